@@ -1,0 +1,33 @@
+# Everything stands on `make venv`; each target works from a clean clone and again when repeated.
+PYTHON ?= python3
+BIN := .venv/bin
+export LITELLM_LOCAL_MODEL_COST_MAP := True
+export MLFLOW_DISABLE_TELEMETRY := true
+export DO_NOT_TRACK := true
+export GIT_PYTHON_REFRESH := quiet
+
+.PHONY: venv demo test check clean
+venv: .venv/.installed
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memtune needs Python 3.11 or newer: make venv PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: venv
+	$(BIN)/memtune model pull qwen2.5-coder-0.5b
+	$(BIN)/memtune run demo
+
+test: venv
+	$(BIN)/memtune model pull smollm2-135m
+	$(BIN)/python -m pytest -q
+
+check: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv build ./*.egg-info

@@ -1,0 +1,83 @@
+"""Cases and what is said of them: a judged question, and whose fault its wrong answer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from attribution.judge import Judgement
+from tracing.systems.conversations import Question
+
+PASS_SCORE = 0.5
+"""The least primary score with which a case counts as passed."""
+
+ErrorType = Literal[
+    "ExtractionError",
+    "UpdateError",
+    "DeletionError",
+    "RetrievalError",
+    "ResponseError",
+    "AnnotationError",
+    "JudgeError",
+]
+
+BEYOND_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
+"""Error types that no operation of the memory system is to blame for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One judged question.
+
+    Attributes:
+        conversation: id of the conversation it is about.
+        question: the question with its accepted answers.
+        reply: what the system answered.
+        judgement: how well that matches.
+        prediction: id of the reply's variable in the conversation's graph, where one was recorded.
+    """
+
+    conversation: str
+    question: Question
+    reply: str
+    judgement: Judgement
+    prediction: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer counts as right."""
+        return self.judgement.score >= PASS_SCORE
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """One operation's share in a wrong answer.
+
+    Attributes:
+        operation: name of the operation; "annotation" or "judge" for the error types beyond the system.
+        operation_id: its execution in the graph; None where the step that was due never ran.
+        error_type: what went wrong.
+        confidence: in (0, 1), how likely it is that this operation and error type are decisive; `survival` documents
+            how it comes about.
+        reason: one plain sentence that names turns, entries and values.
+        evidence: ids of the variables the sentence rests on.
+    """
+
+    operation: str
+    operation_id: str | None
+    error_type: ErrorType
+    confidence: float
+    reason: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whose fault a case is: one or more blames, the earliest operation first, or why nothing can be said.
+
+    Exactly one of `decisive` and `abstained` is filled.
+    """
+
+    case: Case
+    decisive: tuple[Blame, ...] = ()
+    abstained: str | None = None

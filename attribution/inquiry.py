@@ -1,0 +1,162 @@
+"""One wrong answer under inquiry: which variables carry what it needed, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from attribution.cases import Case
+from attribution.content import Vocabulary, content_of, text_of
+from attribution.flow import Answering, Flow
+from attribution.needs import STATED, Need
+from attribution.phrases import says_retracted
+from attribution.subject import Grade, Subject
+from tracing.elements import Variable
+from tracing.systems.conversations import Conversation
+
+_MOST_OF_A_TURN = 0.5
+_LONGEST_QUOTE = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The variables that carry a need after each stage, and how clear that is.
+
+    Attributes:
+        need: what is followed, with the threshold that parts what carries it from what does not.
+        extracted: what was made on reading its turns.
+        stored: what the memory holds in the end.
+        context: what the answer was given.
+        clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
+    """
+
+    need: Need
+    extracted: tuple[Variable, ...]
+    stored: tuple[Variable, ...]
+    context: tuple[Variable, ...]
+    clarity: float
+
+
+class Inquiry:
+    """A case with everything its verdicts look at."""
+
+    def __init__(
+        self, case: Case, answering: Answering, flow: Flow, conversation: Conversation, vocabulary: Vocabulary
+    ) -> None:
+        self.case, self.answering, self.flow = case, answering, flow
+        self.conversation, self.vocabulary = conversation, vocabulary
+        near = case.question.near_miss
+        self.confused = near is not None and self._says(content_of(near.value))
+        """Whether the reply is the near miss."""
+        self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
+        self._verbatim = not flow.rewrites()
+        self._turns = {turn.id: turn for turn in conversation.turns()}
+
+    def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
+        """How well a variable carries a need. A context of several entries counts by its best line."""
+        text = text_of(variable.value)
+        apart = variable.kind == "context" and self.flow.entry_of(variable) is None and not self._verbatim
+        grades = (
+            self.subject.grade(need, passage, traced=traced, verbatim=self._verbatim)
+            for passage in (text.splitlines() if apart else (text,))
+        )
+        nothing = Grade(0.0, "absent", 0.0, False, False)
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=nothing)
+
+    def read(self, need: Need) -> list[tuple[Variable, Grade]]:
+        """Everything that was extracted on reading the need's turns, with its grade."""
+        found: dict[str, tuple[Variable, Grade]] = {}
+        for turn in need.turns:
+            said = content_of(self._turns[turn].text)
+            for variable, few in self.flow.extracted(turn):
+                holds_turn = self._verbatim and self._holds_most(variable, said)
+                found[variable.id] = (variable, self.grade(variable, need, traced=few or holds_turn))
+        return list(found.values())
+
+    def trail(self, need: Need) -> Trail:
+        """Follow a need through the stages.
+
+        What reaches the context well enough has survived. Otherwise the stage that loses most is looked for, and the
+        threshold put into the middle of that loss: a paraphrase that fades a little at each stage is not pinned on
+        the one where it happens to pass a fixed line.
+        """
+        read = self.read(need)
+        sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
+        descendants = {
+            version.id
+            for fact in sources
+            for result in self.flow.written(fact).results
+            for version in self.flow.later(result)
+        }
+        stored = [(entry, self.grade(entry, need, traced=entry.id in descendants)) for entry in self._touching(need)]
+        context = [(given, self._grade_given(given, need, descendants)) for given in self.answering.context]
+        stages = (read, stored, context)
+        kept = [max((grade.coverage for _, grade in stage if grade.relevant), default=0.0) for stage in stages]
+        # What is in a later stage was in the earlier ones, if only from other turns.
+        kept = [1.0, max(kept), max(kept[1:]), kept[2]]
+        if kept[-1] >= need.threshold:
+            clarity = 0.5 + 0.5 * (kept[-1] - need.threshold) / (1 - need.threshold)
+        else:
+            at = max(range(3), key=lambda at: kept[at] - kept[at + 1])
+            need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
+            clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
+        extracted, held, given = (_carriers(stage, need.threshold) for stage in stages)
+        return Trail(need, extracted, held, given, clarity)
+
+    def standing(self, former: Need, instead_of: Need | None) -> list[Variable]:
+        """The stored entries that still assert a former value, without the value that replaced it."""
+        return [
+            entry
+            for entry in self._touching(former)
+            if self.grade(entry, former).carries
+            and not says_retracted(text_of(entry.value))
+            and (instead_of is None or not self.grade(entry, instead_of).carries)
+        ]
+
+    def shown(self, entries: Iterable[Variable]) -> list[Variable]:
+        """The pieces of context that show any of these entries."""
+        wanted = list(entries)
+        ids, texts = {entry.id for entry in wanted}, [text_of(entry.value) for entry in wanted]
+        return [
+            given
+            for given in self.answering.context
+            if given.id in ids
+            or given.attributes.get("entry") in ids
+            or (self.flow.entry_of(given) is None and any(text and text in text_of(given.value) for text in texts))
+        ]
+
+    def reply_says(self, need: Need) -> bool:
+        """Whether the reply gives this content."""
+        return any(map(self._says, need.forms))
+
+    def _touching(self, need: Need) -> list[Variable]:
+        """The stored entries with any word of a need; the others, nearly all, need no grading."""
+        wanted = frozenset().union(*need.forms)
+        return [entry for entry in self.flow.current if not wanted.isdisjoint(content_of(text_of(entry.value)))]
+
+    def _says(self, form: frozenset[str]) -> bool:
+        return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
+
+    def _grade_given(self, given: Variable, need: Need, descendants: set[str]) -> Grade:
+        entry = self.flow.entry_of(given)
+        return self.grade(
+            given, need, traced=given.id in descendants or (entry is not None and entry.id in descendants)
+        )
+
+    def _holds_most(self, variable: Variable, said: frozenset[str]) -> bool:
+        return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= _MOST_OF_A_TURN
+
+
+def quote(text: str) -> str:
+    """A text in quotation marks, cut to a readable length."""
+    line = " ".join(text.split())
+    return f"'{line[: _LONGEST_QUOTE - 1]}…'" if len(line) > _LONGEST_QUOTE else f"'{line}'"
+
+
+def quoted(variable: Variable) -> str:
+    """A variable's text in quotation marks."""
+    return quote(text_of(variable.value))
+
+
+def _carriers(graded: Iterable[tuple[Variable, Grade]], threshold: float) -> tuple[Variable, ...]:
+    return tuple(variable for variable, grade in graded if grade.relevant and grade.coverage >= threshold)

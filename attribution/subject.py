@@ -1,0 +1,99 @@
+"""Whom and what a question is about, and how well a text carries what it needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from attribution.content import Vocabulary, content_of
+from attribution.needs import Need, fact_of
+from tracing.systems.conversations import Conversation, Question
+
+Person = Literal["right", "absent", "other"]
+
+ABOUT = 0.34
+"""Least part of the question's subject that a text must name to be about it."""
+
+_CLEARLY_ABOUT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How well one text carries a need.
+
+    Attributes:
+        coverage: part of the need's content in the text, 0 to 1.
+        person: whether it speaks of the person asked about, of nobody, or of another speaker instead.
+        about: part of the question's subject in the text, 0 to 1.
+        relevant: whether person and subject are near enough for the coverage to count.
+        carries: whether it is relevant and its coverage is enough.
+    """
+
+    coverage: float
+    person: Person
+    about: float
+    relevant: bool
+    carries: bool
+
+
+class Subject:
+    """Whom and what a question is about, to tell a text about it from one that merely shares a value with it.
+
+    `confused` says that the reply gave the near miss: then a text that leaves the person out did not prevent it.
+    """
+
+    def __init__(
+        self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, confused: bool = False
+    ) -> None:
+        speakers = {word for speaker in conversation.speakers for word in content_of(speaker)}
+        asked = content_of(question.question)
+        self._vocabulary, self._confused = vocabulary, confused
+        self._persons = asked & speakers
+        self._others = frozenset(speakers) - self._persons
+        self._names = _names_in(question.question) - speakers
+        fact = fact_of(question, conversation)
+        value = frozenset().union(*map(content_of, question.answers))
+        self.words = asked - speakers
+        self._topics = [self.words]
+        if fact is not None:
+            self._topics.append(content_of(fact.text) - speakers - value)
+
+    def person(self, found: frozenset[str]) -> Person:
+        """Whose the text is: a third party that the question names is as good as the person asked about."""
+        if not self._persons or found & self._persons:
+            return "right"
+        if found & self._others:
+            return "other"
+        return "right" if found & self._names else "absent"
+
+    def about(self, found: frozenset[str]) -> float:
+        """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
+        return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
+
+    def grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
+        """Grade a text.
+
+        Args:
+            need: what it should carry.
+            text: the words of a fact, entry or context.
+            traced: the graph shows that it was made from the need's turns and few others.
+            verbatim: it is cut from the conversation, not rewritten, so that its person is beyond doubt.
+        """
+        found = content_of(text)
+        coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+        about = self.about(found)
+        person: Person = "right" if verbatim else self.person(found)
+        whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
+        if need.basis == "dated":
+            which = about >= ABOUT
+        elif need.basis == "implied":
+            which = traced or about >= ABOUT
+        else:
+            which = traced or need.unique or about >= ABOUT
+        relevant = whose and which
+        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold)
+
+
+def _names_in(text: str) -> frozenset[str]:
+    return frozenset().union(*(content_of(word) for word in re.findall(r"(?<!^)(?<![.?!] )\b[A-Z]\w+", text)))

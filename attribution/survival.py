@@ -1,0 +1,299 @@
+"""Attribution by information survival: follow what the answer needed along the graph, and blame who lost it. No model.
+
+The need (the gold answer's content, from the evidence turns) is looked for in what was extracted, in what the memory
+holds in the end, and in what the answer was given. The deepest stage that still carries it tells which operation lost
+it: the one whose inputs carry it and whose outputs don't.
+
+Confidence is the product of three factors, kept within 0.05 to 0.97:
+    - how telling the kind of verdict is, 0.5 to 0.95: a right reply that breaks the format is hardly ever anything
+      else; a garbled fact could still have been understood;
+    - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
+    - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
+It orders blames and says which are doubtful; it is not a measured frequency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from attribution.cases import Attribution, Blame, Case, ErrorType
+from attribution.content import Vocabulary, content_of, text_of
+from attribution.flow import Flow, trouble_of
+from attribution.inquiry import Inquiry, Trail, quote, quoted
+from attribution.needs import PRIORS, STATED, Need, former_value, is_unknowable, needs_of
+from attribution.phrases import says_unknown
+from attribution.subject import ABOUT
+from attribution.updates import left_standing, lost_at_update, not_deleted, retractions_read
+from tracing.elements import Variable
+from tracing.graph import ExecutionGraph
+from tracing.systems.conversations import Conversation
+from tracing.systems.protocol import OperationSpec
+
+FAILED = 0.95
+FORMAT = 0.95
+NEVER_EXTRACTED = 0.9
+GARBLED = 0.6
+NOT_RETRIEVED = 0.9
+IGNORED = 0.85
+INVENTED = 0.8
+UNSUPPORTED = 0.5
+
+_LEAST, _MOST = 0.05, 0.97
+_SAME_SUBJECT = 0.5
+_PART_OF_IT = 0.5
+_STAGES: tuple[ErrorType, ...] = ("ExtractionError", "UpdateError", "DeletionError", "RetrievalError", "ResponseError")
+_MOST_BLAMES = 3
+
+
+def attribute(
+    case: Case, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]
+) -> Attribution:
+    """Attribute one wrong answer. For several of one graph, make one `Survival` and reuse it.
+
+    Args:
+        case: the wrong answer.
+        graph: the build of the conversation's memory and the answers, in one graph.
+        conversation: what the memory was built from, with turns named as in the graph.
+        operations: the system's operations with their stages, in pipeline order.
+    """
+    return Survival(graph, conversation, operations).attribute(case)
+
+
+class Survival:
+    """Attributes the wrong answers of one conversation's graph; what they share is worked out once."""
+
+    def __init__(self, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]) -> None:
+        self._flow = Flow(graph, operations)
+        self._conversation = conversation
+        self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is. A passed case, and one the trace tells too little of, is abstained from."""
+        if case.passed:
+            return Attribution(case, abstained="the answer passed")
+        answering = self._flow.answering(case.question.id, case.prediction)
+        if answering is None:
+            return Attribution(case, abstained=f"the trace has no answer operation for {case.question.id}")
+        inquiry = Inquiry(case, answering, self._flow, self._conversation, self._vocabulary)
+        found = _answer_alone(inquiry) or self._unsurvived(inquiry)
+        if isinstance(found, str):
+            return Attribution(case, abstained=found)
+        return Attribution(case, tuple(_bounded(blame) for blame in found))
+
+    def _unsurvived(self, inquiry: Inquiry) -> list[Blame] | str:
+        question = inquiry.case.question
+        if is_unknowable(question):
+            return [_answered_unanswerable(inquiry)]
+        needs = needs_of(question, self._conversation, self._vocabulary)
+        if not needs and question.evidence:
+            return [_unsupported(inquiry)]
+        if not needs:
+            return (
+                f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
+            )
+        known = [need for need in needs if any(self._flow.messages(turn) for turn in need.turns)]
+        if not known:
+            return (
+                f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
+            )
+        former = former_value(question, self._conversation, self._vocabulary)
+        # What the reply gives has survived.
+        missing = [need for need in known if not inquiry.reply_says(need)] or known
+        blames = [_verdict(inquiry, inquiry.trail(need), former) for need in missing]
+        return _decisive(blames)
+
+
+def _answer_alone(inquiry: Inquiry) -> list[Blame] | None:
+    """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
+    case, answer = inquiry.case, inquiry.answering.answer
+    trouble = trouble_of(answer)
+    if trouble:
+        return [
+            Blame(answer.name, answer.id, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
+        ]
+    evidence = (case.prediction,) if case.prediction else ()
+    unknown = says_unknown(case.reply)
+    if case.judgement.contains and (not unknown or is_unknowable(case.question)):
+        reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
+        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+    if is_unknowable(case.question) and unknown:
+        reason = f"format: the reply {quote(case.reply)} owns not to know, but not in an accepted form"
+        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+    return None
+
+
+def _verdict(inquiry: Inquiry, trail: Trail, former: Need | None) -> Blame:
+    stale = left_standing(inquiry, trail, former) if former is not None else None
+    if stale is not None:
+        found = stale
+    elif trail.context:
+        found = _ignored(inquiry, trail)
+    elif trail.stored:
+        found = _without_subject(inquiry, trail) or _not_retrieved(inquiry, trail)
+    elif trail.extracted:
+        found = lost_at_update(inquiry, trail)
+    else:
+        found = _not_extracted(inquiry, trail)
+    return replace(found, confidence=found.confidence * PRIORS[trail.need.basis])
+
+
+def _decisive(blames: Sequence[Blame]) -> list[Blame]:
+    """The blames that count: where a part was lost on the way, the answer could not be whole with the rest of it."""
+    lost = [blame for blame in blames if blame.error_type != "ResponseError"] or list(blames)
+    lost.sort(key=lambda blame: _STAGES.index(blame.error_type))
+    distinct = {(blame.operation, blame.operation_id): blame for blame in reversed(lost)}
+    return list(reversed(distinct.values()))[:_MOST_BLAMES]
+
+
+def _ignored(inquiry: Inquiry, trail: Trail) -> Blame:
+    answer = inquiry.answering.answer
+    given = trail.context[0]
+    near = inquiry.case.question.near_miss
+    confused = f", which {near.turn} gives for another matter" if near is not None and inquiry.confused else ""
+    needed = quote(trail.need.label) if trail.need.basis != "implied" else trail.need.label
+    held = f"the context held {needed} in {given.name}, {quoted(given)}"
+    reason = f"{held}, but the reply is {quote(inquiry.case.reply)}{confused}"
+    evidence = (given.id, *((inquiry.case.prediction,) if inquiry.case.prediction else ()))
+    return Blame(answer.name, answer.id, "ResponseError", IGNORED * trail.clarity, reason, evidence)
+
+
+def _without_subject(inquiry: Inquiry, trail: Trail) -> Blame | None:
+    """Blame for an extraction that kept a value but not what it is about, so that no search could find it."""
+    flow = inquiry.flow
+    if not flow.rewrites() or any(inquiry.grade(entry, trail.need).about >= ABOUT for entry in trail.stored):
+        return None
+    readers = [reader for turn in trail.need.turns for reader in flow.readers(turn)]
+    if not readers:
+        return None
+    entry, fault = trail.stored[0], readers[-1]
+    turns = " and ".join(trail.need.turns)
+    reason = f"of {turns}, {fault.name} left only {quoted(entry)}, which does not name what the question is about"
+    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (entry.id,))
+
+
+def _not_retrieved(inquiry: Inquiry, trail: Trail) -> Blame:
+    flow, answering, need = inquiry.flow, inquiry.answering, trail.need
+    entry = trail.stored[0]
+    carriers = {variable.id for variable in trail.stored}
+    held = f"entry {entry.name} holds {quoted(entry)}"
+    confidence = NOT_RETRIEVED * trail.clarity
+    if not flow.has("retrieve"):
+        reason = f"{held}, but it is not in what {answering.answer.name} was given"
+        return Blame(answering.answer.name, answering.answer.id, "ResponseError", confidence, reason, (entry.id,))
+    if not answering.retrievals:
+        reason = f"{held}, but nothing was retrieved for {inquiry.case.question.id}"
+        return Blame(flow.named("retrieve"), None, "RetrievalError", confidence, reason, (entry.id,))
+
+    def carried(variables: Sequence[Variable]) -> bool:
+        return any(variable.id in carriers or inquiry.grade(variable, need).carries for variable in variables)
+
+    losing = [
+        operation
+        for operation in answering.retrievals
+        if carried(flow.inputs_of(operation)) and not carried(flow.outputs_of(operation))
+    ]
+    fault = (losing or answering.retrievals)[-1]
+    trouble = trouble_of(fault)
+    count = len(answering.context)
+    reason = f"{held}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
+    return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
+
+
+def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
+    flow, need = inquiry.flow, trail.need
+    turns = " and ".join(need.turns)
+    messages = tuple(message.id for turn in need.turns for message in flow.messages(turn))
+    readers = [reader for turn in need.turns for reader in flow.readers(turn)]
+    wanted = quote(need.label) if need.basis != "implied" else "its content"
+    if not readers:
+        reason = f"no extract operation read {turns}, which says {wanted}"
+        return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
+    fault = readers[-1]
+    trouble = trouble_of(fault)
+    if trouble:
+        reason = f"{fault.name} read {turns} but failed ({trouble}), so {wanted} was never extracted"
+        return Blame(fault.name, fault.id, "ExtractionError", FAILED, reason, messages)
+    garbled = _garbled(inquiry, need)
+    if garbled is not None:
+        fact, how = garbled
+        confidence = GARBLED * max(0.5, trail.clarity)
+        reason = f"{fault.name} turned {turns}, which says {wanted}, into {quoted(fact)}, {how}"
+        return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
+    reason = f"{fault.name} read {turns}, but none of its {len(flow.outputs_of(fault))} outputs says {wanted}"
+    return Blame(fault.name, fault.id, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
+
+
+def _garbled(inquiry: Inquiry, need: Need) -> tuple[Variable, str] | None:
+    """The extracted fact in which the needed content is distorted, and how; None if nothing resembles it."""
+    read = inquiry.read(need)
+    threshold = need.threshold
+    closest = max(read, key=lambda item: item[1].coverage, default=None)
+    if closest is not None and closest[1].coverage >= threshold and closest[1].person != "right":
+        how = "which gives it to somebody else" if closest[1].person == "other" else "which does not tell whose it is"
+        return closest[0], how
+    similar = [item for item in read if item[1].about >= _SAME_SUBJECT and item[1].person == "right"]
+    if similar:
+        return max(similar, key=lambda item: item[1].about)[0], "which says something else"
+    if closest is not None and threshold > closest[1].coverage >= threshold * _PART_OF_IT:
+        return closest[0], "which keeps only a part of it"
+    return None
+
+
+def _answered_unanswerable(inquiry: Inquiry) -> Blame:
+    """Blame for an answer where there is none: a value that was withdrawn, or one that was never given."""
+    question, flow, answering = inquiry.case.question, inquiry.flow, inquiry.answering
+    made_up = f"the right answer is {quote(question.answers[0])}, but the reply is {quote(inquiry.case.reply)}"
+    former = former_value(question, inquiry.conversation, inquiry.vocabulary)
+    answer = answering.answer
+    if former is None or not inquiry.reply_says(former):
+        return Blame(answer.name, answer.id, "ResponseError", INVENTED, f"{made_up}, which nothing calls for")
+    turns = [turn for turn in question.evidence if turn not in former.turns]
+    withdrawn = " and ".join(turns)
+    standing = inquiry.standing(former, instead_of=None)
+    shown = inquiry.shown(standing)
+    if not shown:
+        reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
+        return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
+    if not flow.has("update"):
+        return _unresolved(inquiry, turns, shown)
+    readers = [reader for turn in turns for reader in flow.readers(turn)]
+    retractions = retractions_read(inquiry, turns)
+    if retractions:
+        return not_deleted(inquiry, former, retractions, standing)
+    messages = tuple(message.id for turn in turns for message in flow.messages(turn))
+    entry = standing[0]
+    trouble = trouble_of(readers[-1]) if readers else "no operation read it"
+    cause = f" ({trouble})" if trouble else ""
+    unread = f"{withdrawn} withdraws {quote(former.label)}, but this was never extracted{cause}"
+    reason = f"{unread}, so entry {entry.name} still says it"
+    name, oid = (readers[-1].name, readers[-1].id) if readers else (flow.named("extract"), None)
+    return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
+
+
+def _unresolved(inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable]) -> Blame:
+    """Blame in a system that keeps old beside new: the answer must resolve it, if it is given both."""
+    answering, vocabulary = inquiry.answering, inquiry.vocabulary
+    said = [content_of(turn.text) for turn in inquiry.conversation.turns() if turn.id in turns]
+    given = [content_of(text_of(variable.value)) for variable in answering.context]
+    told = all(any(vocabulary.coverage(turn, found) >= STATED for found in given) for turn in said)
+    withdrawn = " and ".join(turns)
+    if told or not answering.retrievals:
+        held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
+        reason = f"{held}, but the reply is {quote(inquiry.case.reply)}"
+        return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
+    fault = answering.retrievals[-1]
+    reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"
+    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))
+
+
+def _unsupported(inquiry: Inquiry) -> Blame:
+    question = inquiry.case.question
+    evidence = tuple(message.id for turn in question.evidence for message in inquiry.flow.messages(turn))
+    gold = quote(question.answers[0])
+    reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
+    return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
+
+
+def _bounded(blame: Blame) -> Blame:
+    return replace(blame, confidence=round(min(_MOST, max(_LEAST, blame.confidence)), 3))

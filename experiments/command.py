@@ -1,0 +1,121 @@
+"""The `memtune` command. Anything heavy is imported by the subcommand that needs it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from tracing.errors import MemtuneError
+
+SUBCOMMANDS: Mapping[str, str] = {
+    "run": "run:run",
+    "eval": "evaluate:evaluate",
+    "runs": "history:runs",
+    "compare": "history:compare",
+    "export": "history:export",
+    "ui": "history:ui",
+    "data": "data:data",
+    "model": "models:model",
+}
+"""Name → `module:function` under `experiments.commands`, in the order of --help."""
+
+OFFLINE = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    # A tracking server that is down is told in seconds, not after minutes of retries.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+}
+"""Defaults for libraries that would otherwise reach out to the network or wait for it."""
+
+FAILED, INTERRUPTED = 2, 130
+
+
+class _Subcommands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module, _, name = SUBCOMMANDS[cmd_name].partition(":")
+        found = getattr(importlib.import_module(f"experiments.commands.{module}"), name)
+        assert isinstance(found, click.Command)  # noqa: S101 (the table above is ours)
+        return found
+
+
+@click.group(
+    cls=_Subcommands,
+    epilog="""\b
+Examples:
+  memtune model pull                fetch the embedded model
+  memtune run demo                  tune the bundled example
+  memtune ui                        look at the curves
+  memtune export latest --to text --out tuned/
+""",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="memtune", prog_name="memtune")
+def cli() -> None:
+    """Tune the prompts of an LLM memory system where its answers go wrong."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 well, 1 below --min-score, 2 an error told in one line, 130 interrupted."""
+    for name, value in OFFLINE.items():
+        os.environ.setdefault(name, value)
+    try:
+        with _ended_like_interrupted():
+            code = cli.main(args=arguments, prog_name="memtune", standalone_mode=False)
+    except click.ClickException as error:
+        if isinstance(error, NoArgsIsHelpError):
+            error.show()
+        else:
+            context = getattr(error, "ctx", None)
+            help_line = f"; see `{context.command_path} --help`" if context else ""
+            click.echo(f"memtune: {' '.join(error.format_message().split()).rstrip('.')}{help_line}", err=True)
+        sys.exit(error.exit_code)
+    except MemtuneError as error:
+        click.echo(f"memtune: {' '.join(str(error).split())}", err=True)
+        sys.exit(FAILED)
+    except (KeyboardInterrupt, click.Abort) as error:
+        # click turns an interrupt into its own Abort.
+        folder = getattr(error.__cause__ or error, "folder", None)
+        click.echo(f"memtune: interrupted; saved in {folder}" if folder else "memtune: interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of the output went away; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM save and clean up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+if __name__ == "__main__":
+    main()

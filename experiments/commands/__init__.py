@@ -1,0 +1,1 @@
+"""The subcommands of `memtune`, one file a subject."""

@@ -1,0 +1,103 @@
+"""`memtune data`: look at a data set before spending a call on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.commands.options import config_from, home_option, setup_options
+
+
+@click.group()
+def data() -> None:
+    """Look at a data set: what it holds, and how much each operation could gain on it."""
+
+
+@data.command(
+    epilog="""\b
+Examples:
+  memtune data show
+  memtune data show --dataset jsonl --data mine.jsonl
+  memtune data show --dataset locomo --data locomo10.json --limit-sessions 4
+"""
+)
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@setup_options
+def show(config: str | None, **given: Any) -> None:
+    """Validate a data set and print its splits, kinds of question and first question."""
+    from collections import Counter
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.loaders import load_dataset
+
+    dataset = load_dataset(config_from(config, given))
+    console = Console()
+    table = Table()
+    for name in ("split", "conversations", "sessions", "turns", "questions", "kinds"):
+        table.add_column(name, justify="left" if name in ("split", "kinds") else "right")
+    for name, group in dataset.splits.named().items():
+        kinds = Counter(question.kind for conversation in group for question in conversation.questions)
+        table.add_row(
+            name,
+            str(len(group)),
+            str(sum(len(conversation.sessions) for conversation in group)),
+            str(sum(1 for conversation in group for _ in conversation.turns())),
+            str(sum(kinds.values())),
+            ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
+        )
+    console.print(table)
+    for note in dataset.notes:
+        console.print(f"note: {note}", highlight=False)
+    first = dataset.splits.train[0]
+    console.print(
+        f"{first.id}: {first.questions[0].question} → {' | '.join(first.questions[0].answers)}",
+        markup=False,
+        highlight=False,
+    )
+
+
+@data.command(
+    epilog="""\b
+Examples:
+  memtune data audit
+  memtune data audit --system rag --limit-conversations 6
+"""
+)
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@setup_options
+@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
+@home_option
+def audit(config: str | None, split: str, home: Path | None, **given: Any) -> None:
+    """Print the oracle ladder: how well questions are answered from gold context, from gold facts, and by the pipeline.
+
+    The step from one rung to the next is what the operations between them could gain at most.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.console import run_view
+    from experiments.loaders import load_dataset
+    from experiments.wiring import home_folder, open_parts
+    from optimizer.ladder import audit as climb
+
+    settings = config_from(config, given)
+    conversations = getattr(load_dataset(settings).splits, split)
+    with open_parts(settings, home_folder(home)) as parts, run_view() as view:
+        rungs = climb(
+            parts.system,
+            parts.evaluator,
+            conversations,
+            progress=lambda done, total: view.progress("seed pipeline", done, total),
+        )
+    table = Table()
+    for name in ("rung", settings.metric, "95 % interval", "questions"):
+        table.add_column(name, justify="left" if name == "rung" else "right")
+    for rung in rungs:
+        table.add_row(rung.name, f"{rung.score:.3f}", f"{rung.ci[0]:.3f} – {rung.ci[1]:.3f}", str(rung.n))
+    console = Console()
+    console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}", highlight=False)
+    console.print(table)

@@ -1,0 +1,137 @@
+"""`memtune runs`, `compare`, `export` and `ui`: what to do with runs that are done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.options import home_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune runs
+  memtune runs --home ~/experiments/.memtune
+"""
+)
+@home_option
+def runs(home: Path | None) -> None:
+    """List the runs of a home, the latest first."""
+    from rich.console import Console
+
+    from experiments.console import runs_table
+    from experiments.runs import list_runs
+    from experiments.wiring import home_folder
+
+    where = home_folder(home)
+    found = list_runs(where)
+    if found:
+        Console().print(runs_table(found))
+    else:
+        click.echo(f"no runs under {where}; start one with `memtune run demo`")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune compare 20261121-2257 20261121-2341
+  memtune compare latest other/folder/of/a/run
+"""
+)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@home_option
+def compare(first: str, second: str, home: Path | None) -> None:
+    """Put two runs side by side. A and B: a run's id or the start of it, `latest`, or the path of its folder."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.folder import RunFolder
+    from experiments.runs import compare as compared
+    from experiments.wiring import home_folder
+
+    where = home_folder(home)
+    left, right = RunFolder.find(where, first), RunFolder.find(where, second)
+    found = compared(left, right)
+    table = Table()
+    for name in ("", left.id, right.id):
+        table.add_column(name, overflow="fold")
+    for row in found.rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    for name, same in found.prompts.items():
+        console.print(f"prompt {name}: {'the same text' if same else 'different texts'}", highlight=False)
+    if found.differences:
+        console.print(
+            f"The runs differ in {', '.join(found.differences)}: their scores are no comparison.", style="yellow"
+        )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune export latest --to text --out tuned/
+  memtune export 20261121-225700-rag --to rag --out tuned-rag/
+"""
+)
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="TARGET",
+    help="text: one .txt a prompt; rag: rag.json with a $question/$context template.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
+@home_option
+def export(run: str, target: str, out: Path, home: Path | None) -> None:
+    """Write the champion's prompts for use elsewhere, with a manifest of where they come from."""
+    from experiments.folder import RunFolder
+    from experiments.manifest import manifest_of
+    from experiments.wiring import home_folder
+    from tracing.systems.export import export as write
+
+    folder = RunFolder.find(home_folder(home), run)
+    summary = folder.summary()
+    written = write(summary.system, folder.prompts("champion"), target, out, manifest_of(summary))
+    click.echo(f"exported to {written}")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune ui
+  memtune ui --port 8080
+"""
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
+@home_option
+def ui(port: int | None, home: Path | None) -> None:
+    """Show the runs in the MLflow UI on this machine, until Ctrl-C."""
+    from experiments.ui import require_store, start_ui, stop_ui
+    from experiments.wiring import home_folder
+
+    where = home_folder(home)
+    require_store(where)
+    click.echo("starting the MLflow UI …", err=True)
+    process, address = start_ui(where, port=port)
+    try:
+        click.echo(f"{address}{_latest_page(where)}  (Ctrl-C ends it)")
+        process.wait()
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+    finally:
+        stop_ui(process)
+
+
+def _latest_page(home: Path) -> str:
+    """Path of the page that lists the runs of the latest run's experiment."""
+    from experiments.runs import list_runs
+    from experiments.tracking import store_uri
+
+    links = [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
+    here = [link.experiment_id for link in links if link.tracking_uri == store_uri(home)]
+    return f"/#/experiments/{here[0]}/runs" if here else ""

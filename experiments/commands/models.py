@@ -1,0 +1,101 @@
+"""`memtune model`: the weights of embedded models."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def model() -> None:
+    """Fetch, list and serve the embedded models."""
+
+
+@model.command(
+    "list",
+    epilog="""\b
+Examples:
+  memtune model list
+""",
+)
+def list_() -> None:
+    """List the models there are, and which of them are on this machine."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tracing.llm.weights import CATALOGUE, stored_path
+
+    table = Table()
+    for name in ("name", "model", "size", "on this machine"):
+        table.add_column(name, justify="right" if name == "size" else "left", overflow="fold")
+    for weights in CATALOGUE.values():
+        path = stored_path(weights)
+        here = str(path) if path.is_file() else f"no: memtune model pull {weights.name}"
+        table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", here)
+    Console().print(table)
+
+
+@model.command(
+    epilog="""\b
+Examples:
+  memtune model pull
+  memtune model pull smollm2-135m
+  memtune model pull qwen2.5-coder-0.5b --from ~/Downloads/model.gguf
+"""
+)
+@click.argument("name", default="qwen2.5-coder-0.5b")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="File that holds the weights already.")
+def pull(name: str, source: Path | None) -> None:
+    """Fetch a model's weights once, and verify them by their SHA-256."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+    from tracing.llm.weights import pull as fetch
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+
+        @functools.cache
+        def task_of(title: str) -> TaskID:
+            return progress.add_task(f"{name} from {title}", total=None)
+
+        def arrived(title: str, done: int, size: int) -> None:
+            progress.update(task_of(title), completed=done, total=size)
+
+        path = fetch(name, source=source, progress=arrived)
+    click.echo(f"{name}: {path}")
+
+
+@model.command(
+    epilog="""\b
+Examples:
+  memtune model serve
+  memtune model serve smollm2-135m --port 8123
+"""
+)
+@click.argument("name", default="qwen2.5-coder-0.5b")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--context", type=click.IntRange(min=256), default=4096, show_default=True, help="Tokens.")
+def serve(name: str, port: int, context: int) -> None:
+    """Serve an embedded model to other programs on this machine, OpenAI-compatible, until Ctrl-C."""
+    import threading
+
+    from tracing.llm.embedded import EmbeddedModel, EmbeddedServer
+    from tracing.llm.weights import locate
+
+    path = locate(name)
+    server = EmbeddedServer({name: EmbeddedModel(name, lambda: path, context)}, port=port)
+    server.start()
+    try:
+        # The token is made for this server and dies with it; whoever starts it needs to see it.
+        click.echo(
+            f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}  # model {name}; Ctrl-C ends it"
+        )
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+    finally:
+        server.close()

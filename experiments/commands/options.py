@@ -1,0 +1,65 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from experiments.config import RunConfig
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+home_option = click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help="Folder of runs, MLflow store and caches [default: $MEMTUNE_HOME, else .memtune].",
+)
+
+KEYS: Mapping[str, str] = {
+    "system": "system",
+    "dataset": "dataset",
+    "data": "data",
+    "limit_conversations": "limits.conversations",
+    "limit_sessions": "limits.sessions",
+    "limit_questions": "limits.questions",
+    "model": "models.task.model",
+    "base_url": "models.task.base_url",
+    "rounds": "rounds",
+    "budget_calls": "budget.calls",
+    "budget_minutes": "budget.minutes",
+    "seed": "seed",
+}
+"""Parameter of a command → configuration key."""
+
+
+def setup_options(command: Command) -> Command:
+    """The options that say what is run on what: system, data, model, and how much of the data."""
+    options = (
+        click.option("--system", metavar="NAME", help="Memory system: fact-memory or rag."),
+        click.option("--dataset", metavar="NAME", help="Data set: sample (bundled), jsonl (yours) or locomo."),
+        click.option("--data", type=click.Path(path_type=Path), help="File of the data set (jsonl, locomo)."),
+        click.option("--limit-conversations", type=int, metavar="N", help="Conversations over all splits, at most."),
+        click.option("--limit-sessions", type=int, metavar="N", help="First N sessions of each conversation."),
+        click.option("--limit-questions", type=int, metavar="N", help="Questions of each conversation, at most."),
+        click.option(
+            "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
+        ),
+        click.option(
+            "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
+    """The configuration in `source` under the options of a command."""
+    from experiments.config import load_config
+
+    overrides = {KEYS[name]: value for name, value in given.items() if name in KEYS}
+    return load_config(source, overrides=overrides, smoke=smoke)

@@ -1,0 +1,111 @@
+"""`memtune run`: the closed loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.commands.options import config_from, home_option, setup_options
+
+if TYPE_CHECKING:
+    from experiments.config import RunConfig
+    from experiments.experiment import Finished
+    from experiments.loaders import Dataset
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune run demo
+  memtune run --smoke
+  memtune run experiment.yaml --seed 1 --budget-minutes 30
+  memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
+  memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
+"""
+)
+@click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
+@setup_options
+@click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
+@click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before more model calls than this.")
+@click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
+@click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
+@click.option("--dry-run", is_flag=True, help="Say what the run would cost at most, and call nothing.")
+@home_option
+def run(config: str | None, out: Path | None, smoke: bool, dry_run: bool, home: Path | None, **given: Any) -> None:
+    """Optimize the prompts of a memory system: trace, judge, attribute, rewrite, gate, test.
+
+    CONFIG.yaml holds the settings, `demo` is the bundled example; options win over it. The run's folder keeps
+    summary.json, report.html and the prompts; MLflow keeps the curves.
+    """
+    from experiments.loaders import load_dataset
+
+    settings = config_from(config, given, smoke=smoke)
+    dataset = load_dataset(settings)
+    if dry_run:
+        _predict(settings, dataset)
+        return
+    from experiments.console import run_view
+    from experiments.experiment import run_experiment
+    from experiments.wiring import home_folder
+
+    where = home_folder(home)
+    for note in dataset.notes:
+        click.echo(f"note: {note}", err=True)
+    with run_view() as view:
+        finished = run_experiment(settings, dataset, where, out=out, observers=(view,))
+    _show(finished, where, named_home=home)
+
+
+def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
+    from rich.console import Console
+
+    from experiments.console import result_table, verdict_lines
+    from experiments.folder import REPORT
+
+    console = Console()
+    done = finished.summary
+    console.print(f"[bold]{done.system} on {done.dataset}, {done.model}[/]", highlight=False)
+    console.print(result_table(finished.summary, finished.result))
+    for line in verdict_lines(finished.summary, finished.result.power):
+        console.print(line, highlight=False)
+    option = f" --home {named_home}" if named_home else ""
+    click.echo(f"report: {finished.folder.path / REPORT}")
+    click.echo(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
+    click.echo(f"watch: memtune ui{option}")
+    for problem in finished.problems[:1]:
+        click.echo(f"warning: MLflow did not record everything: {problem}", err=True)
+
+
+def _predict(settings: RunConfig, dataset: Dataset) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.estimate import estimate
+    from tracing.systems.registry import open_system
+
+    system = open_system(settings.system, settings.system_settings)
+    found = estimate(settings, system, dataset.splits)
+    table = Table()
+    for name in ("", "conversations", "questions"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, group in dataset.splits.named().items():
+        table.add_row(name, str(len(group)), str(sum(len(conversation.questions) for conversation in group)))
+    console = Console()
+    console.print(f"{settings.system} on {settings.dataset}, {settings.models.task.model}, {settings.rounds} rounds")
+    console.print(table)
+    for note in dataset.notes:
+        console.print(f"note: {note}")
+    money = (
+        f"{found.money:.2f}"
+        if settings.models.task.price_in or settings.models.task.price_out
+        else "no prices configured"
+    )
+    console.print("at most, with nothing served from the cache:", highlight=False)
+    console.print(f"  calls    {found.calls:,}", highlight=False)
+    console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out", highlight=False)
+    console.print(f"  minutes  {found.minutes:,.0f}", highlight=False)
+    console.print(f"  money    {money}", highlight=False)

@@ -1,0 +1,157 @@
+"""A run on the terminal: progress on stderr, results as tables on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from experiments.folder import RunFolder
+from experiments.summary import Summary, SummaryScore
+from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+
+SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
+VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
+
+
+class RunView:
+    """An observer that shows a run as it goes."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        self._console, self._progress = console, progress
+        self._task: TaskID | None = None
+        self._phase = ""
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self._say(
+            f"baseline [bold]{SPLIT_TITLES[split]}[/]: {with_interval(score.score, score.ci)} over {score.n} questions"
+        )
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        if not signals:
+            self._say(f"iteration {iteration}: no wrong answer to attribute")
+            return
+        parts = ", ".join(f"{signal.operation} {signal.share:.0%}" for signal in signals if signal.failures)
+        self._say(f"iteration {iteration}: blame: {parts or 'none'}")
+
+    def iteration(self, record: IterationRecord) -> None:
+        edited = ", ".join(record.edited) or "nothing"
+        outcome = "[green]accepted[/]" if record.accepted else "kept the champion"
+        self._say(
+            f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, {outcome}; "
+            f"validation {record.val_score:.3f} [dim]({record.calls_made} calls, {record.calls_cached} from cache)[/]"
+        )
+
+    def verdict(self, verdict: Verdict) -> None:
+        style = VERDICT_STYLES[verdict.verdict]
+        self._say(f"test: [{style}]{verdict.verdict}[/] by {verdict.delta:+.3f}")
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        if self._task is None or phase != self._phase:
+            if self._task is not None:
+                self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(phase, total=total)
+            self._phase = phase
+        self._progress.update(self._task, completed=done, total=total)
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
+
+@contextmanager
+def run_view() -> Iterator[RunView]:
+    """A view of a run on stderr, with a live progress bar where that is a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield RunView(console, progress)
+
+
+def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
+    """The scores of a run, seed beside champion, with the tokens that a test question costs."""
+    table = Table()
+    for name in (
+        "split",
+        "prompts",
+        summary.metric,
+        "95 %",
+        "EM",
+        "F1",
+        "contained",
+        "questions",
+        "tokens a question",
+    ):
+        table.add_column(name, justify="left" if name in ("split", "prompts") else "right")
+    tokens = result.tokens_per_question if result else {}
+    for split, title in SPLIT_TITLES.items():
+        for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
+            if split in scores:
+                cost = tokens.get(side) if split == "test" else None  # type: ignore[call-overload]
+                label = "seed" if side == "baseline" else "champion"
+                table.add_row(title, label, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
+    return table
+
+
+def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
+    """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
+    interval = f"{score.ci[0]:.3f} – {score.ci[1]:.3f}"
+    return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
+
+
+def verdict_lines(summary: Summary, power: float | None) -> list[str]:
+    """The verdict in words, and what the run cost."""
+    lines = []
+    if summary.verdict and summary.delta is not None and summary.delta_ci and summary.p_value is not None:
+        style = VERDICT_STYLES[summary.verdict]
+        count = len(summary.splits["test"].conversations)
+        chance = f", power {power:.2f}" if power is not None else ""
+        lines.append(
+            f"[{style}]{summary.verdict}[/]: {summary.delta:+.3f} on test "
+            f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
+            f"{count} conversations)"
+        )
+    else:
+        lines.append("[bold]no verdict[/]: the run stopped before the champion met the test conversations")
+    calls = summary.calls
+    lines.append(f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse")
+    lines.append(f"stopped: {summary.stopped}")
+    return lines
+
+
+def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
+    """Runs, one a row, the latest first."""
+    table = Table()
+    for name, justify in (("run", "left"), ("system", "left"), ("dataset", "left"), ("model", "left")):
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name in ("seed test", "champion test", "delta", "p"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for folder, summary in runs:
+        if summary is None:
+            table.add_row(folder.id, *["–"] * 7, "unreadable")
+            continue
+        seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
+        table.add_row(
+            folder.id,
+            summary.system,
+            summary.dataset,
+            summary.model,
+            f"{seed.score:.3f}" if seed else "–",
+            f"{champion.score:.3f}" if champion else "–",
+            "–" if summary.delta is None else f"{summary.delta:+.3f}",
+            "–" if summary.p_value is None else f"{summary.p_value:.3f}",
+            summary.verdict or summary.stopped,
+        )
+    return table
+
+
+def with_interval(value: float, ci: tuple[float, float]) -> str:
+    """A score with its interval."""
+    return f"{value:.3f} [dim]({ci[0]:.3f} to {ci[1]:.3f})[/]"

@@ -1,0 +1,169 @@
+"""One experiment from configuration to finished run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from experiments.config import RunConfig, dump_config
+from experiments.folder import CONFIG, PROMPTS, REPORT, TRACES, RunFolder
+from experiments.journal import RunJournal
+from experiments.loaders import Dataset
+from experiments.manifest import memtune_version
+from experiments.report import ReportInput, render_report
+from experiments.summary import RunFacts, Summary, sizes
+from experiments.tracking import MlflowRun, params_of
+from experiments.wiring import Parts, open_parts
+from optimizer.results import (
+    CallCounts,
+    IterationRecord,
+    LoopResult,
+    LoopSettings,
+    Observer,
+    Score,
+    SplitName,
+    Verdict,
+)
+from tracing.errors import MemtuneError
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that ended, for whatever reason `summary.stopped` gives."""
+
+    folder: RunFolder
+    summary: Summary
+    result: LoopResult
+    problems: tuple[str, ...]
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; what it had reached is saved in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
+
+
+def run_experiment(
+    config: RunConfig,
+    dataset: Dataset,
+    home: Path,
+    *,
+    out: Path | None = None,
+    observers: Sequence[Observer] = (),
+    now: Callable[[], datetime] = datetime.now,
+) -> Finished:
+    """Optimize, and leave a complete run folder and MLflow run behind, also when stopped early.
+
+    Raises:
+        RunInterrupted: Ctrl-C; everything so far is saved.
+        MemtuneError: the run cannot start, or failed; what it had reached is saved.
+    """
+    from optimizer.loop import optimize
+
+    with open_parts(config, home) as parts:
+        folder = RunFolder.create(home, system=config.system, now=now(), out=out)
+        folder.write(CONFIG, dump_config(config))
+        parts.evaluator.traces = folder.path / TRACES
+        settings = params_of(config.model_dump(mode="json"))
+        tracked = MlflowRun.start(
+            uri=config.tracking.uri,
+            experiment=config.tracking.experiment,
+            home=home,
+            name=folder.id,
+            params={**settings, "memtune_version": memtune_version(), **_identities(parts)},
+        )
+        facts = RunFacts(
+            run_id=folder.id,
+            system=config.system,
+            dataset=config.dataset,
+            model=config.models.task.model,
+            seed=config.seed,
+            metric=config.metric,
+            splits=sizes(dataset.splits),
+            prompts_dir=PROMPTS,
+            report=REPORT,
+            mlflow=tracked.link,
+        )
+        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
+        journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
+
+        def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+            summary = journal.save(result)
+            page = ReportInput(
+                summary=summary,
+                seed=seed,
+                champion=result.champion_candidate,
+                error_types={signal.operation: signal.error_types for signal in journal.signals if signal.failures},
+                power=result.power,
+                tokens_per_question=result.tokens_per_question,
+                operations=parts.access.meter.snapshot(),
+                settings=settings,
+            )
+            folder.write(REPORT, render_report(page))
+            tracked.finish(result, folder, status=status)
+            return Finished(folder, summary, result, tuple(tracked.problems))
+
+        try:
+            result = optimize(
+                system=parts.system,
+                evaluator=parts.evaluator,
+                splits=dataset.splits,
+                seed_candidate=seed,
+                settings=LoopSettings(rounds=config.rounds, proposals=config.proposals, seed=config.seed),
+                access=parts.access,
+                observer=_Together((journal, tracked, *observers)),
+            )
+        except KeyboardInterrupt:
+            finish(journal.result("interrupted"), "KILLED")
+            raise RunInterrupted(folder.path) from None
+        except MemtuneError as error:
+            finish(journal.result(f"error: {error}"), "FAILED")
+            raise
+        except BaseException as error:
+            finish(journal.result(f"fault: {type(error).__name__}"), "FAILED")
+            raise
+        return finish(result, "FINISHED")
+
+
+def _identities(parts: Parts) -> dict[str, Any]:
+    return {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
+
+
+def _calls(parts: Parts) -> CallCounts:
+    spent = parts.evaluator.spent
+    return CallCounts(made=spent.made, cached=spent.cached, without_reuse=spent.plain)
+
+
+class _Together:
+    """Tells several observers."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        for observer in self._observers:
+            observer.baseline(split, score)
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        for observer in self._observers:
+            observer.blame(iteration, signals)
+
+    def iteration(self, record: IterationRecord) -> None:
+        for observer in self._observers:
+            observer.iteration(record)
+
+    def verdict(self, verdict: Verdict) -> None:
+        for observer in self._observers:
+            observer.verdict(verdict)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        for observer in self._observers:
+            observer.progress(phase, done, total)

@@ -1,0 +1,157 @@
+"""A run's folder: what it holds and where.
+
+config.yaml       the settings of the run, complete
+summary.json      the result, rewritten after every iteration
+report.html       the same in pictures
+prompts/seed/     one text file a prompt, as the system ships it
+prompts/champion/ the same, tuned
+traces/           what was recorded of every evaluated conversation
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from experiments.summary import Summary
+from tracing.errors import RunError
+from tracing.systems.conversations import first_problem
+
+PROMPTS, TRACES = "prompts", "traces"
+REPORT, SUMMARY, CONFIG = "report.html", "summary.json", "config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run; its name is the run's id."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, home: Path, *, system: str, now: datetime, out: Path | None = None) -> RunFolder:
+        """A new, empty folder: `out`, or one under `home/runs` named by time and system.
+
+        Raises:
+            RunError: `out` holds something already, or the folder cannot be made.
+        """
+        try:
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                if any(out.iterdir()):
+                    raise RunError(f"{out}: the folder is not empty; give --out a new one")
+                return cls(out)
+            name = f"{now:%Y%m%d-%H%M%S}-{system}"
+            for number in range(1, 100):
+                path = home / "runs" / (name if number == 1 else f"{name}-{number}")
+                try:
+                    path.mkdir(parents=True)
+                except FileExistsError:
+                    continue
+                return cls(path)
+        except OSError as error:
+            raise RunError(
+                f"{error.filename}: cannot be made ({error.strerror}); give --out or --home a writable folder"
+            ) from None
+        raise RunError(f"{home / 'runs' / name}: a hundred runs started in this second; start again")
+
+    @classmethod
+    def find(cls, home: Path, name: str) -> RunFolder:
+        """The run named by its id, by a start of it that only one run has, by `latest`, or by the path of its folder.
+
+        Raises:
+            RunError: no run, or more than one, is meant.
+        """
+        path = Path(name)
+        if (path / SUMMARY).is_file() or (path / CONFIG).is_file():
+            return cls(path)
+        runs = cls.all(home)
+        if name == "latest" and runs:
+            return runs[-1]
+        found = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise RunError(
+                f"{name}: {len(found)} runs start like this ({found[0].id}, {found[1].id}, …); give more of the id"
+            )
+        raise RunError(f"{name}: no such run under {home / 'runs'}; `memtune runs` lists them")
+
+    @classmethod
+    def all(cls, home: Path) -> list[RunFolder]:
+        """Every run under a home, oldest first."""
+        root = home / "runs"
+        return [cls(path) for path in sorted(root.iterdir()) if path.is_dir()] if root.is_dir() else []
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.resolve().name
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file so that a reader sees the old one or the new one, never half of one."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with partial.open("w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            raise RunError(
+                f"{path}: cannot be written ({error.strerror}); make room, or give --out another folder"
+            ) from None
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+
+    def write_summary(self, summary: Summary) -> Path:
+        """Write `summary.json`."""
+        return self.write(SUMMARY, summary.model_dump_json(indent=2) + "\n")
+
+    def summary(self) -> Summary:
+        """The run's summary.
+
+        Raises:
+            RunError: there is none, or it is not one.
+        """
+        path = self.path / SUMMARY
+        try:
+            return Summary.model_validate_json(path.read_text(encoding="utf-8"))
+        except OSError:
+            raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
+        except ValidationError as error:
+            raise RunError(f"{path}: {first_problem(error)}; run the experiment again") from None
+
+    def write_prompts(self, which: str, candidate: Mapping[str, str]) -> None:
+        """Write the prompts `seed` or `champion`."""
+        for name, text in candidate.items():
+            self.write(f"{PROMPTS}/{which}/{name}.txt", text)
+
+    def prompts(self, which: str) -> dict[str, str]:
+        """The prompts `seed` or `champion`.
+
+        Raises:
+            RunError: there are none.
+        """
+        return read_prompts(self.path / PROMPTS / which)
+
+
+def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:
+    """The prompts that lie in a folder, one text file each; `names` are those that are wanted.
+
+    Raises:
+        RunError: a wanted prompt is missing, or there is none at all.
+    """
+    found = {path.stem: path.read_bytes().decode() for path in sorted(folder.glob("*.txt"))}
+    missing = sorted(set(names or ()) - set(found))
+    if missing or not found:
+        what = f"{missing[0]}.txt is missing" if missing else "holds no prompts (*.txt)"
+        raise RunError(f"{folder}: {what}; give the prompts folder of a run or of an export `--to text`")
+    return found if names is None else {name: found[name] for name in names}

@@ -1,0 +1,68 @@
+"""From a configuration to the parts of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.config import RunConfig
+from tracing.errors import ConfigError
+from tracing.systems.protocol import MemorySystem
+from tracing.systems.registry import open_system
+
+if TYPE_CHECKING:
+    from optimizer.evaluation import Evaluator
+    from tracing.llm.access import ModelAccess
+
+HOME_VARIABLE = "MEMTUNE_HOME"
+DEFAULT_HOME = Path(".memtune")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run works with."""
+
+    system: MemorySystem
+    access: ModelAccess
+    evaluator: Evaluator
+
+
+def home_folder(option: Path | None = None) -> Path:
+    """Where runs, MLflow store and caches lie: `option`, else `$MEMTUNE_HOME`, else `.memtune` in the current folder.
+
+    Raises:
+        ConfigError: the folder cannot be made.
+    """
+    named = os.environ.get(HOME_VARIABLE)
+    home = option or (Path(named).expanduser() if named else DEFAULT_HOME)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{home}: cannot be made ({error.strerror}); give --home a writable folder") from None
+    return home.resolve()
+
+
+@contextmanager
+def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
+    """The system, model access and evaluator of `config`; closed at the end.
+
+    Raises:
+        ConfigError: a setting does not fit.
+        WeightsError: an embedded model is not on this machine.
+    """
+    from optimizer.evaluation import Evaluator
+    from tracing.llm.access import ModelAccess
+    from tracing.llm.weights import locate
+
+    system = open_system(config.system, config.system_settings)
+    roles = config.models.roles()
+    for role, settings in roles.items():
+        # Said before anything starts, not at the first call.
+        if settings.embedded and role != "embedding":
+            locate(settings.model)
+    with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+        yield Parts(system, access, Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories"))

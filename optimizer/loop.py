@@ -1,0 +1,327 @@
+"""The closed loop: attribute the champion's failures, rewrite the prompt they point at, keep what the gate lets through."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attribution.cases import Attribution
+from attribution.signals import Signals, aggregate
+from attribution.survival import attribute
+from optimizer.bank import BankProposer
+from optimizer.demonstrations import DemonstrationProposer
+from optimizer.evaluation import Evaluator, Outcome, Progress, score_of
+from optimizer.gate import decide
+from optimizer.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
+from optimizer.reflection import ReflectionProposer
+from optimizer.results import (
+    BlameShare,
+    CallCounts,
+    IterationRecord,
+    LoopResult,
+    LoopSettings,
+    Observer,
+    Score,
+    SplitName,
+    Splits,
+    Verdict,
+    VerdictName,
+)
+from optimizer.selection import Choice, Edit, choose
+from optimizer.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.structure import StructureProposer
+from tracing.errors import BudgetExceededError, RunError
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import MemorySystem
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+
+SIGNIFICANCE = 0.05
+"""Two-sided level of the verdict on the test conversations."""
+
+SCREENED = 2
+"""Train conversations on which proposals are screened before they cost a validation."""
+
+FINALISTS = 2
+"""Proposals of one iteration that meet the validation conversations, best of the screening first."""
+
+
+def optimize(
+    *,
+    system: MemorySystem,
+    evaluator: Evaluator,
+    splits: Splits,
+    seed_candidate: Candidate,
+    settings: LoopSettings,
+    access: ModelAccess,
+    observer: Observer,
+) -> LoopResult:
+    """Tune the prompts of a system on the train conversations, gate on validation, and test the champion once.
+
+    A spent budget ends the search cleanly with the best so far. Where there is a time budget, as much of it as the
+    test will take is kept back.
+
+    Raises:
+        RunError: the seed prompts cannot be scored, since calls fail or are cut short.
+        ContractError: the seed candidate breaks a contract.
+    """
+    return _Loop(system, evaluator, splits, dict(seed_candidate), settings, access, observer).run()
+
+
+class _Loop:
+    def __init__(
+        self,
+        system: MemorySystem,
+        evaluator: Evaluator,
+        splits: Splits,
+        seed: Candidate,
+        settings: LoopSettings,
+        access: ModelAccess,
+        observer: Observer,
+    ) -> None:
+        self.system, self.evaluator, self.splits, self.seed = system, evaluator, splits, seed
+        self.settings, self.access, self.observer = settings, access, observer
+        self.champion: Candidate = seed
+        self.baseline: dict[SplitName, Score] = {}
+        self.scores: dict[SplitName, Score] = {}
+        self.iterations: list[IterationRecord] = []
+        self.history: list[Edit] = []
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
+        self.verdict: Verdict | None = None
+        self.tokens: dict[str, float] = {}
+        self.seconds: dict[SplitName, float] = {}
+        self.proposers: tuple[Proposer, ...] = (
+            BankProposer(),
+            DemonstrationProposer([conversation.id for conversation in splits.train]),
+            StructureProposer(),
+            ReflectionProposer(evaluator, access.proposer, splits.train),
+        )
+
+    def run(self) -> LoopResult:
+        stopped = "all rounds done"
+        try:
+            train = self._score("train", self.seed, self.baseline)
+            attributions, signals = self._attribute(train, 1)
+            validation = self._score("val", self.seed, self.baseline)
+            seed_validation = validation
+            self.scores = dict(self.baseline)
+            for n in range(1, self.settings.rounds + 1):
+                if not signals.failures:
+                    stopped = "no wrong answer is left on the train conversations"
+                    break
+                if not self._time_for_a_round():
+                    stopped = "budget: the time that is left is kept for the test conversations"
+                    break
+                before = self.champion
+                validation = self._iterate(n, train, attributions, signals, validation, seed_validation)
+                if self.champion != before and n < self.settings.rounds:
+                    train = self._score("train", self.champion, self.scores)
+                    attributions, signals = self._attribute(train, n + 1)
+        except BudgetExceededError as error:
+            stopped = f"budget: {error}"
+        try:
+            self._test()
+        except BudgetExceededError as error:
+            stopped = f"budget: {error}"
+        return self._result(stopped)
+
+    def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
+        """Outcomes on a split that must be scored, its score noted in `into` and told where it is the baseline's."""
+        whose = "baseline" if candidate == self.seed else "champion"
+        started = self.access.budget.seconds
+        outcomes = self._evaluate(f"{whose} {split}", candidate, self.splits.named()[split])
+        for outcome in outcomes:
+            if outcome.tainted is not None:
+                raise RunError(
+                    f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
+                    "mend the cause and start the run again (finished calls are cached)"
+                )
+        self.seconds.setdefault(split, self.access.budget.seconds - started)
+        into[split] = score_of(outcomes, seed=self.settings.seed)
+        if into is self.baseline:
+            self.observer.baseline(split, into[split])
+        return outcomes
+
+    def _evaluate(self, phase: str, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        def tell(done: int, total: int) -> None:
+            self.observer.progress(phase, done, total)
+
+        progress: Progress = tell
+        tell(0, len(conversations))
+        return self.evaluator.evaluate(candidate, conversations, progress=progress)
+
+    def _attribute(self, train: Sequence[Outcome], iteration: int) -> tuple[list[Attribution], Signals]:
+        attributions = [
+            attribute(case, outcome.graph, outcome.conversation, self.system.operations)
+            for outcome in train
+            for case in outcome.cases
+            if not case.passed
+        ]
+        total = sum(len(outcome.cases) for outcome in train)
+        signals = aggregate(attributions, self.system.operations, total_cases=total, seed=self.settings.seed)
+        self.observer.blame(iteration, signals.signals)
+        return attributions, signals
+
+    def _iterate(
+        self,
+        n: int,
+        train: Sequence[Outcome],
+        attributions: Sequence[Attribution],
+        signals: Signals,
+        validation: list[Outcome],
+        seed_validation: list[Outcome],
+    ) -> list[Outcome]:
+        """One turn of the loop; returns the (new) champion's validation outcomes."""
+        before = self.access.meter.totals()
+        choice = choose(self.system.prompts, signals.signals, self.history, seed=self.settings.seed + n)
+        proposals: list[Proposal] = []
+        accepted = False
+        try:
+            if choice is not None:
+                proposals = self._propose(n, choice, train, attributions)
+                screened = self._screen(n, proposals, train)
+                for proposal in screened[:FINALISTS]:
+                    challenger = {**self.champion, proposal.prompt: proposal.text}
+                    outcomes = self._evaluate(f"iteration {n}: validation", challenger, self.splits.validation)
+                    if decide(validation, outcomes, seed_validation).accepted:
+                        self.champion, validation, accepted = challenger, outcomes, True
+                        break
+                self.history.append(Edit(choice.prompt, accepted))
+        finally:
+            self.scores["val"] = score_of(validation, seed=self.settings.seed)
+            after = self.access.meter.totals()
+            record = IterationRecord(
+                n=n,
+                blame={s.operation: BlameShare(s.share, s.share_ci) for s in signals.signals},
+                edited=(choice.prompt,) if choice else (),
+                proposals=len(proposals),
+                accepted=accepted,
+                val_score=self.scores["val"].score,
+                calls_made=int(after["calls_made"] - before["calls_made"]),
+                calls_cached=int(after["calls_cached"] - before["calls_cached"]),
+                tokens=int(_tokens(after) - _tokens(before)),
+                champion=dict(self.champion),
+            )
+            self.iterations.append(record)
+            self.observer.iteration(record)
+        return validation
+
+    def _propose(
+        self, n: int, choice: Choice, train: Sequence[Outcome], attributions: Sequence[Attribution]
+    ) -> list[Proposal]:
+        """Proposals from all sources in turn, contract-checked, so that no source crowds out the others."""
+        spec = self.system.prompts[choice.prompt]
+        stage = next(each.stage for each in self.system.operations if each.prompt == choice.prompt)
+        failed, passed = examples_of(spec, train, attributions)
+        wanted = self.settings.proposals
+        request = ProposalRequest(
+            prompt=spec,
+            stage=stage,
+            text=self.champion[choice.prompt],
+            candidate=dict(self.champion),
+            signal=choice.signal,
+            failed=failed,
+            passed=passed,
+            count=max(1, -(-wanted // 2)),
+            seed=self.settings.seed * 1000 + n,
+            tried=frozenset(self.tried[choice.prompt]),
+        )
+        offers: list[list[Proposal]] = []
+        for proposer in self.proposers:
+            admitted, _ = admit(proposer.propose(request), spec, request.tried)
+            offers.append(admitted)
+        chosen: list[Proposal] = []
+        for rank in range(max(map(len, offers), default=0)):
+            for offer in offers:
+                if rank < len(offer) and offer[rank].text not in {each.text for each in chosen}:
+                    chosen.append(offer[rank])
+        chosen = chosen[:wanted]
+        self.tried[choice.prompt].update(each.text for each in chosen)
+        return chosen
+
+    def _screen(self, n: int, proposals: Sequence[Proposal], train: Sequence[Outcome]) -> list[Proposal]:
+        """The proposals that beat the champion on a few train conversations where it fails most, best first."""
+        order = list(train)
+        random.Random(self.settings.seed * 1000 + n).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
+        order.sort(key=lambda outcome: outcome.score)
+        batch = order[:SCREENED]
+        conversations = [outcome.conversation for outcome in batch]
+        reference = sum(outcome.score for outcome in batch)
+        gains: list[tuple[float, Proposal]] = []
+        for number, proposal in enumerate(proposals, start=1):
+            challenger = {**self.champion, proposal.prompt: proposal.text}
+            phase = f"iteration {n}: proposal {number} of {len(proposals)} ({proposal.source})"
+            outcomes = self._evaluate(phase, challenger, conversations)
+            if any(outcome.tainted is not None for outcome in outcomes):
+                continue
+            gains.append((sum(outcome.score for outcome in outcomes) - reference, proposal))
+        gains.sort(key=lambda pair: -pair[0])
+        return [proposal for gain, proposal in gains if gain > 0]
+
+    def _time_for_a_round(self) -> bool:
+        """Whether a round can be tried without using up the time the test will take."""
+        left = self.access.budget.remaining_seconds()
+        if left is None:
+            return True
+        known = self.seconds.get("train", 0.0) + self.seconds.get("val", 0.0)
+        read = len(self.splits.train) + len(self.splits.validation)
+        test = 2 * len(self.splits.test) * known / max(read, 1)
+        return left > test
+
+    def _test(self) -> None:
+        """Seed and champion meet the test conversations, once."""
+        base = self._score("test", self.seed, self.baseline)
+        self.tokens["baseline"] = _tokens_a_question(base)
+        if self.champion == self.seed:
+            # Nothing passed the gate: there is no difference to test.
+            self.scores["test"] = self.baseline["test"]
+            self.tokens["champion"] = self.tokens["baseline"]
+            self.verdict = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
+        else:
+            best = self._score("test", self.champion, self.scores)
+            self.tokens["champion"] = _tokens_a_question(best)
+            self.verdict = verdict_of(base, best, seed=self.settings.seed)
+        self.observer.verdict(self.verdict)
+
+    def _result(self, stopped: str) -> LoopResult:
+        said = self.verdict
+        totals = self.access.meter.totals()
+        made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
+        spent = self.evaluator.spent
+        outside = made + cached - spent.made - spent.cached
+        return LoopResult(
+            baseline=self.baseline,
+            champion=self.scores,
+            champion_candidate=self.champion,
+            verdict=said.verdict if said else None,
+            delta=said.delta if said else None,
+            delta_ci=said.delta_ci if said else None,
+            p_value=said.p_value if said else None,
+            power=said.power if said else None,
+            iterations=self.iterations,
+            stopped=stopped,
+            calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
+            tokens_per_question={k: v for k, v in self.tokens.items() if k in ("baseline", "champion")},  # type: ignore[misc]
+        )
+
+
+def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
+    """Compare two candidates' outcomes on the same conversations: the paired difference with the conversation as unit."""
+    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    delta = sum(deltas) / len(deltas)
+    p_value = sign_flip_p(deltas, "two-sided", seed=seed)
+    name: VerdictName = "inconclusive"
+    if p_value <= SIGNIFICANCE:
+        name = "improved" if delta > 0 else "regressed"
+    return Verdict(name, delta, bootstrap_ci(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))
+
+
+def _tokens(totals: Mapping[str, float]) -> float:
+    return totals["prompt_tokens"] + totals["completion_tokens"]
+
+
+def _tokens_a_question(outcomes: Sequence[Outcome]) -> float:
+    return sum(outcome.tokens for outcome in outcomes) / sum(len(outcome.cases) for outcome in outcomes)

@@ -1,0 +1,85 @@
+"""Built memories on disk, content-addressed, so that editing a prompt downstream of a memory rebuilds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Memory, MemorySystem
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A memory as it was built.
+
+    Attributes:
+        memory: its state.
+        records: the trace of its build.
+        calls: model calls the build asked for, served from the cache or not.
+    """
+
+    memory: Memory
+    records: list[dict[str, Any]]
+    calls: int
+
+
+def snapshot_key(
+    system: MemorySystem, conversation: Conversation, candidate: Candidate, identities: Mapping[str, str]
+) -> str:
+    """What a built memory depends on: system, version, settings, upstream prompts, dialogue and models."""
+    return digest(
+        {
+            "format": FORMAT,
+            "system": [system.name, system.version, system.settings],
+            "prompts": {name: candidate[name] for name, spec in system.prompts.items() if spec.builds},
+            "sessions": [session.model_dump(mode="json") for session in conversation.sessions],
+            "models": [identities["task"], identities["embedding"]],
+        }
+    )
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON-serialisable value, independent of the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=dict)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class SnapshotStore:
+    """Snapshots in a folder, one file each, written atomically. A file that does not load counts as absent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, key: str) -> Snapshot | None:
+        """The snapshot stored under `key`."""
+        try:
+            data = json.loads(self._path(key).read_text(encoding="utf-8"))
+            return Snapshot(Memory(data["memory"]["state"]), data["records"], data["calls"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def save(self, key: str, snapshot: Snapshot) -> None:
+        """Store a snapshot under `key`."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(asdict(snapshot), file, ensure_ascii=False)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"

@@ -1,0 +1,144 @@
+"""A prompt template taken apart into instructions and data, so that edits touch no placeholder and no literal brace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tracing.systems.prompts import placeholders_of
+
+_LABEL = 60
+"""Longest line, in characters, that counts as the label of the data under it or the cue of the reply after it."""
+
+EXAMPLE, NOW = "Example:", "Now this one:"
+"""Lines that open a demonstration and close the block of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The lines of a template in order: instructions, demonstrations, data with every placeholder, instructions, cue.
+
+    Demonstrations run from the first line `EXAMPLE` to a line `NOW`. The label over a placeholder ("Memories:")
+    belongs to the data. The cue is a short last line that the reply continues ("Answer:"), with what blank lines
+    follow it. Joined again the parts are the template, character for character.
+    """
+
+    head: tuple[str, ...]
+    demonstrations: tuple[str, ...]
+    data: tuple[str, ...]
+    tail: tuple[str, ...] = ()
+    cue: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The template."""
+        return "\n".join((*self.head, *self.demonstrations, *self.data, *self.tail, *self.cue))
+
+    @property
+    def instructions(self) -> list[str]:
+        """Every line of head and tail that says something, in order."""
+        return [line for line in (*self.head, *self.tail) if line.strip()]
+
+    def with_instructions(self, lines: Sequence[str]) -> Parts:
+        """The same demonstrations, data and cue under other instructions."""
+        head = (*lines, "") if lines else ()
+        return replace(self, head=head, data=trimmed(self.data), tail=())
+
+    def with_demonstrations(self, texts: Sequence[str]) -> Parts:
+        """The same instructions and data with these demonstrations (template texts) in place of others."""
+        block = [line for text in texts for line in (EXAMPLE, *text.split("\n"), "")]
+        gap = ("",) if trimmed(self.head) and self.head[-1].strip() else ()
+        return replace(self, head=(*self.head, *gap), demonstrations=(*block, NOW), data=trimmed(self.data))
+
+
+def take_apart(template: str) -> Parts:
+    """The parts of a template.
+
+    Raises:
+        ValueError: its braces are broken, or it has no placeholder.
+    """
+    lines = template.split("\n")
+    with_data = [number for number, line in enumerate(lines) if placeholders_of(line)]
+    if not with_data:
+        raise ValueError("the template has no placeholder")
+    first, last = with_data[0], with_data[-1]
+    if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
+        first -= 1
+    before = lines[:first]
+    opened = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
+    closed = first - before[::-1].index(NOW) if opened < first else first
+    end = max(number for number, line in enumerate(lines) if line.strip())
+    cue = end if end > last and _is_label(lines[end]) else len(lines)
+    return Parts(
+        tuple(lines[:opened]),
+        tuple(lines[opened:closed]),
+        tuple(lines[closed : last + 1]),
+        tuple(lines[last + 1 : cue]),
+        tuple(lines[cue:]),
+    )
+
+
+def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
+    """The lines without blank ones at either end."""
+    said = [number for number, line in enumerate(lines) if line.strip()]
+    return tuple(lines[said[0] : said[-1] + 1]) if said else ()
+
+
+def _closed(lines: Sequence[str]) -> tuple[str, ...]:
+    return (*lines, "") if lines else ()
+
+
+def _is_label(line: str) -> bool:
+    return line.rstrip().endswith(":") and len(line) <= _LABEL and not is_fixed(line)
+
+
+def is_fixed(line: str, markers: Sequence[str] = ()) -> bool:
+    """Whether a line must stay as it is: it holds a brace, or text the contract asks for."""
+    return "{" in line or "}" in line or any(marker in line for marker in markers)
+
+
+def sentences(lines: Sequence[str], markers: Sequence[str] = ()) -> list[str]:
+    """Instruction lines as sentences, bullets and numbers stripped; a fixed line stays whole and unchanged."""
+    found: list[str] = []
+    for line in lines:
+        if is_fixed(line, markers):
+            found.append(line)
+        else:
+            plain = re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line)
+            found += [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\d'\"])", plain) if part.strip()]
+    return found
+
+
+def add_instruction(template: str, instruction: str) -> str:
+    """The template with one more instruction: after the others, before closing lines that show the reply's form."""
+    parts = take_apart(template)
+    in_tail = not trimmed(parts.head) and bool(trimmed(parts.tail))
+    lines = list(parts.tail if in_tail else parts.head)
+    place = len(lines)
+    while place and not lines[place - 1].strip():
+        place -= 1
+    while place > 1 and "{" in lines[place - 1] and lines[place - 2].strip():
+        place -= 1
+    lines.insert(place, _in_style(instruction, lines[:place]))
+    if not in_tail and place == len(lines) - 1:
+        lines.append("")
+    return (replace(parts, tail=tuple(lines)) if in_tail else replace(parts, head=tuple(lines))).text
+
+
+def _in_style(instruction: str, before: Sequence[str]) -> str:
+    """The instruction as the next item of the list it follows, or as it is."""
+    last = before[-1] if before else ""
+    if bullet := re.match(r"^(\s*[-*•]\s+)", last):
+        return bullet.group(1) + instruction
+    if number := re.match(r"^(\s*)(\d+)([.)]\s+)", last):
+        return f"{number.group(1)}{int(number.group(2)) + 1}{number.group(3)}{instruction}"
+    return instruction
+
+
+def filled(parts: Parts, values: Mapping[str, str], reply: str) -> str:
+    """The data with `values` in it and `reply` after the cue, as template text: every brace in it is literal."""
+    text = "\n".join(trimmed(parts.data)).format_map(values)
+    cue = "\n".join(trimmed(parts.cue)).format_map({})
+    ending = f"{cue} {reply}" if cue else reply
+    return f"{text}\n{ending}".replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,98 @@
+"""Attribution of failures of the built-in systems as they run, with only the model scripted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_server import ScriptedServer
+
+from attribution.cases import Blame, Case
+from attribution.judge import judge
+from attribution.survival import attribute
+from tracing.graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.recorder import session, trace
+from tracing.systems.conversations import Conversation
+from tracing.systems.fact_memory.system import FactMemory
+from tracing.systems.protocol import MemorySystem
+from tracing.systems.rag.system import Rag
+
+KNOWN = {
+    "D1:1": "Mara's tortoise Brisket only comes out for radicchio.",
+    "D1:2": "Ilya's gecko eats mashed papaya.",
+    "D1:3": "Mara's tortoise sleeps in a wine crate.",
+    "D2:1": "Mara's tortoise sleeps in an old suitcase.",
+}
+
+
+class Model:
+    """Extracts the known facts of the turns it is shown, but for `forgets`; decides `event`; answers `reply`."""
+
+    def __init__(
+        self, conversation: Conversation, *, forgets: str = "", event: str = "ADD", reply: str = "papaya"
+    ) -> None:
+        self.turns = {turn.id: turn.text for turn in conversation.turns()}
+        self.forgets, self.event, self.reply = forgets, event, reply
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        request = body["messages"][-1]["content"]
+        schema = json.dumps(body.get("response_format") or {})
+        if '"facts"' in schema:
+            facts = [fact for turn, fact in KNOWN.items() if turn != self.forgets and self.turns[turn] in request]
+            return json.dumps({"facts": facts})
+        if '"event"' in schema:
+            return json.dumps({"event": self.event, "id": "1"})
+        return self.reply
+
+
+def blame_of(system: MemorySystem, conversation: Conversation, question: str, access: ModelAccess) -> Blame:
+    asked = next(one for one in conversation.questions if one.id == question)
+    candidate = {name: spec.text for name, spec in system.prompts.items()}
+    with trace(prefix="b") as building:
+        memory = system.build(conversation, candidate, access)
+    with trace(prefix="a") as answering:
+        answering.adopt(building.records())
+        with session(asked.id):
+            answer = system.answer(memory, asked, candidate, access)
+    graph: ExecutionGraph = building.graph.merge(answering.graph)
+    case = Case(conversation.id, asked, answer.text, judge(answer.text, asked.answers), answer.variable)
+    attribution = attribute(case, graph, conversation, system.operations)
+    assert attribution.abstained is None
+    return attribution.decisive[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "faults", "expected"),
+    [
+        ("food", {"forgets": "D1:1"}, ("extract_facts", "ExtractionError")),
+        ("food", {}, ("answer", "ResponseError")),
+        ("bed", {"event": "ADD", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+        ("bed", {"event": "NONE", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+        ("bed", {"event": "UPDATE", "reply": "wine crate"}, ("answer", "ResponseError")),
+    ],
+)
+def test_the_fact_memory_is_understood(
+    pets: Conversation,
+    scripted_server: ScriptedServer,
+    open_access: Callable[..., ModelAccess],
+    question: str,
+    faults: dict[str, str],
+    expected: tuple[str, str],
+) -> None:
+    scripted_server.script = Model(pets, **faults)
+    blame = blame_of(FactMemory(near=0.6, compared=1), pets, question, open_access())
+    assert (blame.operation, blame.error_type) == expected
+
+
+def test_rag_is_understood(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = Model(pets)
+    access = open_access()
+    answered = blame_of(Rag(top_k=2), pets, "food", access)
+    assert (answered.operation, answered.error_type) == ("answer", "ResponseError")
+    missed = blame_of(Rag(chunk_tokens=20, top_k=1), pets, "bed", access)
+    assert (missed.operation, missed.error_type) == ("retrieve", "RetrievalError")

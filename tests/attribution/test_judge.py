@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from attribution.judge import METRICS, judge, normalise
+from tracing.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The Wine-Crate!", "wine crate"),
+        ("It is 22.", "twenty-two"),
+        ("it is twenty two", "22"),
+        ("She paid 1,200.", "1200"),
+        ("１２ eggs", "twelve eggs"),
+        ("她住在北京。", "北京"),
+        ("a", "A"),
+    ],
+)
+def test_case_punctuation_articles_numbers_and_scripts_do_not_decide(reply: str, answer: str) -> None:
+    assert judge(reply, [answer]).contains == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("twenty-two", "20"),
+        ("twenty-two", "two"),
+        ("pineapple", "apple"),
+        ("tart of honey", "honey tart"),
+        ("3.5", "35"),
+    ],
+)
+def test_what_only_looks_alike_is_not_contained(reply: str, answer: str) -> None:
+    assert judge(reply, [answer]).contains == 0.0
+
+
+def test_any_accepted_form_is_enough_and_the_best_counts() -> None:
+    judged = judge("papaya", ["mashed papaya", "papaya"])
+    assert (judged.score, judged.em, judged.f1) == (1.0, 1.0, 1.0)
+
+
+def test_a_long_reply_holds_the_answer_but_does_not_pass() -> None:
+    reply = "As far as I can tell from all of the memories it may be radicchio"
+    judged = judge(reply, ["radicchio"])
+    assert (judged.score, judged.contains) == (0.0, 1.0)
+    assert judge(" ".join(reply.split()[-12:]), ["radicchio"]).score == 1.0
+
+
+def test_each_metric_gives_its_own_measure() -> None:
+    scores = {metric: judge("fresh radicchio leaves", ["radicchio"], metric).score for metric in METRICS}
+    assert scores == {"short_contains": 1.0, "em": 0.0, "f1": 0.5, "contains": 1.0}
+
+
+@pytest.mark.parametrize("reply", ["", "   ", "?!"])
+def test_nothing_said_matches_nothing(reply: str) -> None:
+    judged = judge(reply, ["radicchio", "", "?"])
+    assert (judged.score, judged.em, judged.f1, judged.contains) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_an_unknown_metric_is_refused_with_the_names() -> None:
+    with pytest.raises(ConfigError, match=r"bleu.*short_contains.*contains"):
+        judge("x", ["x"], "bleu")
+
+
+def test_normalising_twice_changes_nothing() -> None:
+    once = normalise("The twenty-one Dentist's cabinets, 3.5 & more — on May 7th")
+    assert normalise(" ".join(once)) == once

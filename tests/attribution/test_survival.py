@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from scripted_memory import RAG, ScriptedMemory
+
+from attribution.cases import Blame
+from attribution.survival import Survival, attribute
+from tracing.graph import ExecutionGraph
+from tracing.systems.conversations import Conversation, Question
+
+FIRST = ("D1:1", "D1:2", "D1:3", "D1:4")
+FOOD = "Mara's tortoise Brisket only comes out for radicchio."
+CRATE = "Mara's tortoise sleeps in a wine crate."
+SUITCASE = "Mara's tortoise now sleeps in an old suitcase."
+CROUTON = "Mara will name her whippet pup Crouton."
+FORGET = "Mara wants the name of her whippet forgotten."
+
+
+def asked(conversation: Conversation, question: str) -> Question:
+    return next(one for one in conversation.questions if one.id == question)
+
+
+def said(blame: Blame) -> tuple[str, str]:
+    return blame.operation, blame.error_type
+
+
+# --- extraction ------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_never_extracted_is_the_extraction_of_its_turn(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5", "D1:6"), CROUTON)
+        memory.remember(("D1:1", "D1:2"), "Ilya's gecko only eats mashed papaya.")
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1", "m2"], "papaya"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    read = memory.recorder.graph.operations[blame.operation_id or ""].input_ids("messages")
+    assert "D1:1" in {memory.recorder.graph.variables[vid].name for vid in read}
+    assert "D1:1" in blame.reason
+    assert "radicchio" in blame.reason
+    assert blame.confidence > 0.8
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        "Ilya's tortoise Brisket only comes out for radicchio.",
+        "Mara's tortoise Brisket only comes out for papaya.",
+        "Likes radicchio.",
+        "A tortoise only comes out for radicchio food.",
+    ],
+)
+def test_a_garbled_fact_is_an_extraction_error_told_with_less_confidence(pets: Conversation, garbled: str) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(FIRST, garbled)
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "papaya"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    assert garbled in blame.reason
+    assert blame.confidence < 0.7
+
+
+@pytest.mark.parametrize("kind", ["raised", "noted"])
+def test_a_malformed_reply_is_named_as_the_cause(pets: Conversation, kind: str) -> None:
+    with ScriptedMemory(pets) as memory:
+        if kind == "raised":
+            memory.extract(FIRST, [], raises=True)
+        else:
+            memory.extract(FIRST, [], malformed="the reply is no JSON object")
+        blame = memory.blame(memory.answer(asked(pets, "food"), [], "unknown"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    assert "no JSON object" in blame.reason
+
+
+# --- update ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fact_the_decision_dropped_is_the_decisions_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        (fact,) = memory.extract(("D1:1", "D1:2"), [FOOD])
+        memory.store(fact, "NONE", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "unknown"))
+    assert said(blame) == ("decide_update", "UpdateError")
+    assert memory.executed(blame) == "decide_update"
+    assert "NONE" in blame.reason
+
+
+def test_an_entry_overwritten_by_another_matter_is_the_decisions_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:1", "D1:2"), FOOD)
+        (fact,) = memory.extract(("D1:3", "D1:4"), [CRATE])
+        memory.store(fact, "UPDATE", "m1", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "wine"))
+    assert said(blame) == ("decide_update", "UpdateError")
+    assert FOOD in blame.reason
+    assert CRATE in blame.reason
+
+
+def test_a_decision_not_carried_out_is_the_stores_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        (fact,) = memory.extract(("D1:1", "D1:2"), [FOOD])
+        memory.store(fact, "ADD", near=["m1"], do="NONE")
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "unknown"))
+    assert said(blame) == ("store", "UpdateError")
+    assert memory.executed(blame) == "store"
+
+
+def test_a_wrongful_delete_is_a_deletion_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:1", "D1:2"), FOOD)
+        (fact,) = memory.extract(("D1:5",), [CROUTON])
+        memory.store(fact, "DELETE", "m1", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "food"), [], "unknown"))
+    assert said(blame) == ("decide_update", "DeletionError")
+
+
+def test_a_superseded_value_kept_beside_the_new_one_is_an_update_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        (fact,) = memory.extract(("D2:1",), [SUITCASE])
+        memory.store(fact, "ADD", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "bed"), ["m1", "m2"], "wine crate"))
+    assert said(blame) == ("decide_update", "UpdateError")
+    assert "m1" in blame.reason
+
+
+def test_a_decision_never_shown_the_old_entry_is_not_blamed_for_it(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        memory.remember(("D1:1", "D1:2"), FOOD)
+        (fact,) = memory.extract(("D2:1",), [SUITCASE])
+        memory.store(fact, "ADD", near=["m2"])
+        blame = memory.blame(memory.answer(asked(pets, "bed"), ["m1", "m3"], "wine crate"))
+    assert said(blame) == ("store", "UpdateError")
+
+
+def test_a_new_value_retrieved_alone_and_ignored_is_the_answers_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        (fact,) = memory.extract(("D2:1",), [SUITCASE])
+        memory.store(fact, "UPDATE", "m1", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "bed"), ["m1"], "wine crate"))
+    assert said(blame) == ("answer", "ResponseError")
+
+
+# --- deletion --------------------------------------------------------------------------------------------------------
+
+
+def test_a_retraction_not_acted_on_is_a_deletion_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        (fact,) = memory.extract(("D2:2",), [FORGET])
+        memory.store(fact, "ADD", near=["m1"])
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1", "m2"], "Crouton"))
+    assert said(blame) == ("decide_update", "DeletionError")
+    assert "ADD" in blame.reason
+
+
+def test_a_retraction_never_extracted_is_an_extraction_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        memory.remember(("D2:1", "D2:2"), SUITCASE)
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    assert "D2:2" in blame.reason
+
+
+def test_a_value_given_after_it_was_deleted_is_made_up_by_the_answer(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:1", "D1:5"), FOOD, CROUTON)
+        (fact,) = memory.extract(("D2:2",), [FORGET])
+        memory.store(fact, "DELETE", "m2", near=["m2"])
+        for reply in ("Crouton", "radicchio"):
+            blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], reply))
+            assert said(blame) == ("answer", "ResponseError")
+
+
+def test_owning_not_to_know_in_other_words_is_a_matter_of_format(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "I don't know."))
+    assert said(blame) == ("answer", "ResponseError")
+    assert blame.reason.startswith("format")
+
+
+# --- retrieval and answer --------------------------------------------------------------------------------------------
+
+
+def test_what_is_stored_but_not_in_the_context_is_the_retrievals_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(FIRST, FOOD, "Ilya's gecko only eats mashed papaya.")
+        case = memory.answer(asked(pets, "food"), ["m2"], "papaya")
+        blame = memory.blame(case)
+    assert said(blame) == ("retrieve", "RetrievalError")
+    assert memory.recorder.graph.operations[blame.operation_id or ""].output_ids()
+    assert "m1" in blame.reason
+
+
+def test_what_is_in_the_context_but_answered_otherwise_is_the_answers_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(FIRST, FOOD, "Ilya's gecko only eats mashed papaya.")
+        case = memory.answer(asked(pets, "food"), ["m1", "m2"], "papaya")
+        blame = memory.blame(case)
+    assert said(blame) == ("answer", "ResponseError")
+    assert case.prediction in blame.evidence
+    assert "D1:2" in blame.reason
+
+
+def test_a_right_but_long_reply_is_a_matter_of_format(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(FIRST, FOOD)
+        reply = "Judging by everything that I was told about it, the tortoise only ever comes out for radicchio."
+        blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], reply))
+    assert said(blame) == ("answer", "ResponseError")
+    assert blame.reason.startswith("format")
+
+
+@pytest.mark.parametrize(
+    ("question", "hits", "reply", "expected"),
+    [
+        ("food", ["m1"], "papaya", ("answer", "ResponseError")),
+        ("food", ["m2"], "papaya", ("retrieve", "RetrievalError")),
+        ("bed", ["m1", "m2"], "wine crate", ("answer", "ResponseError")),
+        ("bed", ["m1"], "wine crate", ("retrieve", "RetrievalError")),
+        ("pup", ["m1", "m2"], "Crouton", ("answer", "ResponseError")),
+        ("pup", ["m1"], "Crouton", ("retrieve", "RetrievalError")),
+    ],
+)
+def test_a_system_that_only_cuts_and_finds_errs_in_finding_or_answering(
+    pets: Conversation, question: str, hits: list[str], reply: str, expected: tuple[str, str]
+) -> None:
+    with ScriptedMemory(pets, RAG) as memory:
+        memory.chunk((*FIRST, "D1:5"))
+        memory.chunk(("D2:1", "D2:2"))
+        assert said(memory.blame(memory.answer(asked(pets, question), hits, reply))) == expected
+
+
+# --- beyond the system -----------------------------------------------------------------------------------------------
+
+
+def test_a_gold_answer_that_nobody_said_is_the_annotations_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(FIRST, "Ilya's sister Agata is a farrier.")
+        blame = memory.blame(memory.answer(asked(pets, "city"), ["m1"], "unknown"))
+    assert said(blame) == ("annotation", "AnnotationError")
+
+
+def test_nothing_is_said_where_the_trace_tells_too_little(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        case = memory.answer(asked(pets, "food"), ["m1"], "Crouton")
+    attribution = memory.attribute(case)
+    assert not attribution.decisive
+    assert "D1:1" in (attribution.abstained or "")
+
+
+# --- evidence turns only ---------------------------------------------------------------------------------------------
+
+
+def test_paraphrase_survives(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:3",), "Caroline is researching an agency for adoption.")
+        blame = memory.blame(memory.answer(asked(trips, "what"), ["m1"], "counselling"))
+    assert said(blame) == ("answer", "ResponseError")
+
+
+def test_a_relative_date_survives_as_the_words_that_tell_it(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:1",), "Caroline went to a support group on the previous day.")
+        kept = memory.blame(memory.answer(asked(trips, "when"), ["m1"], "8 May 2023"))
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:1",), "Caroline went to a support group.")
+        lost = memory.blame(memory.answer(asked(trips, "when"), ["m1"], "8 May 2023"))
+    assert said(kept) == ("answer", "ResponseError")
+    assert said(lost) == ("extract_facts", "ExtractionError")
+
+
+def test_of_an_answer_from_several_turns_the_lost_part_is_blamed(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:1", "D1:2"), "Melanie camped at the beach with the kids.")
+        (paint,) = memory.extract(("D1:3", "D1:4"), ["Melanie paints to calm down."])
+        memory.store(paint)
+        blame = memory.blame(memory.answer(asked(trips, "where"), ["m1"], "beach"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    read = memory.recorder.graph.operations[blame.operation_id or ""].input_ids("messages")
+    assert "D1:4" in {memory.recorder.graph.variables[vid].name for vid in read}
+
+
+def test_what_the_reply_gives_was_not_lost(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:1", "D1:2"), "Melanie camped.")
+        memory.remember(("D1:3", "D1:4"), "Melanie camps in the mountains next time.")
+        found = memory.attribute(memory.answer(asked(trips, "where"), ["m1"], "the beach"))
+    assert [said(blame) for blame in found.decisive] == [("retrieve", "RetrievalError")]
+
+
+def test_a_value_stored_without_its_subject_is_not_the_retrievals_error(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:3",), "Caroline mentioned adoption agencies.")
+        memory.remember(("D1:4",), "Melanie finds painting restful.")
+        blame = memory.blame(memory.answer(asked(trips, "free"), ["m1"], "adoption"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+    assert "does not name" in blame.reason
+
+
+def test_without_annotated_evidence_the_turn_that_says_the_answer_is_followed(trips: Conversation) -> None:
+    with ScriptedMemory(trips) as memory:
+        memory.remember(("D1:3", "D1:4"), "Melanie paints to calm down.", "Caroline looks into adopting.")
+        blame = memory.blame(memory.answer(asked(trips, "free"), ["m2"], "adopting"))
+    assert said(blame) == ("retrieve", "RetrievalError")
+    assert blame.confidence < 0.7
+
+
+# --- any verdict -----------------------------------------------------------------------------------------------------
+
+
+def test_stages_count_and_not_names(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        (fact,) = memory.extract(("D1:1", "D1:2"), [FOOD])
+        memory.store(fact, "NONE")
+        case = memory.answer(asked(pets, "food"), [], "papaya")
+    graph = memory.recorder.graph
+    renamed = [replace(operation, name=f"step of {operation.name}") for operation in graph.operations.values()]
+    strange = ExecutionGraph(graph.variables.values(), renamed, graph.sessions.values())
+    specs = [replace(spec, name=f"step of {spec.name}") for spec in memory.operations]
+    (blame,) = attribute(case, strange, pets, specs).decisive
+    assert said(blame) == ("step of decide_update", "UpdateError")
+
+
+def test_a_case_takes_milliseconds(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        for number in range(40):
+            memory.remember(FIRST, FOOD, f"Ilya owns gecko number {number}.")
+        case = memory.answer(asked(pets, "food"), ["m2"], "papaya")
+    survival = Survival(memory.recorder.graph, pets, memory.operations)
+    begun = time.perf_counter()
+    for _ in range(20):
+        survival.attribute(case)
+    assert (time.perf_counter() - begun) / 20 < 0.02

@@ -1,0 +1,85 @@
+"""Fixtures and settings for every test: no telemetry, no network look-ups, a home of its own for each test."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# Read by mlflow, dspy and litellm when they are imported, so before anything else here.
+os.environ.update(
+    LITELLM_LOCAL_MODEL_COST_MAP="True",
+    MLFLOW_DISABLE_TELEMETRY="true",
+    DO_NOT_TRACK="true",
+    GIT_PYTHON_REFRESH="quiet",
+)
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pytest
+from scripted_server import ScriptedServer
+
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits, ModelSettings, home
+
+USER_HOME = home()
+"""Where the user's own weights lie; looked up before tests get homes of their own."""
+
+
+@pytest.fixture(autouse=True)
+def memtune_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty MEMTUNE_HOME, and no API key from the developer's shell."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("MEMTUNE_HOME", str(folder))
+    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "dspy"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return folder
+
+
+@pytest.fixture
+def scripted_server() -> Iterator[ScriptedServer]:
+    """An OpenAI-compatible server whose replies the test decides by setting `scripted_server.script`."""
+    server = ScriptedServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def open_access(scripted_server: ScriptedServer, tmp_path: Path) -> Iterator[Callable[..., ModelAccess]]:
+    """Opens accesses to the scripted server, chat and embedding, with one cache in this test's folder."""
+    opened: list[ModelAccess] = []
+
+    def open_it(
+        limits: Limits | None = None, *, cache: bool = True, concurrency: int | None = None, **settings: object
+    ) -> ModelAccess:
+        model = ModelSettings.model_validate({"model": "scripted", "base_url": scripted_server.base_url, **settings})
+        access = ModelAccess.open(
+            {"task": model, "embedding": model.model_copy(update={"model": "scripted-embedding"})},
+            cache_dir=tmp_path / "cache" if cache else None,
+            limits=limits or Limits(),
+            concurrency=concurrency,
+        )
+        opened.append(access)
+        return access
+
+    yield open_it
+    for access in opened:
+        access.close()
+
+
+@pytest.fixture
+def embedded_weights(memtune_home: Path) -> None:
+    """The small model's weights, pulled into the user's cache once, within reach of this test."""
+    from tracing.llm.weights import CATALOGUE, pull, stored_path
+
+    weights = CATALOGUE["smollm2-135m"]
+    ours = stored_path(weights)
+    theirs = USER_HOME / "weights" / ours.name
+    if not theirs.is_file():
+        os.environ["MEMTUNE_HOME"], isolated = str(USER_HOME), os.environ["MEMTUNE_HOME"]
+        try:
+            pull("smollm2-135m")
+        finally:
+            os.environ["MEMTUNE_HOME"] = isolated
+    ours.parent.mkdir(parents=True)
+    ours.symlink_to(theirs)

@@ -1,0 +1,135 @@
+"""The command line: one line on stderr and exit code 2 for whatever is wrong, and quick help."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from run_shapes import TUNED, loop_result, run_folder
+
+from experiments.command import SUBCOMMANDS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMTUNE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    said = capsys.readouterr()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "nowhere.yaml"], "nowhere.yaml: no such file"),
+        (["run", "--system", "mem9"], "--system: unknown: 'mem9'"),
+        (["run", "--rounds", "-3"], "--rounds: "),
+        (["run", "--rounds", "few"], "'few' is not a valid integer"),
+        (["run", "--bogus"], "No such option"),
+        (["run", "--dataset", "jsonl"], "--data FILE"),
+        (["run", "--dataset", "jsonl", "--data", "rows.jsonl"], "rows.jsonl:2: "),
+        (["run", "--dataset", "locomo", "--data", "rows.jsonl"], "rows.jsonl: not JSON"),
+        (["run", "--limit-conversations", "2", "--dry-run"], "at least 3"),
+        (["run", "--model", "gpt-9"], "gpt-9: "),
+        (
+            ["eval", "--prompts", "nothing-here", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"],
+            "answer.txt is missing",
+        ),
+        (["compare", "a", "b"], "a: no such run"),
+        (["export", "latest", "--to", "text", "--out", "x"], "latest: no such run"),
+        (["ui"], "has no runs yet"),
+        (["model", "pull", "gpt-9"], "gpt-9: "),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_whatever_is_wrong_is_told_in_one_line_with_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    good = {"id": "c", "speakers": ["A"], "sessions": [{"id": "D1", "turns": []}]}
+    Path("rows.jsonl").write_text(json.dumps(good) + '\n{"id": "d", "speakers": ["A"]}\n')
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("memtune: ")
+    assert expected in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, out, _ = run(capsys, name, "--help")
+    assert code == 0
+    nested = {"data": ["audit", "show"], "model": ["list", "pull", "serve"]}.get(name)
+    pages = [run(capsys, name, command, "--help")[1] for command in nested] if nested else [out]
+    for page in pages:
+        assert "Examples:\n" in page
+        assert f"  memtune {name}" in page
+
+
+def test_help_is_there_in_half_a_second_because_nothing_heavy_is_imported() -> None:
+    code = (
+        "import sys, contextlib, io\nfrom experiments.command import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    main(['--help'])\n"
+        "heavy = {'mlflow', 'openai', 'rich', 'matplotlib', 'dspy', 'gepa', 'networkx', 'pydantic'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert time.perf_counter() - started < 2  # half a second on an idle machine
+
+
+def test_a_dry_run_predicts_and_leaves_nothing_behind(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    code, out, _ = run(capsys, "run", "demo", "--dry-run")
+    assert code == 0
+    for word in ("train", "calls", "tokens", "minutes", "money"):
+        assert word in out
+    assert not home.exists()
+
+
+def test_data_show_prints_the_splits(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "data", "show", "--limit-conversations", "3")
+    assert code == 0
+    assert "train-01" in out
+
+
+def test_runs_and_compare_print_what_the_folders_hold(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    assert "no runs under" in run(capsys, "runs")[1]
+    first, second = run_folder(home, 1), run_folder(home, 2, seed=4, result=loop_result(verdict="regressed"))
+    _, out, _ = run(capsys, "runs")
+    assert out.index(second.id) < out.index(first.id)
+    assert "regressed" in out
+    _, out, _ = run(capsys, "compare", first.id, "latest")
+    assert "prompt answer: the same text" in out
+    assert "no comparison" not in out
+
+
+def test_export_writes_the_champion_with_its_origin(
+    capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    folder = run_folder(home)
+    code, out, _ = run(capsys, "export", "latest", "--to", "text", "--out", "tuned")
+    assert (code, out) == (0, "exported to tuned\n")
+    assert (tmp_path / "tuned" / "answer.txt").read_text() == TUNED["answer"]
+    manifest = json.loads((tmp_path / "tuned" / "manifest.json").read_text())
+    assert (manifest["run_id"], manifest["model"], manifest["delta"]) == (folder.id, "some-model", 0.1)
+    code, _, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned")
+    assert code == 2
+    assert "exists already" in err
+
+
+def test_model_list_says_what_is_missing_and_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "model", "list")
+    assert "memtune model pull smollm2-135m" in out

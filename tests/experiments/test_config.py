@@ -1,0 +1,102 @@
+"""A configuration is either exactly right or refused in one line that names file, key and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.config import OPTIONS, bundled_configs, dump_config, load_config
+from tracing.errors import ConfigError
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "experiment.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sistem: rag", ": sistem: unknown key; did you mean 'system'?"),
+        ("models: {task: {modell: x}}", ": models.task.modell: unknown key; did you mean 'model'?"),
+        ("models: {judge: {model: x, url: y}}", ": models.judge.url: unknown key; known here: model, base_url"),
+        ("system: mem9", ": system: unknown: 'mem9'; choose one of fact-memory, rag"),
+        ("metric: bleu", ": metric: unknown: 'bleu'; choose one of short_contains"),
+        ("rounds: many", ": rounds: "),
+        ("limits: {sessions: 0}", ": limits.sessions: "),
+        ("dataset: jsonl\ndata: missing.jsonl", ": data: no such file: "),
+        ("dataset: locomo", ": data: missing; name the file"),
+        ("data: x.jsonl", ": data: the bundled sample takes no file"),
+        ("rounds: 1\nseed: 2\nrounds: 3", ":3: the key 'rounds' stands twice"),
+        ("limits: [1, 2", ":1: "),
+        ("- just\n- a list", ": holds a list"),
+        ("models: {task: {model: x, base_url: ftp://h}}", ": models.task.base_url: "),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line_with_file_key_and_remedy(tmp_path: Path, text: str, expected: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:")
+    assert expected in message
+    assert ";" in message
+    assert "\n" not in message
+
+
+def test_yaml_tags_construct_nothing(tmp_path: Path) -> None:
+    marker = tmp_path / "made"
+    path = write(tmp_path, f"system: !!python/object/apply:pathlib.Path.touch [{marker}]")
+    with pytest.raises(ConfigError):
+        load_config(path)
+    assert not marker.exists()
+
+
+def test_options_win_over_smoke_and_smoke_over_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "rounds: 9\nseed: 7\nmodels: {task: {model: m, context: 2048}}")
+    config = load_config(path, overrides={"models.task.model": "chosen", "seed": None}, smoke=True)
+    assert (config.models.task.model, config.models.task.context) == ("chosen", 2048)
+    assert (config.rounds, config.seed) == (1, 7)
+
+
+def test_a_wrong_option_is_named_as_the_option(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--rounds: "):
+        load_config(write(tmp_path, "rounds: 2"), overrides={"rounds": -1})
+
+
+def test_a_relative_data_path_is_relative_to_the_file_but_an_option_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}")
+    path = write(tmp_path, "dataset: jsonl\ndata: rows.jsonl")
+    assert load_config(path).data == tmp_path / "rows.jsonl"
+    monkeypatch.chdir(tmp_path)
+    assert load_config(None, overrides={"dataset": "jsonl", "data": Path("rows.jsonl")}).data == Path("rows.jsonl")
+
+
+def test_an_api_key_does_not_reach_the_file_that_a_run_keeps(tmp_path: Path) -> None:
+    config = load_config(
+        write(tmp_path, "models: {task: {model: m, base_url: 'http://h/v1', api_key: sk-hidden123456}}")
+    )
+    kept = dump_config(config)
+    assert "hidden" not in kept
+    assert "base_url: http://h/v1" in kept
+    assert load_config(write(tmp_path, kept)).models.task.model == "m"
+
+
+def test_every_bundled_configuration_is_valid() -> None:
+    assert {"demo", "smoke"} <= set(bundled_configs())
+    for name in bundled_configs():
+        assert load_config(name).models.task.embedded
+
+
+def test_every_option_sets_an_existing_key() -> None:
+    values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
+    values["models.task.model"] = "m"
+    config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
+    assert config.limits.questions == config.budget.calls == config.seed == 3
+
+
+def test_an_endpoint_without_a_model_is_refused_with_the_option_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"models\.task\.model: missing; .*--model"):
+        load_config(None, overrides={"models.task.base_url": "http://h/v1"})

@@ -1,0 +1,80 @@
+"""An export says exactly what the candidate says, in the form of its reader, or is not written at all."""
+
+import hashlib
+import json
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tracing.errors import ContractError, RunError
+from tracing.systems.export import as_string_template, export
+from tracing.systems.fact_memory import FactMemory
+from tracing.systems.prompts import render
+from tracing.systems.rag import Rag
+
+RAG = {"answer": "Costs $5, ${question} stays; {{literal}} $$.\n{context}\nQ: {question}s {question}_x {context}1"}
+FACTS = {name: spec.text for name, spec in FactMemory.prompts.items()}
+
+
+def test_text_exports_one_file_a_prompt_and_a_manifest_of_their_hashes(tmp_path: Path) -> None:
+    out = export("fact-memory", FACTS, "text", tmp_path / "deep" / "out", {"run_id": "r1", "model": "m"})
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["run_id"] == "r1"
+    assert (manifest["target"], manifest["system"], manifest["version"]) == ("text", "fact-memory", 1)
+    assert set(manifest["prompts"]) == set(FACTS)
+    for name, entry in manifest["prompts"].items():
+        written = (out / entry["file"]).read_bytes()
+        assert written.decode() == FACTS[name]
+        assert hashlib.sha256(written).hexdigest() == entry["sha256"]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_rag_exports_a_string_template_that_renders_like_the_prompt(tmp_path: Path) -> None:
+    out = export("rag", RAG, "rag", tmp_path / "out", {})
+    template = json.loads((out / "rag.json").read_text())["answer_template"]
+    values = {"question": "Where is $home {x}?", "context": "a $5 {note}\n- ${b}"}
+    assert string.Template(template).substitute(values) == render(RAG["answer"], values)
+
+
+PIECES = st.lists(st.sampled_from(["{question}", "{context}", "{{", "}}", "$", "a", "_", "1", "é", " ", "\n", "}}{{"]))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(PIECES)
+def test_every_prompt_survives_the_change_of_syntax(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    values = {"question": "q$}", "context": "{c}"}
+    assert string.Template(as_string_template(text)).substitute(values) == render(text, values)
+
+
+def test_a_system_whose_prompts_the_target_cannot_hold_is_told_which_targets_fit(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="fact-memory can be exported to: text"):
+        export("fact-memory", FACTS, "rag", tmp_path / "out", {})
+    with pytest.raises(RunError, match="rag can be exported to: text, rag"):
+        export("rag", RAG, "mem0", tmp_path / "out", {})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", ["no placeholders", "{context} {question} {extra}", "{context} {question} {", "", " "])
+def test_a_prompt_that_breaks_its_contract_is_not_exported(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ContractError, match="answer: "):
+        export("rag", {"answer": text}, "text", tmp_path / "out", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_candidate_that_lacks_a_prompt_is_not_exported(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="decide: missing"):
+        export("fact-memory", {k: v for k, v in FACTS.items() if k != "decide"}, "text", tmp_path / "out", {})
+
+
+def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export("rag", {"answer": Rag.prompts["answer"].text}, "text", out, {})
+    before = sorted(path.name for path in out.iterdir())
+    with pytest.raises(RunError, match="exists already"):
+        export("rag", RAG, "text", out, {})
+    assert sorted(path.name for path in out.iterdir()) == before
+    assert (out / "answer.txt").read_text() == Rag.prompts["answer"].text

@@ -1,0 +1,130 @@
+"""The report is one file that shows a run, whole or cut short, and trusts no text in it."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from run_shapes import SEED, TUNED, loop_result, record, summary
+
+from experiments.report import DiffLine, ReportInput, diff, render_report
+from optimizer.results import LoopResult
+
+
+class Page(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.said: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta", "link", "img", "br", "use"):
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("src", "href", "xlink:href", "action", "data"):
+                self.links.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.said).split())
+
+
+def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
+    given = ReportInput(
+        summary=summary(result),
+        seed=SEED,
+        champion=champion or dict(result.champion_candidate),
+        error_types={"answer": {"ResponseError": 7}},
+        power=result.power,
+        tokens_per_question=result.tokens_per_question,
+        operations={
+            "answer": dict.fromkeys(("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds"), 1)
+        },
+        settings={"rounds": 2},
+    )
+    return render_report(given)
+
+
+def test_the_report_shows_scores_blame_prompts_and_cost() -> None:
+    page = Page(page_of(loop_result()))
+    assert not page.open
+    assert page.tags.count("svg") == 5
+    for shown in (
+        "improved",
+        "0.520",
+        "+0.100",
+        "+0.020 to +0.180",
+        "0.031",
+        "ResponseError 7",
+        "700",
+        "of 2,600",
+        "322",
+    ):
+        assert shown in page.text, shown
+
+
+@pytest.mark.parametrize("verdict", ["improved", "inconclusive", "regressed", None])
+def test_the_report_is_self_contained_whatever_came_out(verdict: str | None) -> None:
+    html = page_of(loop_result(verdict=verdict))
+    page = Page(html)
+    assert all(link.startswith("#") for link in page.links)
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
+    assert not re.search(r"https?://|//[a-z]+\.|url\((?!#)|@import", without_names)
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:
+    empty = replace(loop_result(verdict=None, stopped="interrupted"), baseline={})
+    page = Page(page_of(empty))
+    assert "no verdict" in page.text
+    assert "interrupted" in page.text
+
+
+def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
+    evil = {"answer": "<script>alert(1)</script> {question} {context}"}
+    odd = replace(record(1, accepted=True), blame={"<b>op</b> $x^2$": record(1, accepted=True).blame["answer"]})
+    html = page_of(replace(loop_result(), iterations=(odd,)), champion=evil)
+    assert "<script" not in html
+    assert "<b>op" not in html
+    assert "<script>alert(1)</script>" in Page(html).text
+
+
+def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
+    page = Page(page_of(loop_result(), champion=SEED))
+    assert "no rewrite passed the gate" in page.text
+    assert "as shipped" in page.text
+
+
+def test_a_comparison_of_prompts_holds_both_texts_in_order() -> None:
+    lines = list(diff(SEED["answer"], TUNED["answer"]))
+    before = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "removed")]
+    after = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "added")]
+    assert before == SEED["answer"].splitlines()
+    assert after == TUNED["answer"].splitlines()
+
+
+def test_long_unchanged_stretches_are_folded_with_their_length() -> None:
+    common = [f"line {n}" for n in range(40)]
+    lines = list(diff("\n".join(["a", *common, "b"]), "\n".join(["x", *common, "y"])))
+    assert DiffLine("fold", fold=32) in lines
+    assert sum(line.kind == "same" for line in lines) == 8

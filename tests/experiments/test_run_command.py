@@ -1,0 +1,161 @@
+"""`memtune run` from configuration to folder, MLflow and export, against a scripted endpoint."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+
+from experiments.command import main
+from experiments.config import load_config
+from experiments.folder import RunFolder
+from experiments.loaders import load_dataset
+from experiments.tracking import store_uri
+from tracing.systems.rag import Rag
+
+Command = Callable[..., tuple[int, str, str]]
+KEY = "sk-test-key-1234567"
+
+
+@pytest.fixture
+def command(
+    mlflow_home: Path,
+    tmp_path: Path,
+    scripted_server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    """Runs memtune; `rag.yaml` names the scripted server's models."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    # A store of its own would cost each test the seconds of making its tables; the caches are the test's own.
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: {KEY}"
+    Path("rag.yaml").write_text(
+        f"system: rag\nlimits: {{conversations: 9, questions: 1}}\nrounds: 1\nproposals: 2\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n"
+    )
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        said = capsys.readouterr()
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def wordy(scripted_server: ScriptedServer) -> None:
+    """A model that answers in a long sentence under the seed prompt, and shortly under any other."""
+    escaped = re.escape(Rag.prompts["answer"].text)
+    seed = re.compile(re.sub(r"\\\{\w+\\\}", "(?s:.*)", escaped))
+    known: dict[str, str] = {}
+    for group in load_dataset(load_config(None)).splits.named().values():
+        for conversation in group:
+            known |= {question.question: question.answers[0] for question in conversation.questions}
+
+    def answer(body: dict[str, Any]) -> str:
+        prompt = prompt_of(body)
+        reply = next((known[question] for question in known if f"Question: {question}" in prompt), "no idea")
+        if seed.fullmatch(prompt):
+            return f"According to everything that the two of them have told each other so far it is {reply} I think"
+        return reply
+
+    scripted_server.script = answer
+
+
+@pytest.mark.usefixtures("wordy")
+def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Command, mlflow_home: Path) -> None:
+    code, out, err = command("run", "rag.yaml", "--out", "run")
+    assert code == 0, err
+    folder = RunFolder(Path("run"))
+    found = folder.summary()
+    assert found.baseline["test"].score == 0
+    assert found.champion["test"].score == 1
+    assert found.delta == 1
+    assert found.verdict == "inconclusive"  # three test conversations can prove nothing
+    assert found.iterations[0].accepted
+    assert found.iterations[0].edited == ("answer",)
+    assert found.stopped == "all rounds done"
+    assert found.calls.without_reuse > found.calls.made
+    assert {item.name for item in folder.path.iterdir()} == {
+        "config.yaml",
+        "summary.json",
+        "report.html",
+        "prompts",
+        "traces",
+    }
+    assert "0.000" in out
+    assert "1.000" in out
+    assert "report: run/report.html" in out
+    assert "baseline test" in err
+    assert "answer 100%" in err
+
+    from mlflow.tracking import MlflowClient
+
+    assert found.mlflow is not None
+    assert found.mlflow.tracking_uri == store_uri(mlflow_home)
+    tracked = MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id)
+    assert tracked.info.status == "FINISHED"
+    assert tracked.data.metrics["test/score"] == 1
+    assert tracked.data.params["system"] == "rag"
+
+    code, _, err = command("export", "run", "--to", "rag", "--out", "tuned")
+    assert code == 0, err
+    template = json.loads(Path("tuned/rag.json").read_text())["answer_template"]
+    assert "$question" in template
+    assert folder.prompts("champion") != folder.prompts("seed")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_a_key_reaches_neither_folder_nor_home_nor_store(command: Command, mlflow_home: Path, tmp_path: Path) -> None:
+    assert command("run", "rag.yaml", "--out", "run")[0] == 0
+    places = [*tmp_path.rglob("*"), *mlflow_home.rglob("*")]
+    leaks = [p for p in places if p.is_file() and p.name != "rag.yaml" and KEY.encode() in p.read_bytes()]
+    assert leaks == []
+
+
+@pytest.mark.usefixtures("wordy")
+def test_a_spent_budget_ends_a_run_cleanly_with_the_best_so_far(command: Command) -> None:
+    code, out, err = command("run", "rag.yaml", "--out", "run", "--budget-calls", "12")
+    assert code == 0, err
+    found = RunFolder(Path("run")).summary()
+    assert found.stopped.startswith("budget: ")
+    assert found.verdict is None
+    assert found.calls.made <= 12
+    assert "no verdict" in out
+    assert (Path("run") / "report.html").is_file()
+
+
+def test_an_interrupted_run_is_saved_and_says_where(command: Command, scripted_server: ScriptedServer) -> None:
+    import _thread
+
+    def interrupt(body: dict[str, Any]) -> Reply:
+        if scripted_server.count == 6:
+            _thread.interrupt_main()
+        return Reply("no idea", delay=0.05)
+
+    scripted_server.script = interrupt
+    code, _, err = command("run", "rag.yaml", "--out", "run")
+    assert code == 130
+    assert err.splitlines()[-1] == "memtune: interrupted; saved in run"
+    folder = RunFolder(Path("run"))
+    assert folder.summary().stopped == "interrupted"
+    assert "train" in folder.summary().baseline
+    assert folder.prompts("champion") == folder.prompts("seed")
+    assert (folder.path / "report.html").is_file()
+
+
+def test_a_failing_endpoint_ends_a_run_in_one_line_and_its_folder_says_why(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: Reply("out of order", status=500)
+    code, out, err = command("run", "rag.yaml", "--out", "run")
+    assert (code, out) == (2, "")
+    assert err.count("memtune: ") == 1
+    assert RunFolder(Path("run")).summary().stopped.startswith("error: ")

@@ -1,0 +1,117 @@
+"""A run's folder tells what happened, at every moment and to every reader."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score, summary
+
+from experiments.folder import RunFolder, read_prompts
+from experiments.journal import RunJournal
+from experiments.runs import compare, list_runs
+from optimizer.results import CallCounts, Verdict
+from tracing.errors import RunError
+
+KEYS = {
+    *("run_id", "system", "dataset", "model", "seed", "metric", "splits", "baseline", "champion", "verdict", "delta"),
+    *("delta_ci", "p_value", "iterations", "calls", "stopped", "prompts_dir", "report", "mlflow"),
+}
+ITERATION_KEYS = {"n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"}
+
+
+def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    path = folder.write_summary(summary())
+    found = json.loads(path.read_text())
+    assert set(found) == KEYS
+    assert set(found["baseline"]) == {"train", "val", "test"}
+    assert set(found["baseline"]["test"]) == {"score", "em", "f1", "contains", "n", "ci"}
+    assert set(found["iterations"][0]) == ITERATION_KEYS
+    assert found["iterations"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
+    assert set(found["calls"]) == {"made", "cached", "without_reuse"}
+    assert folder.summary() == summary()
+    assert [item.name for item in folder.path.iterdir()] == ["summary.json"]
+
+
+def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    folder.write_summary(summary(loop_result(verdict=None, stopped="budget: 10 calls")))
+    read = folder.summary()
+    assert read.verdict is read.delta is read.p_value is None
+    assert read.stopped == "budget: 10 calls"
+
+
+def test_prompts_keep_every_character(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    texts = {"a": "one\r\ntwo\n\n", "b": " é {x} ", "c": "no end"}
+    folder.write_prompts("seed", texts)
+    assert folder.prompts("seed") == texts
+
+
+def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    journal = RunJournal(folder, facts(), SEED, lambda: CallCounts(5, 6, 11))
+    assert folder.summary().stopped == "running"
+    journal.baseline("train", score(0.4))
+    assert folder.summary().baseline["train"].score == 0.4
+    journal.iteration(record(1, accepted=True, champion=TUNED))
+    assert folder.summary().iterations[0].accepted
+    assert folder.prompts("champion") == TUNED
+    assert folder.prompts("seed") == SEED
+    journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1))
+    journal.save(journal.result("interrupted"))
+    assert (folder.summary().stopped, folder.summary().verdict) == ("interrupted", "inconclusive")
+    assert folder.summary().calls.made == 5
+
+
+def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
+    made = [RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2)) for _ in range(3)]
+    assert len({folder.id for folder in made}) == 3
+    assert RunFolder.all(tmp_path) == made
+
+
+def test_a_folder_with_something_in_it_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(RunError, match="not empty"):
+        RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), out=tmp_path)
+
+
+def test_a_run_is_found_by_id_start_latest_or_path_and_never_guessed(tmp_path: Path) -> None:
+    first, second = run_folder(tmp_path, 1), run_folder(tmp_path, 2)
+    assert RunFolder.find(tmp_path, first.id) == first
+    assert RunFolder.find(tmp_path, "20260102-030402") == second
+    assert RunFolder.find(tmp_path, "latest") == second
+    assert RunFolder.find(tmp_path / "elsewhere", str(first.path)) == first
+    with pytest.raises(RunError, match="2 runs start like this"):
+        RunFolder.find(tmp_path, "20260102")
+    with pytest.raises(RunError, match="no such run"):
+        RunFolder.find(tmp_path, "1999")
+
+
+def test_runs_are_listed_latest_first_and_a_broken_one_does_not_hide_the_others(tmp_path: Path) -> None:
+    first, second, third = (run_folder(tmp_path, n) for n in range(3))
+    (second.path / "summary.json").write_text("{")
+    found = list_runs(tmp_path)
+    assert [folder for folder, _ in found] == [third, second, first]
+    assert [read is None for _, read in found] == [False, True, False]
+
+
+def test_a_comparison_says_where_two_runs_cannot_be_compared(tmp_path: Path) -> None:
+    first = run_folder(tmp_path, 1)
+    second = run_folder(tmp_path, 2, seed=5, result=loop_result(verdict=None))
+    alike = compare(first, run_folder(tmp_path, 3, seed=1))
+    assert alike.differences == ()
+    assert alike.prompts == {"answer": True}
+    assert compare(first, second).prompts == {"answer": False}
+    other = second.summary().model_copy(update={"dataset": "locomo", "model": "m2"})
+    second.write_summary(other)
+    assert compare(first, second).differences == ("dataset", "model")
+    rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
+    assert rows["delta"] == ("+0.100", "–")
+
+
+def test_a_missing_prompt_is_named(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("x")
+    with pytest.raises(RunError, match=r"extract\.txt is missing"):
+        read_prompts(tmp_path, ["answer", "extract"])

@@ -1,0 +1,108 @@
+"""`memtune eval` and `memtune data audit` against a scripted endpoint, through every real part."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+
+from experiments.command import main
+from experiments.config import load_config
+from experiments.loaders import load_dataset, load_sealed
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Runs memtune with a RAG configuration whose models are the scripted server's."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test-key-1234567"
+    Path("rag.yaml").write_text(
+        f"system: rag\nlimits: {{conversations: 3, questions: 2}}\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+    )
+
+    def run(name: str, *arguments: str) -> tuple[int, str, str]:
+        words = name.split()
+        with pytest.raises(SystemExit) as caught:
+            main([*words, "rag.yaml", *arguments])
+        said = capsys.readouterr()
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def half_right(scripted_server: ScriptedServer) -> None:
+    """Answers the first question of every conversation, and no other."""
+    known: dict[str, str] = {}
+    for group in load_dataset(load_config(None)).splits.named().values():
+        for conversation in group:
+            known[conversation.questions[0].question] = conversation.questions[0].answers[0]
+
+    def answer(body: dict[str, object]) -> str:
+        prompt = prompt_of(body)
+        return next((reply for question, reply in known.items() if question in prompt), "no idea")
+
+    scripted_server.script = answer
+
+
+@pytest.mark.usefixtures("half_right")
+def test_eval_scores_the_prompts_of_a_folder_and_its_exit_code_is_the_threshold(command: Command) -> None:
+    code, out, err = command("eval", "--prompts", "seed", "--min-score", "0.5")
+    assert (code, err) == (0, "")
+    assert "0.500" in out
+    assert "test" in out
+    code, _, err = command("eval", "--prompts", "seed", "--min-score", "0.6")
+    assert code == 1
+    assert err == "0.500 is below --min-score 0.6\n"
+
+
+@pytest.mark.usefixtures("half_right")
+def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    asked = [question.question for found in load_sealed(load_config(None)) for question in found.questions]
+
+    def sealed_seen() -> bool:
+        return any(question in prompt_of(body) for body in scripted_server.requests for question in asked)
+
+    for split in ("train", "validation", "test"):
+        command("eval", "--prompts", "seed", "--split", split)
+    assert not sealed_seen()
+    _, out, _ = command("eval", "--prompts", "seed", "--sealed")
+    assert sealed_seen()
+    assert "sealed" in out
+
+
+def test_eval_refuses_prompts_that_break_their_contract_before_any_call(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    Path("mine").mkdir()
+    Path("mine/answer.txt").write_text("Answer {question}")
+    code, _, err = command("eval", "--prompts", "mine")
+    assert code == 2
+    assert "the placeholder {context} is missing" in err
+    assert scripted_server.count == 0
+
+
+def test_a_failing_endpoint_is_told_in_one_line_and_gives_no_score(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: Reply("broken", status=500)
+    code, out, err = command("eval", "--prompts", "seed")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "sk-test-key" not in err
+
+
+@pytest.mark.usefixtures("half_right")
+def test_audit_prints_the_ladder_from_the_seed_pipeline_to_the_gold_context(command: Command) -> None:
+    code, out, _ = command("data audit")
+    assert code == 0
+    assert out.index("seed pipeline") < out.index("gold facts in the store") < out.index("gold context")

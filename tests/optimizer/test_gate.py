@@ -1,0 +1,99 @@
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from attribution.cases import Case
+from attribution.judge import judge
+from optimizer.evaluation import Outcome
+from optimizer.gate import GATE_LEVEL, decide
+from tracing.graph import ExecutionGraph
+from tracing.systems.conversations import Conversation
+
+
+def outcomes(*rows: str, tainted: str | None = None) -> list[Outcome]:
+    """One conversation a row; `+` is a question that passes, `-` one that does not."""
+    made = []
+    for number, row in enumerate(rows):
+        questions = [{"id": f"q{n}", "question": "?", "answers": ["yes"]} for n in range(len(row))]
+        conversation = Conversation.model_validate(
+            {
+                "id": f"c{number}",
+                "speakers": ["A"],
+                "sessions": [{"id": "D1", "turns": [{"id": "D1:1", "speaker": "A", "text": "yes"}]}],
+                "questions": questions,
+            }
+        )
+        cases = tuple(
+            Case(conversation.id, question, "yes", judge("yes" if mark == "+" else "no", ["yes"]))
+            for question, mark in zip(conversation.questions, row, strict=True)
+        )
+        made.append(Outcome(conversation, cases, ExecutionGraph(), tainted if number == 0 else None))
+    return made
+
+
+def test_an_improvement_of_every_conversation_is_accepted() -> None:
+    decision = decide(outcomes("+--", "+--", "+--"), outcomes("++-", "++-", "++-"))
+    assert decision.accepted
+    assert decision.delta == pytest.approx(1 / 3)
+    assert decision.p_value == 1 / 8
+    assert decision.regressed_anchors == 0
+
+
+def test_an_equal_or_worse_challenger_is_rejected() -> None:
+    same = outcomes("+-", "+-", "+-")
+    assert not decide(same, same).accepted
+    assert not decide(same, outcomes("--", "--", "--")).accepted
+    assert "not better" in decide(same, outcomes("-+", "-+", "-+")).reason
+
+
+def test_a_gain_in_one_of_six_conversations_is_noise() -> None:
+    decision = decide(outcomes(*["+---"] * 6), outcomes("++++", *["+---"] * 5))
+    assert not decision.accepted
+    assert "noise" in decision.reason
+
+
+def test_a_challenger_that_mostly_swaps_answers_is_rejected() -> None:
+    decision = decide(outcomes(*["++++-----"] * 4), outcomes(*["----+++++"] * 4))
+    assert decision.p_value <= GATE_LEVEL
+    assert not decision.accepted
+    assert decision.regressed_anchors == 16
+    assert "anchors" in decision.reason
+
+
+def test_only_questions_that_the_seed_passes_too_are_anchors() -> None:
+    champion, challenger = outcomes(*["++---"] * 4), outcomes(*["-++++"] * 4)
+    assert decide(champion, challenger).regressed_anchors == 4
+    assert decide(champion, challenger, seed=outcomes(*["-----"] * 4)).regressed_anchors == 0
+
+
+def test_a_side_that_could_not_be_scored_is_never_accepted() -> None:
+    good, better = outcomes("-", "-", "-"), outcomes("+", "+", "+")
+    assert decide(good, better).accepted
+    for pair in (
+        (good, outcomes("+", "+", "+", tainted="call failed")),
+        (outcomes("-", "-", "-", tainted="x"), better),
+    ):
+        decision = decide(*pair)
+        assert not decision.accepted
+        assert "could not be scored on c0" in decision.reason
+
+
+def test_different_conversations_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="same conversations"):
+        decide(outcomes("+", "+"), outcomes("+"))
+
+
+def noisy(rng: random.Random, champion: Sequence[str], flips: float) -> list[str]:
+    """The champion's answers with each mark redrawn as likely right as wrong in `flips` of the questions."""
+    return ["".join(rng.choice("+-") if rng.random() < flips else mark for mark in row) for row in champion]
+
+
+def test_a_null_challenger_passes_at_most_one_time_in_five() -> None:
+    rng = random.Random(0)  # noqa: S311
+    accepted = 0
+    for _ in range(250):
+        truth = ["".join(rng.choice("+-") for _ in range(10)) for _ in range(6)]
+        accepted += decide(outcomes(*noisy(rng, truth, 0.3)), outcomes(*noisy(rng, truth, 0.3))).accepted
+    # 0.2 and two standard errors of 250 draws
+    assert 0.01 < accepted / 250 <= 0.25

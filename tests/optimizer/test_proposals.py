@@ -1,0 +1,188 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from memory_recordings import CONVERSATIONS, Watched, attributions_of, script
+from scripted_server import ScriptedServer
+
+from attribution.cases import Attribution
+from optimizer.bank import INSTRUCTIONS, BankProposer
+from optimizer.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
+from optimizer.evaluation import Outcome
+from optimizer.examples import contains, symptoms_of
+from optimizer.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
+from optimizer.structure import OPERATORS, StructureProposer
+from tracing.llm.access import ModelAccess
+from tracing.systems.conversations import read_conversations
+from tracing.systems.fact_memory.prompts import PROMPTS
+from tracing.systems.prompts import render
+from tracing.systems.protocol import Stage
+
+SEED = {name: spec.text for name, spec in PROMPTS.items()}
+STAGES: dict[str, Stage] = {"extract": "extract", "decide": "update", "answer": "answer"}
+TRAIN = [each.id for each in CONVERSATIONS]
+
+
+@pytest.fixture
+def recorded(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
+) -> tuple[list[Outcome], list[Attribution]]:
+    scripted_server.script = script
+    recorder = Watched(open_access(), tmp_path)
+    recordings = recorder.evaluate(SEED, CONVERSATIONS)
+    return recordings, attributions_of(recordings, recorder.system)
+
+
+def request(
+    name: str, recorded: tuple[list[Outcome], list[Attribution]] | None = None, *, count: int = 4, seed: int = 0
+) -> ProposalRequest:
+    spec = PROMPTS[name]
+    failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
+    return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, count, seed)
+
+
+def test_examples_show_the_request_as_it_was(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
+    failed, passed = examples_of(PROMPTS["answer"], *recorded)
+    assert {example.case.question.id for example in failed} == {"c1-q1", "c2-q1"}
+    assert {example.case.question.id for example in passed} == {"c1-q2", "c2-q2"}
+    example = next(example for example in failed if example.case.conversation == "c1")
+    assert example.inputs["question"] == "What is the parrot of Anke called?"
+    assert "- Anke's parrot is called Zibbel." in example.inputs["context"].splitlines()
+    assert example.output == example.case.reply
+    assert example.attribution is not None
+    assert symptoms_of(example, "answer") == {"long reply"}
+
+
+def test_a_passing_case_points_at_the_extraction_and_decision_behind_it(
+    recorded: tuple[list[Outcome], list[Attribution]],
+) -> None:
+    _, extracted = examples_of(PROMPTS["extract"], *recorded)
+    assert {example.inputs["conversation"] for example in extracted} == {
+        "Bodo: Please forget the paint of my lorry.",
+        "Dirk: Please forget the paint of my lorry.",
+    }
+    _, decided = examples_of(PROMPTS["decide"], *recorded)
+    example = next(example for example in decided if example.case.conversation == "c1")
+    assert json.loads(example.output) == {"event": "DELETE", "id": "1"}
+    assert example.inputs["memories"].startswith("1: Bodo's lorry is ochre.")
+
+
+def test_tainted_outcomes_give_no_examples(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
+    recordings, attributions = recorded
+    tainted = [replace(each, tainted="cut short") for each in recordings]
+    assert examples_of(PROMPTS["answer"], tainted, attributions) == ((), ())
+
+
+def proposers() -> list[Proposer]:
+    return [BankProposer(), StructureProposer(), DemonstrationProposer(TRAIN)]
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_proposals_are_admissible_new_bounded_and_reproducible(
+    name: str, recorded: tuple[list[Outcome], list[Attribution]]
+) -> None:
+    asked = request(name, recorded, count=5)
+    for proposer in proposers():
+        proposals = proposer.propose(asked)
+        assert len(proposals) <= 5
+        admitted, rejected = admit(proposals, PROMPTS[name], asked.tried | {asked.text})
+        assert (admitted, rejected) == (proposals, [])
+        assert proposals == proposer.propose(asked)
+        again = proposer.propose(replace(asked, tried=frozenset(each.text for each in proposals)))
+        assert not {each.text for each in again} & {each.text for each in proposals}
+
+
+def test_bank_and_structure_have_something_for_every_prompt() -> None:
+    for name in PROMPTS:
+        assert len(BankProposer().propose(request(name))) == 4
+        assert StructureProposer().propose(request(name))
+
+
+def test_what_fails_decides_what_is_proposed_first(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
+    for seed in range(5):
+        first = BankProposer().propose(request("answer", recorded, seed=seed))[0]
+        treating = [each for each in INSTRUCTIONS if "long reply" in each.symptoms and each.stage == "answer"]
+        assert any(each.text in first.text for each in treating)
+        structure = StructureProposer().propose(request("answer", recorded, seed=seed))[0]
+        assert any(each.name == structure.reason and "long reply" in each.treats for each in OPERATORS)
+
+
+def test_demonstrations_come_from_passing_train_cases_only(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
+    asked = request("decide", recorded)
+    proposals = DemonstrationProposer(TRAIN).propose(asked)
+    assert proposals
+    rendered = render(proposals[0].text, {"fact": "F", "memories": "M"})
+    assert '{"event": "DELETE", "id": "1"}' in rendered
+    assert rendered.endswith("M\n\nNew fact: F")
+    only_one = DemonstrationProposer(["c2"]).propose(asked)
+    assert only_one
+    assert not any("ochre" in each.text or "Bodo" in each.text for each in only_one)
+    assert DemonstrationProposer([]).propose(asked) == []
+
+
+def test_unknown_is_never_the_only_demonstration_of_an_answer(
+    recorded: tuple[list[Outcome], list[Attribution]],
+) -> None:
+    asked = request("answer", recorded)
+    assert {each.kind for each in demonstrations_of("answer", asked.passed)} == {"unknown"}
+    assert DemonstrationProposer(TRAIN).propose(asked) == []
+
+
+def test_an_answer_demonstration_pairs_a_value_with_an_unknown(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
+) -> None:
+    scripted_server.script = script
+    candidate = {**SEED, "answer": "Reply with one word.\n" + SEED["answer"]}
+    recordings = Watched(open_access(), tmp_path).evaluate(candidate, CONVERSATIONS)
+    assert all(case.passed for each in recordings for case in each.cases)
+    passed = examples_of(PROMPTS["answer"], recordings, [])[1]
+    asked = replace(request("answer"), passed=passed)
+    text = DemonstrationProposer(TRAIN).propose(asked)[0].text
+    shown = text[: text.index("Now this one:")]
+    assert shown.count("Example:") == 2
+    assert "Answer: unknown" in shown
+    assert "Answer: Zibbel" in shown or "Answer: Muffin" in shown
+    extracted = demonstrations_of("extract", examples_of(PROMPTS["extract"], recordings, [])[1])
+    assert {each.reply for each in extracted} == {
+        '{"facts": ["Anke\'s parrot is called Zibbel."]}',
+        '{"facts": ["Cleo\'s parrot is called Muffin."]}',
+    }
+    assert all(each.tokens <= MOST_TOKENS for each in extracted)
+
+
+def test_the_contract_gate_rejects_and_never_repairs() -> None:
+    spec = PROMPTS["extract"]
+    good = Proposal("extract", 'Facts as {{"facts": []}} of {conversation}', "hand", "")
+    bad = {
+        "missing": 'Facts as {{"facts": []}}',
+        "unknown": 'Facts as {{"facts": []}} of {conversation} {more}',
+        "braces": 'Facts as {"facts": []} of {conversation}',
+        "marker": "Facts of {conversation}",
+        "empty": " ",
+        "characters": good.text + " " * 10_000,
+    }
+    proposals = [good, *(replace(good, text=text) for text in bad.values()), good, replace(good, prompt="answer")]
+    admitted, rejected = admit(proposals, spec)
+    assert admitted == [good]
+    for (word, text), (proposal, problems) in zip(bad.items(), rejected[:6], strict=True):
+        assert proposal.text == text
+        assert word in " ".join(problems)
+    assert "already" in rejected[6][1][0]
+    assert "'answer'" in rejected[7][1][0]
+    assert admit([good], spec, frozenset({good.text}))[0] == []
+
+
+def test_bank_texts_hold_no_value_or_name_of_the_bundled_sample() -> None:
+    folder = Path(__file__).parents[2] / "experiments" / "sample"
+    everyday = {"unknown", "not known", "no longer known"}
+    found = set()
+    for path in sorted(folder.glob("*.jsonl")):
+        for conversation in read_conversations(path):
+            values = {answer for question in conversation.questions for answer in question.answers} - everyday
+            for each in INSTRUCTIONS:
+                found |= {
+                    (each.id, value) for value in values | set(conversation.speakers) if contains(each.text, value)
+                }
+    assert {value for _, value in found} <= {"four", "one", "two"}

@@ -1,0 +1,141 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimizer.bank import INSTRUCTIONS, recomposed
+from optimizer.structure import (
+    FORMAT_LINES,
+    instructions_last,
+    numbered_rules,
+    question_twice,
+    shortened,
+    with_format_line,
+)
+from optimizer.template import add_instruction, filled, take_apart
+from tracing.systems.fact_memory.prompts import PROMPTS
+from tracing.systems.prompts import Contract, placeholders_of, render
+
+VALUES = {"context": "CONTEXT {x}", "question": "QUESTION"}
+CONTRACT = Contract(frozenset(VALUES), markers=('"facts"',))
+
+sentence = st.sampled_from(
+    [
+        "List the facts.",
+        "Be short. Name everyone.",
+        "- Skip jokes.",
+        "1. Read all of it.",
+        "Rules:",
+        "Give it: now",
+        "",
+        "Use {{curly}} signs.",
+    ]
+)
+fixed = st.just('Reply as JSON: {{"facts": ["..."]}}')
+block = st.lists(st.one_of(sentence, fixed), max_size=5)
+label = st.sampled_from(["", "Memories:\n", "Read this:\n\n"])
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> str:
+    fields = draw(st.permutations(["{context}", "{question}"]))
+    data = [draw(label) + draw(st.sampled_from(["", "Q: "])) + name for name in fields]
+    parts = [
+        *draw(block),
+        *draw(fixed.map(lambda line: [line])),
+        *draw(block),
+        data[0],
+        *draw(block),
+        data[1],
+        *draw(block),
+    ]
+    return "\n".join([*parts, *draw(st.sampled_from([[], ["Answer:"], ["", "Answer:", ""]]))])
+
+
+def edits(template: str) -> list[str]:
+    markers = CONTRACT.markers
+    made = [
+        question_twice(template),
+        instructions_last(template),
+        numbered_rules(template, markers),
+        *(with_format_line(template, line) for line in FORMAT_LINES["answer"]),
+        *shortened(template, "List facts with names", markers),
+        add_instruction(template, "Do it well."),
+        recomposed(template, ["Do it well.", "And soon."], markers),
+        take_apart(template).with_demonstrations([filled(take_apart(template), VALUES, '{"facts": []}')]).text,
+    ]
+    return [text for text in made if text is not None]
+
+
+@given(templates())
+def test_a_template_taken_apart_joins_to_itself(template: str) -> None:
+    assert take_apart(template).text == template
+
+
+@given(templates())
+def test_every_edit_keeps_placeholders_literal_braces_and_markers(template: str) -> None:
+    assert not CONTRACT.violations(template)
+    for text in edits(template):
+        assert not CONTRACT.violations(text)
+        rendered = render(text, VALUES)
+        assert '{"facts": ["..."]}' in rendered
+        assert "{{" not in rendered
+        assert "CONTEXT {x}" in rendered
+        assert "QUESTION" in rendered
+
+
+@given(templates())
+def test_edits_of_edits_still_hold(template: str) -> None:
+    for text in edits(template):
+        for again in edits(text):
+            assert not CONTRACT.violations(again)
+
+
+@given(templates())
+def test_a_demonstration_stays_one_through_other_edits(template: str) -> None:
+    parts = take_apart(template)
+    with_one = parts.with_demonstrations([filled(parts, {"context": "A", "question": "B"}, "C")])
+    assert take_apart(with_one.text).demonstrations == with_one.demonstrations
+    longer = add_instruction(with_one.text, "Do it well.")
+    assert take_apart(longer).demonstrations == with_one.demonstrations
+    replaced = take_apart(longer).with_demonstrations(["Other"])
+    assert "Other" in replaced.demonstrations
+    assert "C" not in replaced.demonstrations
+
+
+def test_the_question_stands_on_both_sides_of_the_context_once() -> None:
+    text = question_twice(PROMPTS["answer"].text)
+    assert text is not None
+    assert text.index("{question}") < text.index("{context}") < text.rindex("{question}")
+    assert question_twice(text) is None
+    assert question_twice(PROMPTS["extract"].text) is None
+
+
+def test_moved_instructions_leave_the_cue_last() -> None:
+    text = instructions_last(PROMPTS["answer"].text)
+    assert text is not None
+    assert text.startswith("Memories:")
+    assert text.endswith("\nAnswer:")
+    assert instructions_last(text) is None
+
+
+def test_a_format_line_takes_the_place_of_the_cue() -> None:
+    text = with_format_line(PROMPTS["answer"].text, "Answer in at most four words:")
+    assert text == PROMPTS["answer"].text.removesuffix("Answer:") + "Answer in at most four words:"
+
+
+def test_a_new_instruction_joins_the_list_and_stays_before_the_form_of_the_reply() -> None:
+    assert "  2) Be kind.\n" in add_instruction("  1) Be brief.\n\n{context}", "Be kind.")
+    assert add_instruction("- Be brief.\n{context}", "Be kind.").startswith("- Be brief.\n- Be kind.\n")
+    text = add_instruction(PROMPTS["extract"].text, "Be kind.")
+    assert text.index("Be kind.") < text.index("Reply as JSON")
+    assert add_instruction("{context}", "Be kind.") == "Be kind.\n\n{context}"
+
+
+@pytest.mark.parametrize("spec", PROMPTS.values(), ids=list(PROMPTS))
+def test_the_bank_fits_every_seed_prompt(spec: object) -> None:
+    assert len({each.id for each in INSTRUCTIONS}) == len(INSTRUCTIONS)
+    for each in INSTRUCTIONS:
+        assert placeholders_of(each.text) == set()
+        assert not set("{}") & set(each.text)
+        assert len(each.text) <= 160
+        assert not spec.contract.violations(add_instruction(spec.text, each.text))  # type: ignore[attr-defined]

@@ -1,0 +1,199 @@
+"""A scripted OpenAI-compatible server on loopback: the one double of the tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What to answer to a chat request.
+
+    Attributes:
+        text: of the message.
+        status: HTTP status; anything but 200 answers with an error object.
+        headers: extra ones, such as Retry-After.
+        finish_reason: "length" for a reply that is cut short.
+        delay: seconds before the answer.
+        hang: never answer while the server runs.
+        raw: body to send in place of a well-formed one.
+        drop: announce a body, send half of it and close the connection.
+    """
+
+    text: str = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    finish_reason: str = "stop"
+    delay: float = 0.0
+    hang: bool = False
+    raw: bytes | None = None
+    drop: bool = False
+
+
+Script = Callable[[dict[str, Any]], "Reply | str"]
+"""Decides the reply to the body of a chat request."""
+
+
+def vector_of(text: str) -> list[float]:
+    """A vector of length 1 that shares a direction with the vectors of texts with the same words."""
+    counts = [0.0] * 64
+    for word in text.lower().split():
+        counts[hashlib.sha256(word.strip(".,?!'\"").encode()).digest()[0] % 64] += 1.0
+    length = math.sqrt(sum(x * x for x in counts)) or 1.0
+    return [x / length for x in counts]
+
+
+class ScriptedServer:
+    """Serves /v1/chat/completions by `script` and /v1/embeddings by `embed`; counts and keeps all requests.
+
+    Attributes:
+        script: may be replaced while it serves; by default every reply is "ok".
+        embed: text → vector.
+        embed_reply: when set, decides status and timing of embedding requests as `script` does for chats.
+        requests: bodies of chat requests in order of arrival; `embedding_requests` likewise.
+        keys: bearer tokens as they came.
+        most_at_once: greatest number of chat requests that were under way together.
+    """
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script: Script = script or (lambda body: "ok")
+        self.embed: Callable[[str], Sequence[float]] = vector_of
+        self.embed_reply: Script | None = None
+        self.requests: list[dict[str, Any]] = []
+        self.embedding_requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.most_at_once = 0
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.under_way = 0
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"scripted": self}))
+        self._http.daemon_threads = True
+        self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    @property
+    def count(self) -> int:
+        """Number of chat requests so far."""
+        return len(self.requests)
+
+    def close(self) -> None:
+        self.stopping.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+def prompt_of(body: Mapping[str, Any]) -> str:
+    """All message texts of a chat request, for scripts that look for words in it."""
+    return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    scripted: ScriptedServer
+
+    def do_GET(self) -> None:
+        self._send(200, json.dumps({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).encode())
+
+    def do_POST(self) -> None:
+        server = self.scripted
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.lock:
+            server.keys.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        try:
+            if self.path == "/v1/chat/completions":
+                self._chat(body)
+            elif self.path == "/v1/embeddings":
+                self._embeddings(body)
+            else:
+                self._send(404, _error(f"no route {self.path}"))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def _chat(self, body: dict[str, Any]) -> None:
+        server = self.scripted
+        with server.lock:
+            server.requests.append(body)
+            server.under_way += 1
+            server.most_at_once = max(server.most_at_once, server.under_way)
+        try:
+            decided = server.script(body)
+            reply = Reply(decided) if isinstance(decided, str) else decided
+            self._wait(reply)
+        finally:
+            with server.lock:
+                server.under_way -= 1
+        read = sum(len(str(message["content"]).split()) for message in body["messages"])
+        written = len(reply.text.split())
+        self._deliver(
+            reply,
+            {
+                "id": "chatcmpl-scripted",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body.get("model"),
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": reply.finish_reason,
+                        "message": {"role": "assistant", "content": reply.text},
+                    }
+                ],
+                "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+            },
+        )
+
+    def _embeddings(self, body: dict[str, Any]) -> None:
+        server = self.scripted
+        with server.lock:
+            server.embedding_requests.append(body)
+        decided = server.embed_reply(body) if server.embed_reply else Reply()
+        reply = Reply(decided) if isinstance(decided, str) else decided
+        self._wait(reply)
+        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+        data = [{"object": "embedding", "index": n, "embedding": list(server.embed(t))} for n, t in enumerate(texts)]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        self._deliver(reply, {"object": "list", "model": body.get("model"), "data": data, "usage": usage})
+
+    def _wait(self, reply: Reply) -> None:
+        if reply.hang:
+            self.scripted.stopping.wait()
+        elif reply.delay:
+            time.sleep(reply.delay)
+
+    def _deliver(self, reply: Reply, answer: dict[str, Any]) -> None:
+        if reply.hang:
+            self.close_connection = True
+            return
+        data = json.dumps(answer).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
+        data = data if reply.raw is None else reply.raw
+        if reply.drop:
+            self.close_connection = True
+        self._send(reply.status, data, reply.headers, sent=len(data) // 2 if reply.drop else len(data))
+
+    def _send(
+        self, status: int, data: bytes, headers: Mapping[str, str] | None = None, sent: int | None = None
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data[:sent])
+
+
+def _error(message: str) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "scripted", "code": None}}).encode()

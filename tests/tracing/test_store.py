@@ -1,0 +1,212 @@
+"""A trace file loads up to its last complete record, whatever happened to its writer, and holds no secret."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tracing import TraceError, graph_of, load_trace, operation, records_of, session, trace, variable
+
+
+def write_small(path: Path) -> list[str]:
+    with trace(path, clock=lambda: 1.5) as recorder, session("D1"):
+        message = variable("A: ¡Hola! 👋", name="D1:1", kind="message")
+        with operation("outer", inputs={"messages": [message]}) as outer:
+            with operation("inner") as inner:
+                fact = inner.output("fact", {"text": "tea"}, kind="fact")
+            outer.output("fact", "coffee", kind="fact", previous=fact)
+    return [record["id"] for record in recorder.records()]
+
+
+def test_a_file_gives_back_the_recorded_graph(tmp_path: Path):
+    path = tmp_path / "deep" / "t.jsonl"
+    with trace(path) as recorder, session("D1", day=1):
+        step = operation("step", kind="llm", inputs={"a": ["raw", (1, 2.5, None)]}, why={"x": [1]})
+        with step as op:
+            op.output("b", "half a pair: \ud83d")
+            op.output("b", "line\u2028break\nand\x00null")
+            op.record_call(model="m", prompt_tokens=3, completion_tokens=1, cost=0.25)
+        variable({}, name="last")
+    loaded = load_trace(path)
+    assert loaded.problem is None
+    for attribute in ("variables", "operations", "sessions"):
+        assert getattr(loaded.graph, attribute) == getattr(recorder.graph, attribute)
+    assert graph_of(json.loads(json.dumps(recorder.records()))).operations == recorder.graph.operations
+    assert records_of(loaded.graph) == recorder.records()
+
+
+def test_cut_at_every_byte_all_complete_records_load(tmp_path: Path):
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    everything = write_small(whole)
+    content = whole.read_bytes()
+    assert content.count(b"\n") == 1 + len(everything)
+    for length in range(len(content) + 1):
+        cut.write_bytes(content[:length])
+        loaded = load_trace(cut)
+        graph = loaded.graph
+        lines = content[:length].split(b"\n")
+        whole_line = content.split(b"\n")[len(lines) - 1]
+        complete = len(lines) - 1 + (lines[-1] == whole_line and whole_line != b"")
+        assert len(graph.sessions) + len(graph.variables) + len(graph.operations) == max(0, complete - 1)
+        assert (loaded.problem is None) == (complete >= 1 and lines[-1] in (b"", whole_line))
+        for one in graph.operations.values():
+            graph.backward_slice(*one.input_ids(), *one.output_ids())
+
+
+def test_a_damaged_record_ends_the_reading_and_is_named(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    write_small(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for damage, words in (
+        (b"\x00" * 40 + b"\n", "not JSON"),
+        (b"[1]\n", "not a JSON object"),
+        (b'{"type":"variable","id":"x"}\n', "name"),
+        (b'{"type":"riddle"}\n', "riddle"),
+        (b'{"type":"operation","id":"o9","name":"n","inputs":[["a","ghost"]]}\n', "ghost"),
+        (b'{"type":"variable","id":"v9","name":"n","kind":"k","value":1,"previous":"ghost"}\n', "ghost"),
+        (lines[2].replace(b"D1:1", b"D1:9"), "v1"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
+    ):
+        path.write_bytes(b"".join([*lines[:3], damage, *lines[3:]]))
+        loaded = load_trace(path)
+        assert list(loaded.graph.variables) == ["v1"]
+        assert f"{path}:4: " in loaded.problem
+        assert words in loaded.problem
+
+
+def test_a_file_that_is_no_trace_is_refused_with_the_reason(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    for content, words in (
+        (b"hello\n", "is not a trace"),
+        (b'{"type":"head"}', "is not a trace"),
+        (b"{}\n", "header"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(TraceError, match=words):
+            load_trace(path)
+    path.write_bytes(b'{"type":"header","format":"memtune-trace","version":2}\n')
+    with pytest.raises(TraceError, match="version 2"):
+        load_trace(path)
+    with pytest.raises(TraceError, match="cannot be read"):
+        load_trace(tmp_path / "none.jsonl")
+
+
+def test_a_trace_never_overwrites_nor_mixes_with_what_a_file_holds(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    write_small(path)
+    before = path.read_bytes()
+    with pytest.raises(TraceError, match="holds data already"), trace(path):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_everything_ended_is_in_the_file_while_the_trace_goes_on(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    with trace(path):
+        for number in range(3):
+            with operation("step") as op:
+                op.output("n", f"output {number}")
+            assert len(load_trace(path).graph.operations) == number + 1
+
+
+def test_a_killed_process_loses_at_most_what_was_running(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom tracing import operation, trace\n"
+        "with trace(Path(sys.argv[1])):\n"
+        "    for n in range(10**9):\n"
+        "        with operation('step', inputs={'n': f'input {n}'}) as op:\n"
+        "            op.output('m', f'output {n}' * 50)\n"
+        "        print(n, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(50):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        printed = 50 + len(process.stdout.read().split("\n")[:-1])
+    loaded = load_trace(path)
+    ended = len(loaded.graph.operations)
+    assert printed <= ended <= printed + 1
+    assert len(loaded.graph.variables) <= 2 * ended + 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_an_error_that_names_the_file():
+    with pytest.raises(TraceError, match="/dev/full: cannot be written"), trace(Path("/dev/full")):
+        pass
+
+
+SECRETS = (
+    "sk-abcDEF123456ghi",
+    "sk-proj-Zx_9-aaaabbbbcccc",
+    "hf_abcdefghijklmnopqrstuv",
+    "Bearer abc.DEF-123~x/y+z=",
+    "bearer abcdefghijklmnopqrstuvwxyz",
+    'Authorization: "Basic dXNlcjpwYXNz',
+    "https://user:hunter2@host/v1",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_keys_and_tokens_reach_neither_file_nor_graph(secret: str, tmp_path: Path):
+    class Client:
+        def __repr__(self) -> str:
+            return f"Client({secret})"
+
+    path = tmp_path / "t.jsonl"
+    with trace(path) as recorder, session(f"with {secret}", header=secret):
+        variable({secret: [f"use {secret}, please", Client()]}, name=secret, note=secret)
+        with contextlib.suppress(ValueError), operation(secret, header=secret) as op:
+            op.annotate(header=secret)
+            raise ValueError(f"refused {secret}")
+    hidden = secret.split("//")[-1].split("@")[0].split(" ")[-1]
+    assert "use " in path.read_text()
+    assert hidden not in path.read_text()
+    assert hidden not in json.dumps(recorder.records())
+
+
+def test_values_under_the_key_of_a_secret_are_hidden_whatever_they_look_like():
+    with trace():
+        made = variable(
+            {"api_key": "plain", "X-Api-Key": "plain", "headers": {"authorization": "x"}, "key": "k"}, name="c"
+        )
+    assert made.value == {
+        "api_key": "[redacted]",
+        "X-Api-Key": "[redacted]",
+        "headers": {"authorization": "[redacted]"},
+        "key": "k",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She is the bearer of good news and bears responsibilities",
+        "a task-oriented, risk-averse desk-top; sk-learn",
+        "Her email is ann@example.org, see https://example.org/a:b and 10:30",
+        "standard bearer certificates",
+    ],
+)
+def test_ordinary_text_is_recorded_unchanged(text: str):
+    with trace():
+        assert variable(text, name="message").value == text
+
+
+def test_recording_costs_less_than_a_fifth_of_a_millisecond_an_operation(tmp_path: Path):
+    rounds, spent = 200, []
+    with trace(tmp_path / "t.jsonl"):
+        messages = [variable(f"A: message {n} " * 5, name=f"D1:{n}", kind="message") for n in range(8)]
+        for _ in range(5):
+            started = time.process_time()
+            for number in range(rounds):
+                with operation("step", kind="llm", inputs={"messages": messages}) as op:
+                    op.output("fact", f"fact number {number}", kind="fact")
+            spent.append((time.process_time() - started) / rounds)
+    assert min(spent) < 0.0002

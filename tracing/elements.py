@@ -1,0 +1,98 @@
+"""What an execution graph is made of: variables, operations and sessions, each a plain record with an id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["open", "ok", "error"]
+Link = tuple[str, str]
+"""A role and the id of the variable that plays it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An immutable, versioned value. Two variables are the same only if their ids are, whatever their values.
+
+    Attributes:
+        id: unique in its graph; empty when nothing was being recorded.
+        name: what people call it (a turn id, a memory entry's name, a role); versions of one thing share it.
+        kind: message, fact, memory_entry, delete_marker, query, context, prompt, prediction or value.
+        value: JSON-compatible snapshot, taken when the variable was recorded.
+        version: 1 for the first version.
+        previous: id of the version before, or None.
+        session: id of the session it was recorded in, or None.
+        attributes: further JSON-compatible facts about it.
+    """
+
+    id: str
+    name: str
+    kind: str
+    value: Any = field(hash=False)
+    version: int = 1
+    previous: str | None = None
+    session: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(slots=True)
+class Operation:
+    """One executed step.
+
+    Attributes:
+        id: unique in its graph.
+        name: what was executed; the same for every execution of one step.
+        kind: "llm", "function" or another word for how it works.
+        inputs: (role, variable id) in the order given; a role may repeat.
+        outputs: likewise, in the order made.
+        parent: id of the operation it ran inside, or None. In a trace cut short, the parent may not be in the graph.
+        session: id of the session it ran in, or None.
+        started: epoch seconds.
+        ended: epoch seconds; None while it is open.
+        status: open, ok, or error when an exception left it.
+        error: "Type: message" of that exception.
+        model: model of its latest call.
+        calls: model calls made, cached ones included.
+        cached_calls: how many of them a cache answered.
+        prompt_tokens: tokens sent, summed over its calls.
+        completion_tokens: tokens received, summed over its calls.
+        cost: money spent, summed over its calls, in the currency of the configured prices.
+        attributes: further JSON-compatible facts about it.
+    """
+
+    id: str
+    name: str
+    kind: str = "function"
+    inputs: tuple[Link, ...] = ()
+    outputs: tuple[Link, ...] = ()
+    parent: str | None = None
+    session: str | None = None
+    started: float = 0.0
+    ended: float | None = None
+    status: Status = "open"
+    error: str | None = None
+    model: str | None = None
+    calls: int = 0
+    cached_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def input_ids(self, role: str | None = None) -> list[str]:
+        """Ids of the variables it read, in order; only those of `role` if given."""
+        return [variable for name, variable in self.inputs if role is None or name == role]
+
+    def output_ids(self, role: str | None = None) -> list[str]:
+        """Ids of the variables it made, in order; only those of `role` if given."""
+        return [variable for name, variable in self.outputs if role is None or name == role]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A named stage of an execution, such as one session of a dialogue or one question."""
+
+    id: str
+    name: str
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)

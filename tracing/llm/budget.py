@@ -1,0 +1,93 @@
+"""Hard limits on what a run may spend on models, checked before each call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracing.errors import BudgetExceededError
+from tracing.llm.settings import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What has been spent: calls, tokens (prompt plus completion) and money."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
+
+    def __sub__(self, other: Spending) -> Spending:
+        return Spending(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
+
+
+class Budget:
+    """Spending against limits; thread-safe.
+
+    A call first reserves the most it may cost and settles what it did cost afterwards, so calls that run at the
+    same time cannot pass a limit together.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._opened = clock()
+        self._lock = threading.Lock()
+        self._spent = Spending()
+        self._reserved = Spending()
+
+    @property
+    def spent(self) -> Spending:
+        """What settled calls have cost so far."""
+        with self._lock:
+            return self._spent
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the budget was opened."""
+        return self._clock() - self._opened
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds left of the time budget, not below 0; None without a limit."""
+        return None if self.limits.seconds is None else max(0.0, self.limits.seconds - self.seconds)
+
+    def check_time(self) -> None:
+        """Refuse once the time is up.
+
+        Raises:
+            BudgetExceededError: the time budget is used up.
+        """
+        if self.limits.seconds is not None and self.seconds >= self.limits.seconds:
+            raise _exceeded("seconds", f"{self.limits.seconds:g}", f"{self.seconds:.0f}")
+
+    def reserve(self, most: Spending) -> None:
+        """Set aside `most`, the greatest cost the next call may have.
+
+        Raises:
+            BudgetExceededError: the call could pass a limit; nothing is reserved.
+        """
+        self.check_time()
+        with self._lock:
+            total = self._spent + self._reserved + most
+            for name in ("calls", "tokens", "money"):
+                limit = getattr(self.limits, name)
+                if limit is not None and getattr(total, name) > limit:
+                    raise _exceeded(name, f"{limit:g}", f"{getattr(self._spent, name):g}")
+            self._reserved = self._reserved + most
+
+    def settle(self, reserved: Spending, spent: Spending) -> None:
+        """Replace a reservation by what the call did cost."""
+        with self._lock:
+            self._reserved = self._reserved - reserved
+            self._spent = self._spent + spent
+
+
+def _exceeded(name: str, limit: str, spent: str) -> BudgetExceededError:
+    return BudgetExceededError(
+        f"the budget of {limit} {name} does not allow the next model call ({spent} spent); raise the limit {name!r}"
+    )

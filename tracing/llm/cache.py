@@ -1,0 +1,112 @@
+"""Replies of models, kept on disk and found again by the content of the request."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Part of every key: raise it when the meaning of a stored reply changes."""
+
+
+def request_key(**parts: Any) -> str:
+    """Content address of a request: SHA-256 over its parts.
+
+    The order of `parts` does not matter; the order of keys inside a part does, since the order of properties in a
+    reply schema decides the order in which a model writes them.
+    """
+    named = [[name, parts[name]] for name in sorted(parts)]
+    text = json.dumps([FORMAT, named], separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+class ResponseCache:
+    """A map from request keys to replies in one SQLite file; safe across threads and processes.
+
+    Each entry is written in one transaction, so a kill at any moment leaves it whole or absent. An unreadable entry is
+    a miss. A failed write (a full disk) costs the reuse, not the run: it is logged once.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create the cache in `folder`.
+
+        Raises:
+            ConfigError: the folder cannot be written, or the file there is no cache.
+        """
+        self.path = folder / "responses.sqlite"
+        self._lock = threading.Lock()
+        self._warned = False
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"{self.path}: unusable response cache ({error}); move it away or name another folder"
+            ) from None
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+        )
+
+    def get(self, key: str) -> bytes | None:
+        """The stored reply, or None."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Those of `keys` that are stored, with their replies."""
+        found: dict[str, bytes] = {}
+        with self._lock, self._tolerant("read"):
+            for start in range(0, len(keys), 500):
+                part = keys[start : start + 500]
+                marks = ",".join("?" * len(part))
+                rows = self._db.execute(f"SELECT key, value FROM responses WHERE key IN ({marks})", part)  # noqa: S608
+                found.update(rows.fetchall())
+        return found
+
+    def put(self, key: str, value: bytes) -> None:
+        """Store a reply; the first one stored for a key stays."""
+        self.put_many({key: value})
+
+    def put_many(self, entries: dict[str, bytes]) -> None:
+        """Store several replies in one transaction."""
+        with self._lock, self._tolerant("write"):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _tolerant(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("%s: cannot %s the response cache (%s); going on without it", self.path, doing, error)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return int(self._db.execute("SELECT count(*) FROM responses").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file; the cache cannot be used afterwards."""
+        with self._lock:
+            self._db.close()

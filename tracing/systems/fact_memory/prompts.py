@@ -1,0 +1,62 @@
+"""The seed prompts of the fact memory and their contracts."""
+
+from tracing.systems.answering import ANSWER_PROMPT
+from tracing.systems.prompts import Contract, PromptSpec
+
+MAX_FACTS = 5
+"""Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
+
+EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
+
+EXTRACT_PROMPT = PromptSpec(
+    name="extract",
+    text=(
+        "Read the conversation and list the facts it tells about the speakers.\n"
+        'Reply as JSON: {{"facts": ["...", "..."]}}\n\n'
+        "Conversation:\n{conversation}"
+    ),
+    operation="extract_facts",
+    contract=Contract(
+        placeholders=frozenset({"conversation"}),
+        reply_schema={
+            "type": "object",
+            "properties": {
+                "facts": {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": MAX_FACTS}
+            },
+            "required": ["facts"],
+            "additionalProperties": False,
+        },
+        markers=('"facts"',),
+    ),
+    purpose="Turn a conversation into short, self-contained facts that name the person and keep every concrete value.",
+    builds=True,
+)
+
+DECIDE_PROMPT = PromptSpec(
+    name="decide",
+    text=(
+        "Compare the new fact with the stored memories and choose what to do.\n"
+        "ADD: the fact is new.\n"
+        "UPDATE: the fact changes a memory; give the id of that memory.\n"
+        "DELETE: the fact says that a memory is to be forgotten; give its id.\n"
+        "NONE: the fact is stored already.\n"
+        'Reply as JSON: {{"event": "...", "id": "..."}}\n\n'
+        "Memories:\n{memories}\n\n"
+        "New fact: {fact}"
+    ),
+    operation="decide_update",
+    contract=Contract(
+        placeholders=frozenset({"fact", "memories"}),
+        reply_schema={
+            "type": "object",
+            "properties": {"event": {"type": "string", "enum": list(EVENTS)}, "id": {"type": "string"}},
+            "required": ["event", "id"],
+            "additionalProperties": False,
+        },
+        markers=('"event"', '"id"', *EVENTS),
+    ),
+    purpose="Decide whether a new fact is added, changes a stored memory, asks to forget one, or is stored already.",
+    builds=True,
+)
+
+PROMPTS = {prompt.name: prompt for prompt in (EXTRACT_PROMPT, DECIDE_PROMPT, ANSWER_PROMPT)}

