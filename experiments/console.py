@@ -115,7 +115,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[str]:
         lines.append(
             f"[{style}]{summary.verdict}[/]: {summary.delta:+.3f} on test "
             f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
-            f"{count} conversations)"
+            f"{count} conversation{'s' if count != 1 else ''})"
         )
     else:
         lines.append("[bold]no verdict[/]: the run stopped before the champion met the test conversations")

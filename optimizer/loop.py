@@ -1,4 +1,4 @@
-"""The closed loop: attribute the champion's failures, rewrite the prompt they point at, keep what the gate lets through."""
+"""The closed loop: attribute the champion's failures, rewrite the prompt they point at, keep what passes the gate."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ class _Loop:
 
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
-    """Compare two candidates' outcomes on the same conversations: the paired difference with the conversation as unit."""
+    """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
     deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
     delta = sum(deltas) / len(deltas)
     p_value = sign_flip_p(deltas, "two-sided", seed=seed)

@@ -19,22 +19,6 @@ home_option = click.option(
     help="Folder of runs, MLflow store and caches [default: $MEMTUNE_HOME, else .memtune].",
 )
 
-KEYS: Mapping[str, str] = {
-    "system": "system",
-    "dataset": "dataset",
-    "data": "data",
-    "limit_conversations": "limits.conversations",
-    "limit_sessions": "limits.sessions",
-    "limit_questions": "limits.questions",
-    "model": "models.task.model",
-    "base_url": "models.task.base_url",
-    "rounds": "rounds",
-    "budget_calls": "budget.calls",
-    "budget_minutes": "budget.minutes",
-    "seed": "seed",
-}
-"""Parameter of a command → configuration key."""
-
 
 def setup_options(command: Command) -> Command:
     """The options that say what is run on what: system, data, model, and how much of the data."""
@@ -59,7 +43,8 @@ def setup_options(command: Command) -> Command:
 
 def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
     """The configuration in `source` under the options of a command."""
-    from experiments.config import load_config
+    from experiments.config import OPTIONS, load_config
 
-    overrides = {KEYS[name]: value for name, value in given.items() if name in KEYS}
+    parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
+    overrides = {key: given.get(parameter) for key, parameter in parameters.items()}
     return load_config(source, overrides=overrides, smoke=smoke)

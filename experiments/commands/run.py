@@ -109,3 +109,5 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out", highlight=False)
     console.print(f"  minutes  {found.minutes:,.0f}", highlight=False)
     console.print(f"  money    {money}", highlight=False)
+    for name, limit in settings.budget.model_dump(exclude_none=True).items():
+        console.print(f"The budget stops the run before {limit:,g} {name} are passed.", highlight=False)

@@ -6,10 +6,9 @@ from pathlib import Path
 from experiments.folder import RunFolder
 from experiments.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
 from optimizer.results import BlameShare, CallCounts, IterationRecord, LoopResult, Score
-from tracing.systems.rag import Rag
 
-SEED = {name: spec.text for name, spec in Rag.prompts.items()}
-TUNED = {"answer": SEED["answer"].replace("Give a short answer.", "Answer in one to four words & no sentence.")}
+SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
+TUNED = {"answer": SEED["answer"].replace("Be short.", "Answer in one to four words & no sentence.")}
 
 
 def score(value: float) -> Score:

@@ -106,6 +106,19 @@ def test_a_reply_fits_its_schema_without_whitespace(tmp_path: Path) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.usefixtures("embedded_weights")
+def test_equal_requests_have_equal_replies_whatever_was_asked_between() -> None:
+    asks = [f"Mara has {n} hens and Noor has {3 * n} parrots. Who has more birds?" for n in range(4)]
+
+    def reply(access: ModelAccess, ask: str) -> str:
+        return access.task.chat([{"role": "user", "content": ask}], max_tokens=16, whole=False).text
+
+    with open_small() as access:
+        first = {ask: reply(access, ask) for ask in asks}
+        assert {ask: reply(access, ask) for ask in [*reversed(asks), asks[0], asks[0]]} == first
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_weights")
 def test_a_restarted_server_repeats_its_replies_and_cached_ones_load_no_model(
     tmp_path: Path, memtune_home: Path
 ) -> None:

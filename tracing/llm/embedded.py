@@ -17,10 +17,7 @@ from typing import Any
 from tracing.errors import ConfigError, MemtuneError
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
-SLOTS = 4
-"""Sequences whose state the runtime keeps: one for each prompt that calls alternate between."""
-
-SERVING = 1
+SERVING = 2
 """Revision of how requests are turned into runtime calls; raise it when equal requests may be answered otherwise."""
 
 _MOST_BYTES = 32 * 1024 * 1024
@@ -82,6 +79,9 @@ class EmbeddedServer:
         schema = _schema_of(body)
         if schema is not None:
             request["grammar"] = compact_grammar(schema)
+        # A prefix taken over from an earlier request leaves a shorter rest to compute, in other batches: the last
+        # digits of the numbers, and now and then the reply, would depend on what was asked before.
+        request["cache_prompt"] = False
         runtime = self._runtime(str(body.get("model")))
         return dict(runtime.handle_chat_completions(request))
 
@@ -153,8 +153,8 @@ def _load_chat(model: EmbeddedModel) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.n_ctx = model.context * SLOTS
-    params.n_parallel = SLOTS
+    params.n_ctx = model.context
+    params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 2
     params.cache_ram_mib = 0
     params.verbosity = 0

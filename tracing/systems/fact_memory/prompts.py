@@ -3,7 +3,7 @@
 from tracing.systems.answering import ANSWER_PROMPT
 from tracing.systems.prompts import Contract, PromptSpec
 
-MAX_FACTS = 5
+MAX_FACTS = 4
 """Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
 
 EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
@@ -11,7 +11,8 @@ EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 EXTRACT_PROMPT = PromptSpec(
     name="extract",
     text=(
-        "Read the conversation and list the facts it tells about the speakers.\n"
+        "List the facts that the speakers tell about themselves and their families. "
+        "Write each fact as one short sentence in the third person.\n"
         'Reply as JSON: {{"facts": ["...", "..."]}}\n\n'
         "Conversation:\n{conversation}"
     ),
@@ -21,7 +22,7 @@ EXTRACT_PROMPT = PromptSpec(
         reply_schema={
             "type": "object",
             "properties": {
-                "facts": {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": MAX_FACTS}
+                "facts": {"type": "array", "items": {"type": "string", "maxLength": 140}, "maxItems": MAX_FACTS}
             },
             "required": ["facts"],
             "additionalProperties": False,

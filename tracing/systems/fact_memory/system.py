@@ -36,6 +36,7 @@ class FactMemory:
     prompts = PROMPTS
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
+        # `embed` between the two carries no information that could be lost, so nothing is ever its fault.
         OperationSpec("decide_update", "update", "decide"),
         OperationSpec("store", "update", None),
         OperationSpec("retrieve", "retrieve", None),
@@ -55,8 +56,7 @@ class FactMemory:
         writer = _Writer(self, candidate, access)
         for dialogue in conversation.sessions:
             with session(dialogue.id, time=dialogue.time):
-                for fact in writer.extract(dialogue):
-                    writer.store(fact)
+                writer.store(writer.extract(dialogue))
         return writer.memory()
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
@@ -70,8 +70,7 @@ class FactMemory:
         writer = _Writer(self, candidate, access)
         for number, facts in enumerate(sessions, start=1):
             with session(f"given{number}"):
-                for text in facts:
-                    writer.store(variable(text, name="given", kind="fact"))
+                writer.store([variable(text, name="given", kind="fact") for text in facts])
         return writer.memory()
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
@@ -121,8 +120,16 @@ class _Writer:
                         facts.append(op.output("facts", item, name=f"fact{self.extracted}", kind="fact"))
         return facts
 
-    def store(self, fact: Variable) -> None:
-        (vector,) = self.access.embedding.embed([str(fact.value)])
+    def store(self, facts: Sequence[Variable]) -> None:
+        """Store new facts one after the other; a fact sees those before it."""
+        if not facts:
+            return
+        with operation("embed", kind="embedding", inputs={"facts": list(facts)}):
+            vectors = self.access.embedding.embed([str(fact.value) for fact in facts])
+        for fact, vector in zip(facts, vectors, strict=True):
+            self._store(fact, vector)
+
+    def _store(self, fact: Variable, vector: Sequence[float]) -> None:
         near = [
             entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
         ]

@@ -1,0 +1,37 @@
+"""The prediction of a run's cost grows with what the run has to do."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.config import load_config
+from experiments.estimate import Estimate, estimate
+from experiments.loaders import load_dataset
+from tracing.systems.registry import open_system
+
+
+def predicted(**overrides: object) -> Estimate:
+    given = {key.replace("__", "."): value for key, value in overrides.items()}
+    config = load_config(None, overrides=given)
+    return estimate(config, open_system(config.system), load_dataset(config).splits)
+
+
+def test_more_work_is_predicted_to_cost_more() -> None:
+    small, large = predicted(rounds=1), predicted(rounds=4)
+    assert small.calls < large.calls
+    assert small.minutes < large.minutes
+    assert predicted(rounds=1, limits__questions=2).prompt_tokens < small.prompt_tokens
+    assert predicted(system="rag", rounds=1).calls < small.calls
+
+
+def test_without_rounds_rag_makes_one_call_a_question_and_twice_on_test() -> None:
+    assert predicted(system="rag", rounds=0).calls == 80 + 60 + 2 * 100
+
+
+def test_money_follows_the_prices_and_an_endpoint_is_not_timed_like_the_embedded_model(tmp_path: Path) -> None:
+    path = tmp_path / "priced.yaml"
+    path.write_text("models: {task: {model: m, base_url: 'http://h/v1', price_in: 2, price_out: 8}}\nrounds: 1")
+    config = load_config(str(path))
+    found = estimate(config, open_system(config.system), load_dataset(config).splits)
+    assert found.money == pytest.approx((found.prompt_tokens * 2 + found.completion_tokens * 8) / 1e6, rel=1e-3)
+    assert found.minutes < predicted(rounds=1).minutes
