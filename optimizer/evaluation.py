@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from attribution.judge import judge
 from optimizer.results import Score
 from optimizer.snapshots import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.statistics import bootstrap_ci
-from tracing.errors import BudgetExceededError, ModelError, ReplyCutShortError
+from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph import ExecutionGraph
 from tracing.recorder import session, trace
 from tracing.systems.conversations import Conversation
@@ -64,7 +65,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Spent:
-    """Calls that evaluating everything anew would have made, and those that evaluation did make or find cached."""
+    """Calls that evaluation would have made without any reuse (also for what failed), and did make or find cached."""
 
     plain: int = 0
     made: int = 0
@@ -93,6 +94,7 @@ class Evaluator:
     workers: int = 1
     spent: Spent = field(default_factory=Spent)
     _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def evaluate(
         self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
@@ -110,7 +112,6 @@ class Evaluator:
             try:
                 for done, future in enumerate(pending, start=1):
                     outcomes.append(future.result())
-                    self.spent.plain += outcomes[-1].calls
                     if progress is not None:
                         progress(done, len(pending))
             except BaseException:
@@ -123,6 +124,7 @@ class Evaluator:
         key = digest(
             {
                 "memory": memory_key,
+                "conversation": conversation.id,
                 "prompts": dict(candidate),
                 "questions": [question.model_dump(mode="json") for question in conversation.questions],
             }
@@ -132,30 +134,36 @@ class Evaluator:
             if outcome.tainted is not None:
                 return outcome
             self._known[key] = outcome
+        self._count(plain=self._known[key].calls)
         return self._known[key]
 
     def _fresh(self, candidate: Candidate, conversation: Conversation, memory_key: str, key: str) -> Outcome:
         reason = ""
         for _ in range(ATTEMPTS):
+            sound: Outcome | None = None
             with self.access.watch() as watch:
                 try:
                     snapshot = self._memory(candidate, conversation, memory_key)
                     outcome = self._answers(candidate, conversation, snapshot, key)
-                    failures = list(watch.failures)
-                except BudgetExceededError:
-                    raise
+                    if not watch.failures:
+                        sound = outcome
+                        return sound
+                    reason = watch.failures[0]
                 except ReplyCutShortError as error:
                     # The same request would be cut at the same place.
                     return _tainted(conversation, str(error))
                 except ModelError as error:
-                    outcome, failures = None, [str(error)]
+                    reason = str(error)
                 finally:
-                    self.spent.made += watch.calls
-                    self.spent.cached += watch.cached
-            if outcome is not None and not failures:
-                return outcome
-            reason = failures[0]
+                    lost = 0 if sound else watch.calls + watch.cached
+                    self._count(plain=lost, made=watch.calls, cached=watch.cached)
         return _tainted(conversation, reason)
+
+    def _count(self, *, plain: int, made: int = 0, cached: int = 0) -> None:
+        with self._guard:
+            self.spent.plain += plain
+            self.spent.made += made
+            self.spent.cached += cached
 
     def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
         store = SnapshotStore(self.snapshots)

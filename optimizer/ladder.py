@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from attribution.judge import judge
@@ -16,7 +17,7 @@ from optimizer.statistics import bootstrap_ci
 from tracing.errors import DataError
 from tracing.recorder import trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.protocol import Answer, MemorySystem
+from tracing.systems.protocol import Answer, MemorySystem, Stage
 
 if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate
@@ -24,12 +25,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One rung: mean primary score, its 95 % interval over conversations, and the number of questions."""
+    """One rung.
+
+    Attributes:
+        name: what is done for the system.
+        score: mean primary score, 0 to 1.
+        ci: its 95 % interval over conversations.
+        n: number of questions.
+        stage: the stage that a faultless one took the place of on this rung; None for the pipeline as it is.
+    """
 
     name: str
     score: float
     ci: tuple[float, float]
     n: int
+    stage: Stage | None = None
+
+
+def attainable(rungs: Sequence[Rung]) -> dict[Stage, float]:
+    """By stage, what a faultless one would gain when those before it are faultless too: the steps between the rungs.
+
+    The last step, from gold context to 1, is the answer's.
+    """
+    gains: dict[Stage, float] = {}
+    for below, above in pairwise(rungs):
+        if above.stage is not None:
+            gains[above.stage] = above.score - below.score
+    gains["answer"] = 1.0 - rungs[-1].score
+    return gains
 
 
 def audit(
@@ -58,18 +81,18 @@ def audit(
     candidate = {name: spec.text for name, spec in system.prompts.items()}
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
     rungs = [Rung("seed pipeline", pipeline.score, pipeline.ci, pipeline.n)]
-    climbs: tuple[tuple[str, _Climb], ...] = (
-        ("gold facts extracted", _extracted),
-        ("gold facts in the store", _stored),
-        ("gold context", _context),
+    climbs: tuple[tuple[str, Stage, _Climb], ...] = (
+        ("gold facts extracted", "extract", _extracted),
+        ("gold facts in the store", "update", _stored),
+        ("gold context", "retrieve", _context),
     )
-    for name, climb in climbs:
+    for name, stage, climb in climbs:
         scores = [
             _score(climb(evaluator, conversation, candidate), conversation, evaluator) for conversation in conversations
         ]
         units = [sum(each) / len(each) for each in scores]
         count = sum(len(each) for each in scores)
-        rungs.append(Rung(name, sum(map(sum, scores)) / count, bootstrap_ci(units), count))
+        rungs.append(Rung(name, sum(map(sum, scores)) / count, bootstrap_ci(units), count, stage))
     return rungs
 
 

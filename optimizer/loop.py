@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
-from attribution.survival import attribute
+from attribution.survival import Survival
 from optimizer.bank import BankProposer
 from optimizer.demonstrations import DemonstrationProposer
 from optimizer.evaluation import Evaluator, Outcome, Progress, score_of
@@ -49,6 +50,10 @@ FINALISTS = 2
 """Proposals of one iteration that meet the validation conversations, best of the screening first."""
 
 
+class _ChampionUnscoredError(RunError):
+    """The champion's prompts fail on a conversation. It ends the search or the test, but not what was reached."""
+
+
 def optimize(
     *,
     system: MemorySystem,
@@ -61,8 +66,9 @@ def optimize(
 ) -> LoopResult:
     """Tune the prompts of a system on the train conversations, gate on validation, and test the champion once.
 
-    A spent budget ends the search cleanly with the best so far. Where there is a time budget, as much of it as the
-    test will take is kept back.
+    A spent budget ends the search cleanly with the best so far, and so does a champion that fails on a conversation.
+    Where there is a time budget, as much of it as the test will take is kept back; the other budgets may be used up
+    by the search, and there is no verdict then.
 
     Raises:
         RunError: the seed prompts cannot be scored, since calls fail or are cut short.
@@ -92,7 +98,7 @@ class _Loop:
         self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
         self.verdict: Verdict | None = None
         self.tokens: dict[str, float] = {}
-        self.seconds: dict[SplitName, float] = {}
+        self.pace = 0.0
         self.proposers: tuple[Proposer, ...] = (
             BankProposer(),
             DemonstrationProposer([conversation.id for conversation in splits.train]),
@@ -107,42 +113,45 @@ class _Loop:
             attributions, signals = self._attribute(train, 1)
             validation = self._score("val", self.seed, self.baseline)
             seed_validation = validation
-            self.scores = dict(self.baseline)
             for n in range(1, self.settings.rounds + 1):
                 if not signals.failures:
                     stopped = "no wrong answer is left on the train conversations"
                     break
-                if not self._time_for_a_round():
-                    stopped = "budget: the time that is left is kept for the test conversations"
-                    break
+                self._keep_time_for_test(SCREENED)
                 before = self.champion
                 validation = self._iterate(n, train, attributions, signals, validation, seed_validation)
                 if self.champion != before and n < self.settings.rounds:
+                    self._keep_time_for_test(len(self.splits.train))
                     train = self._score("train", self.champion, self.scores)
                     attributions, signals = self._attribute(train, n + 1)
         except BudgetExceededError as error:
             stopped = f"budget: {error}"
+        except _ChampionUnscoredError as error:
+            stopped = str(error)
         try:
             self._test()
         except BudgetExceededError as error:
             stopped = f"budget: {error}"
+        except _ChampionUnscoredError as error:
+            stopped = str(error)
         return self._result(stopped)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored, its score noted in `into` and told where it is the baseline's."""
         whose = "baseline" if candidate == self.seed else "champion"
-        started = self.access.budget.seconds
-        outcomes = self._evaluate(f"{whose} {split}", candidate, self.splits.named()[split])
+        phase = f"{whose} {'validation' if split == 'val' else split}"
+        outcomes = self._evaluate(phase, candidate, self.splits.named()[split])
         for outcome in outcomes:
             if outcome.tainted is not None:
-                raise RunError(
+                raise (RunError if candidate == self.seed else _ChampionUnscoredError)(
                     f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
                     "mend the cause and start the run again (finished calls are cached)"
                 )
-        self.seconds.setdefault(split, self.access.budget.seconds - started)
         into[split] = score_of(outcomes, seed=self.settings.seed)
         if into is self.baseline:
             self.observer.baseline(split, into[split])
+            if self.champion == self.seed:
+                self.scores[split] = into[split]
         return outcomes
 
     def _evaluate(self, phase: str, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
@@ -151,15 +160,31 @@ class _Loop:
 
         progress: Progress = tell
         tell(0, len(conversations))
-        return self.evaluator.evaluate(candidate, conversations, progress=progress)
+        started = self.access.budget.seconds
+        outcomes = self.evaluator.evaluate(candidate, conversations, progress=progress)
+        turns = math.ceil(len(conversations) / self.evaluator.workers)
+        self.pace = max(self.pace, (self.access.budget.seconds - started) / max(turns, 1))
+        return outcomes
+
+    def _keep_time_for_test(self, count: int) -> None:
+        """Refuse to evaluate `count` conversations where the test could then not be finished in time.
+
+        A conversation is expected to take as long as in the slowest evaluation so far: those that the caches answered
+        tell nothing of the test.
+
+        Raises:
+            BudgetExceededError: there is a time budget, and what is left of it is needed.
+        """
+        left = self.access.budget.remaining_seconds()
+        turns = [math.ceil(each / self.evaluator.workers) for each in (count, len(self.splits.test))]
+        if left is not None and left < self.pace * (turns[0] + 2 * turns[1]):
+            raise BudgetExceededError("the time that is left is kept for the test conversations")
 
     def _attribute(self, train: Sequence[Outcome], iteration: int) -> tuple[list[Attribution], Signals]:
-        attributions = [
-            attribute(case, outcome.graph, outcome.conversation, self.system.operations)
-            for outcome in train
-            for case in outcome.cases
-            if not case.passed
-        ]
+        attributions: list[Attribution] = []
+        for outcome in train:
+            survival = Survival(outcome.graph, outcome.conversation, self.system.operations)
+            attributions += [survival.attribute(case) for case in outcome.cases if not case.passed]
         total = sum(len(outcome.cases) for outcome in train)
         signals = aggregate(attributions, self.system.operations, total_cases=total, seed=self.settings.seed)
         self.observer.blame(iteration, signals.signals)
@@ -185,9 +210,12 @@ class _Loop:
                 screened = self._screen(n, proposals, train)
                 for proposal in screened[:FINALISTS]:
                     challenger = {**self.champion, proposal.prompt: proposal.text}
+                    self._keep_time_for_test(len(self.splits.validation))
                     outcomes = self._evaluate(f"iteration {n}: validation", challenger, self.splits.validation)
                     if decide(validation, outcomes, seed_validation).accepted:
                         self.champion, validation, accepted = challenger, outcomes, True
+                        # Known again only where another round scores the new champion.
+                        self.scores.pop("train", None)
                         break
                 self.history.append(Edit(choice.prompt, accepted))
         finally:
@@ -231,6 +259,9 @@ class _Loop:
         )
         offers: list[list[Proposal]] = []
         for proposer in self.proposers:
+            if len({offer[0].text for offer in offers if offer}) >= wanted:
+                # Everything that is tried will be the first offers of these: others would be paid for in vain.
+                break
             admitted, _ = admit(proposer.propose(request), spec, request.tried)
             offers.append(admitted)
         chosen: list[Proposal] = []
@@ -254,6 +285,7 @@ class _Loop:
         for number, proposal in enumerate(proposals, start=1):
             challenger = {**self.champion, proposal.prompt: proposal.text}
             phase = f"iteration {n}: proposal {number} of {len(proposals)} ({proposal.source})"
+            self._keep_time_for_test(len(conversations))
             outcomes = self._evaluate(phase, challenger, conversations)
             if any(outcome.tainted is not None for outcome in outcomes):
                 continue
@@ -261,23 +293,12 @@ class _Loop:
         gains.sort(key=lambda pair: -pair[0])
         return [proposal for gain, proposal in gains if gain > 0]
 
-    def _time_for_a_round(self) -> bool:
-        """Whether a round can be tried without using up the time the test will take."""
-        left = self.access.budget.remaining_seconds()
-        if left is None:
-            return True
-        known = self.seconds.get("train", 0.0) + self.seconds.get("val", 0.0)
-        read = len(self.splits.train) + len(self.splits.validation)
-        test = 2 * len(self.splits.test) * known / max(read, 1)
-        return left > test
-
     def _test(self) -> None:
         """Seed and champion meet the test conversations, once."""
         base = self._score("test", self.seed, self.baseline)
         self.tokens["baseline"] = _tokens_a_question(base)
         if self.champion == self.seed:
             # Nothing passed the gate: there is no difference to test.
-            self.scores["test"] = self.baseline["test"]
             self.tokens["champion"] = self.tokens["baseline"]
             self.verdict = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
         else:

@@ -82,6 +82,7 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
     from experiments.console import run_view
     from experiments.loaders import load_dataset
     from experiments.wiring import home_folder, open_parts
+    from optimizer.ladder import attainable
     from optimizer.ladder import audit as climb
 
     settings = config_from(config, given)
@@ -98,6 +99,8 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
         table.add_column(name, justify="left" if name == "rung" else "right")
     for rung in rungs:
         table.add_row(rung.name, f"{rung.score:.3f}", f"{rung.ci[0]:.3f} – {rung.ci[1]:.3f}", str(rung.n))
+    gains = ", ".join(f"{stage} {gain:+.3f}" for stage, gain in attainable(rungs).items())
     console = Console()
     console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}", highlight=False)
     console.print(table)
+    console.print(f"attainable by a faultless stage, those before it faultless too: {gains}", highlight=False)

@@ -120,20 +120,21 @@ def read_conversations(path: Path) -> list[Conversation]:
         raise DataError(f"{path}: no such file; give --data an existing JSONL file")
     conversations: list[Conversation] = []
     seen: set[str] = set()
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                conversation = Conversation.model_validate_json(line)
-            except ValidationError as error:
-                raise DataError(f"{path}:{number}: {first_problem(error)}; see docs/data-format.md") from None
-            if conversation.id in seen:
-                raise DataError(
-                    f"{path}:{number}: id: {conversation.id!r} stands twice; give each conversation its own id"
-                )
-            seen.add(conversation.id)
-            conversations.append(conversation)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            conversation = Conversation.model_validate_json(line)
+        except ValidationError as error:
+            raise DataError(f"{path}:{number}: {first_problem(error)}; see docs/data-format.md") from None
+        if conversation.id in seen:
+            raise DataError(f"{path}:{number}: id: {conversation.id!r} stands twice; give each conversation its own id")
+        seen.add(conversation.id)
+        conversations.append(conversation)
     if not conversations:
         raise DataError(f"{path}: holds no conversation; one JSON object a line is expected, see docs/data-format.md")
     return conversations

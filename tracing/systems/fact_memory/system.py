@@ -161,10 +161,11 @@ class _Writer:
         ) as op:
             reply = _json_reply(self.access.task, request, schema, MAX_DECIDE_TOKENS, op)
             event = reply.get("event") if reply else None
-            number = str(reply.get("id", "")) if reply else ""
-            target = near[int(number) - 1].id if number.isdigit() and 0 < int(number) <= len(near) else None
+            shown_as = {str(number): entry.id for number, entry in enumerate(near, start=1)}
+            target = shown_as.get(str(reply.get("id"))) if reply else None
             # An unusable reply loses nothing: the fact is added beside what is stored.
-            value = {"event": event if event in EVENTS else "ADD", "target": target}
+            usable = event in EVENTS and (target is not None or event not in ("UPDATE", "DELETE"))
+            value = {"event": event if usable else "ADD", "target": target}
             return op.output("decision", value, name="decision", kind="value")
 
 

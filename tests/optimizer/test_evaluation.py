@@ -1,0 +1,259 @@
+"""Evaluation pays only for what changed, and scores nothing that rests on a failed call."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
+
+from optimizer.evaluation import ATTEMPTS, Evaluator, score_of
+from optimizer.snapshots import snapshot_key
+from tracing.errors import BudgetExceededError, ContractError, ModelError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+from tracing.store import load_trace
+from tracing.systems.conversations import Conversation
+from tracing.systems.fact_memory import FactMemory
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Memory
+
+Open = Callable[..., ModelAccess]
+FIRST, SECOND = CONVERSATIONS = world().train[:2]
+SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+OTHER_ANSWER = {**SEED, "answer": "Be brief.\n" + SEED["answer"]}
+OTHER_EXTRACT = {**SEED, "extract": "Be thorough.\n" + SEED["extract"]}
+IDENTITIES = {"task": "t", "embedding": "e", "proposer": "p", "judge": "j"}
+
+
+@pytest.fixture(autouse=True)
+def model(scripted_server: ScriptedServer) -> WeakModel:
+    able = WeakModel()
+    scripted_server.script = able
+    return able
+
+
+def evaluator(access: ModelAccess, folder: Path, **given: Any) -> Evaluator:
+    return Evaluator(given.pop("system", memory()), access, "short_contains", folder / "memories", **given)
+
+
+def kinds(server: ScriptedServer) -> Counter[str]:
+    return Counter(kind_of(body) for body in server.requests)
+
+
+def all_calls(server: ScriptedServer) -> int:
+    return len(server.requests) + len(server.embedding_requests)
+
+
+def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces", workers=2)
+    outcomes = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
+    assert [outcome.conversation for outcome in outcomes] == list(CONVERSATIONS)
+    assert told == [(1, 2), (2, 2)]
+    assert [case.reply for case in outcomes[0].cases] == ["Zibbeltrain0", "unknown"]
+    assert (outcomes[0].score, score_of(outcomes).n) == (1.0, 4)
+    loaded = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*/train-0.jsonl"))]
+    assert [each.problem for each in loaded] == [None]
+    assert loaded[0].graph.operations.keys() == outcomes[0].graph.operations.keys()
+    assert outcomes[0].cases[0].prediction in loaded[0].graph.variables
+
+
+def test_editing_the_answer_prompt_rebuilds_nothing(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    judging = evaluator(open_access(cache=False), tmp_path)
+    judging.evaluate(SEED, CONVERSATIONS)
+    before = kinds(scripted_server)
+    judging.evaluate(OTHER_ANSWER, CONVERSATIONS)
+    after = kinds(scripted_server)
+    assert (before["extract"], after["extract"]) == (4, 4)
+    assert (before["answer"], after["answer"]) == (4, 8)
+    evaluator(open_access(cache=False), tmp_path).evaluate(OTHER_ANSWER, CONVERSATIONS)
+    assert kinds(scripted_server)["extract"] == 4
+    judging.evaluate(OTHER_EXTRACT, CONVERSATIONS)
+    assert kinds(scripted_server)["extract"] == 8
+
+
+@pytest.mark.parametrize("memories", ["memories lost", "memories kept"])
+def test_a_re_run_on_the_same_cache_makes_no_call(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, memories: str
+) -> None:
+    first = evaluator(open_access(), tmp_path).evaluate(SEED, CONVERSATIONS)
+    before = all_calls(scripted_server)
+    folder = tmp_path / "elsewhere" if memories == "memories lost" else tmp_path
+    judging = evaluator(open_access(), folder)
+    again = judging.evaluate(SEED, CONVERSATIONS)
+    assert all_calls(scripted_server) == before
+    assert (judging.spent.made, judging.spent.cached > 0) == (0, True)
+    assert [outcome.cases for outcome in again] == [outcome.cases for outcome in first]
+    assert [outcome.calls for outcome in again] == [outcome.calls for outcome in first]
+
+
+class _Swallows(FactMemory):
+    """A system that hides a failure and hands back what it has."""
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        try:
+            return super().build(conversation, candidate, access)
+        except ModelError:
+            return Memory({"entries": []})
+
+
+@pytest.mark.parametrize("system", [memory(), _Swallows(near=2.0)], ids=["raises", "swallows"])
+@pytest.mark.parametrize("failing", ["extract", "answer"])
+def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
+    open_access: Open,
+    scripted_server: ScriptedServer,
+    tmp_path: Path,
+    model: WeakModel,
+    system: FactMemory,
+    failing: str,
+) -> None:
+    def script(body: dict[str, Any]) -> Reply | str:
+        broken = kind_of(body) == failing and "Anketrain0" in prompt_of(body)
+        return Reply("out of order", status=500) if broken else model(body)
+
+    scripted_server.script = script
+    judging = evaluator(open_access(retries=0), tmp_path, system=system)
+    tainted, sound = judging.evaluate(SEED, CONVERSATIONS)
+    assert "out of order" in str(tainted.tainted)
+    assert tainted.cases == ()
+    with pytest.raises(ModelError, match="out of order"):
+        _ = tainted.score
+    with pytest.raises(ModelError):
+        score_of([tainted, sound])
+    assert (sound.tainted, sound.score) == (None, 1.0)
+    kept = len(list((tmp_path / "memories").rglob("*.json")))
+    assert kept == (1 if failing == "extract" else 2)
+    tries = [body for body in scripted_server.requests if kind_of(body) == failing and "Anketrain0" in prompt_of(body)]
+    assert len(tries) == ATTEMPTS
+    assert judging.spent.plain >= judging.spent.made
+
+    scripted_server.script = model
+    assert [each.score for each in judging.evaluate(SEED, CONVERSATIONS)] == [1.0, 1.0]
+
+
+def test_a_failure_that_passes_leaves_a_sound_outcome(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, model: WeakModel
+) -> None:
+    scripted_server.script = lambda body: Reply(status=500) if scripted_server.count == 2 else model(body)
+    (outcome,) = evaluator(open_access(retries=0), tmp_path).evaluate(SEED, [FIRST])
+    assert (outcome.tainted, outcome.score) == (None, 1.0)
+    assert kinds(scripted_server)["extract"] == 3
+    failed = [each for each in outcome.graph.operations.values() if each.status != "ok"]
+    assert failed == []
+
+
+def test_a_reply_cut_short_in_a_build_taints_at_once_and_a_cut_answer_is_judged(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, model: WeakModel
+) -> None:
+    def cutting(kind: str) -> Callable[[dict[str, Any]], Reply | str]:
+        return lambda body: Reply(LENGTHY.format("?"), finish_reason="length") if kind_of(body) == kind else model(body)
+
+    scripted_server.script = cutting("extract")
+    (outcome,) = evaluator(open_access(), tmp_path).evaluate(SEED, [FIRST])
+    assert "cut short" in str(outcome.tainted)
+    assert scripted_server.count == 1
+    assert list(tmp_path.rglob("memories/**/*.json")) == []
+
+    scripted_server.script = cutting("answer")
+    (outcome,) = evaluator(open_access(), tmp_path).evaluate(OTHER_EXTRACT, [FIRST])
+    assert (outcome.tainted, outcome.score) == (None, 0.0)
+
+
+@pytest.mark.parametrize("limit", [1, 4, 7])
+def test_a_spent_budget_stops_and_what_was_computed_is_not_computed_again(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, limit: int
+) -> None:
+    stopped = evaluator(open_access(Limits(calls=limit)), tmp_path)
+    with pytest.raises(BudgetExceededError, match=f"budget of {limit} calls"):
+        stopped.evaluate(SEED, CONVERSATIONS)
+    assert all_calls(scripted_server) == limit == stopped.spent.made
+    assert stopped.spent.plain >= limit
+    resumed = evaluator(open_access(), tmp_path)
+    assert score_of(resumed.evaluate(SEED, CONVERSATIONS)).score == 1.0
+    whole = all_calls(scripted_server)
+    evaluator(open_access(cache=False), tmp_path / "anew").evaluate(SEED, CONVERSATIONS)
+    assert all_calls(scripted_server) == 2 * whole
+
+
+def test_a_broken_contract_is_refused_before_any_call(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    with pytest.raises(ContractError, match="answer"):
+        evaluator(open_access(), tmp_path).evaluate({**SEED, "answer": "Answer."}, CONVERSATIONS)
+    assert all_calls(scripted_server) == 0
+
+
+def test_a_plain_run_is_counted_as_if_nothing_were_reused(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    reusing = evaluator(open_access(), tmp_path)
+    for candidate in (SEED, OTHER_ANSWER, SEED):
+        reusing.evaluate(candidate, CONVERSATIONS)
+    before = all_calls(scripted_server)
+    assert reusing.spent.made == before
+    for number, candidate in enumerate((SEED, OTHER_ANSWER, SEED)):
+        plain = evaluator(open_access(cache=False), tmp_path / f"plain{number}")
+        plain.evaluate(candidate, CONVERSATIONS)
+        assert (plain.spent.plain, plain.spent.cached) == (plain.spent.made, 0)
+    assert reusing.spent.plain == all_calls(scripted_server) - before > before
+
+
+def test_equal_dialogues_under_two_names_are_two_outcomes(open_access: Open, tmp_path: Path) -> None:
+    twin = FIRST.model_copy(update={"id": "twin"})
+    outcomes = evaluator(open_access(), tmp_path).evaluate(SEED, [FIRST, twin])
+    assert [outcome.conversation.id for outcome in outcomes] == ["train-0", "twin"]
+    assert {case.conversation for case in outcomes[1].cases} == {"twin"}
+
+
+KEY = snapshot_key(memory(), FIRST, SEED, IDENTITIES)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"candidate": OTHER_EXTRACT},
+        {"candidate": {**SEED, "decide": SEED["decide"] + " "}},
+        {"conversation": SECOND},
+        {"system": FactMemory(near=2.0, window=3)},
+        {"system": type("Newer", (FactMemory,), {"version": "2"})(near=2.0)},
+        {"identities": {**IDENTITIES, "task": "another"}},
+        {"identities": {**IDENTITIES, "embedding": "another"}},
+    ],
+    ids=["extract", "decide", "conversation", "settings", "version", "model", "embedding"],
+)
+def test_a_memory_is_not_taken_for_one_that_was_built_otherwise(changed: dict[str, Any]) -> None:
+    given = {"system": memory(), "conversation": FIRST, "candidate": SEED, "identities": IDENTITIES, **changed}
+    assert snapshot_key(**given) != KEY
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"candidate": OTHER_ANSWER},
+        {"candidate": dict(reversed(SEED.items()))},
+        {"conversation": FIRST.model_copy(update={"questions": FIRST.questions[:1]})},
+        {"identities": {**IDENTITIES, "proposer": "another", "judge": "another"}},
+    ],
+    ids=["answer", "order", "questions", "other roles"],
+)
+def test_a_memory_is_reused_whatever_does_not_shape_it(changed: dict[str, Any]) -> None:
+    given = {"system": memory(), "conversation": FIRST, "candidate": SEED, "identities": IDENTITIES, **changed}
+    assert snapshot_key(**given) == KEY
+
+
+def test_a_damaged_snapshot_is_built_anew(open_access: Open, scripted_server: ScriptedServer, tmp_path: Path) -> None:
+    evaluator(open_access(cache=False), tmp_path).evaluate(SEED, [FIRST])
+    (stored,) = (tmp_path / "memories").rglob("*.json")
+    whole = stored.read_text()
+    stored.write_text(whole[: len(whole) // 2])
+    (outcome,) = evaluator(open_access(cache=False), tmp_path).evaluate(SEED, [FIRST])
+    assert (outcome.score, kinds(scripted_server)["extract"]) == (1.0, 4)
+    assert json.loads(stored.read_text())["calls"] == json.loads(whole)["calls"]

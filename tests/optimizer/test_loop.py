@@ -1,0 +1,256 @@
+"""The closed loop, end to end: memory, evaluator, attribution, proposers and gate are real, the model is scripted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_world import WeakModel, kind_of, memory, world
+
+from attribution.signals import Signal
+from optimizer.evaluation import Evaluator
+from optimizer.loop import optimize
+from optimizer.results import IterationRecord, LoopResult, LoopSettings, Score, SplitName, Splits, Verdict
+from tracing.errors import RunError
+from tracing.llm.access import ModelAccess
+from tracing.llm.budget import Budget
+from tracing.llm.settings import Limits
+from tracing.systems.fact_memory import FactMemory
+
+SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+
+
+class Notes:
+    """What an observer was told, and how many calls had been made when each phase began."""
+
+    def __init__(self, calls: Callable[[], int]) -> None:
+        self.calls = calls
+        self.baselines: dict[SplitName, float] = {}
+        self.blames: list[dict[str, float]] = []
+        self.records: list[IterationRecord] = []
+        self.verdicts: list[Verdict] = []
+        self.begun: dict[str, int] = {}
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self.baselines[split] = score.score
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        self.blames.append({signal.operation: signal.share for signal in signals})
+
+    def iteration(self, record: IterationRecord) -> None:
+        self.records.append(record)
+
+    def verdict(self, verdict: Verdict) -> None:
+        self.verdicts.append(verdict)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        self.begun.setdefault(phase, self.calls())
+
+
+Run = Callable[..., tuple[LoopResult, Notes]]
+
+
+@pytest.fixture
+def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
+    """Runs the loop on a model, without a response cache and in a folder of its own, so that each call is seen."""
+
+    def run_it(
+        model: Callable[[dict[str, Any]], Reply | str],
+        splits: Splits | None = None,
+        *,
+        limits: Limits | None = None,
+        clock: Callable[[], float] | None = None,
+        **settings: int,
+    ) -> tuple[LoopResult, Notes]:
+        scripted_server.script = model
+        access = open_access(limits if clock is None else None, cache=False, retries=0)
+        if clock is not None:
+            access.budget = Budget(limits or Limits(), clock)
+        folder = tmp_path / f"memories{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        system = memory()
+        notes = Notes(lambda: access.budget.spent.calls)
+        result = optimize(
+            system=system,
+            evaluator=Evaluator(system, access, "short_contains", folder),
+            splits=splits or world(),
+            seed_candidate=SEED,
+            settings=LoopSettings(**{"rounds": 1, "proposals": 2, **settings}),
+            access=access,
+            observer=notes,
+        )
+        return result, notes
+
+    return run_it
+
+
+@pytest.mark.parametrize(
+    ("weak", "operation", "prompt"), [("answer", "answer", "answer"), ("extract", "extract_facts", "extract")]
+)
+def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_on_test(
+    run: Run, weak: str, operation: str, prompt: str
+) -> None:
+    model = WeakModel(weak)  # type: ignore[arg-type]
+    result, notes = run(model, world(test=6), rounds=2)
+    assert notes.blames[0][operation] == 1
+    (record,) = result.iterations
+    assert (record.edited, record.accepted, record.val_score) == ((prompt,), True, 1.0)
+    champion = result.champion_candidate
+    assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
+    assert any(cure in champion[prompt] for cure in model.cures)
+    assert notes.baselines == {"train": 0.5, "val": 0.5, "test": 0.5}
+    assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "val": 1, "test": 1}
+    # Six conversations of six are better: two of the 64 ways to flip the signs are as extreme.
+    assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("improved", 0.5, (0.5, 0.5), 2 / 64)
+    assert notes.verdicts == [Verdict("improved", 0.5, (0.5, 0.5), 2 / 64, result.power or 0.0)]
+    assert result.stopped == "no wrong answer is left on the train conversations"
+    assert result.calls.made < result.calls.without_reuse
+    assert set(result.tokens_per_question) == {"baseline", "champion"}
+
+
+def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive(run: Run) -> None:
+    result, notes = run(WeakModel("answer", curable=False), rounds=2)
+    assert [record.accepted for record in result.iterations] == [False] * 2
+    assert all(record.proposals for record in result.iterations)
+    assert result.champion_candidate == SEED
+    assert result.champion == result.baseline
+    assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, (0.0, 0.0), 1.0)
+    assert result.stopped == "all rounds done"
+    assert len(notes.verdicts) == 1
+
+
+def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
+    run: Run, scripted_server: ScriptedServer
+) -> None:
+    splits = world(test=3)
+    names = [name for each in splits.test for name in each.speakers]
+
+    def met(texts: Iterable[str]) -> list[int]:
+        return [n for n, text in enumerate(texts) if any(name in text for name in names)]
+
+    result, notes = run(WeakModel("answer"), splits, proposals=4)
+    assert result.iterations[0].accepted
+    chats, embeddings = scripted_server.requests, scripted_server.embedding_requests
+    chatted, embedded = met(map(prompt_of, chats)), met(str(body["input"]) for body in embeddings)
+    # Everything that names a test conversation comes in one block at the end.
+    assert chatted == list(range(chatted[0], len(chats)))
+    assert embedded == list(range(embedded[0], len(embeddings)))
+    assert chatted[0] + embedded[0] == notes.begun["baseline test"] < notes.begun["champion test"]
+    asked = Counter(
+        (question.question, any(cure in prompt_of(chats[n]) for cure in WeakModel("answer").cures))
+        for n in chatted
+        for each in splits.test
+        for question in each.questions
+        if kind_of(chats[n]) == "answer" and question.question in prompt_of(chats[n])
+    )
+    assert asked == {(q.question, champion): 1 for c in splits.test for q in c.questions for champion in (False, True)}
+    # Two sessions each; seed and champion differ in their answers only, so that nothing is built twice.
+    assert [kind_of(chats[n]) for n in chatted].count("extract") == 3 * 2
+
+
+def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far(run: Run) -> None:
+    model = WeakModel("answer", overlooked=["Zibbeltrain2"])
+    whole, notes = run(model, rounds=2)
+    first, second = whole.iterations
+    assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
+    begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("iteration 2: proposal"))
+
+    result, told = run(model, rounds=2, limits=Limits(calls=begun + 2))
+    assert result.stopped.startswith(f"budget: the budget of {begun + 2} calls")
+    assert result.champion_candidate == whole.champion_candidate != SEED
+    assert [(record.n, record.accepted) for record in result.iterations] == [(1, True), (2, False)]
+    assert result.calls.made == begun + 2 <= result.calls.without_reuse
+    assert (result.verdict, result.delta, result.p_value, told.verdicts) == (None, None, None, [])
+    assert set(result.baseline) == {"train", "val"}
+    # The scores shown as the champion's are those of the champion that the budget left.
+    assert {split: result.champion[split] for split in ("train", "val")} == {
+        "train": replace(result.champion["train"], score=5 / 6),
+        "val": replace(result.champion["val"], score=1.0),
+    }
+
+
+def test_a_score_of_an_earlier_champion_is_not_shown_as_the_last_ones(run: Run) -> None:
+    result, _ = run(WeakModel("answer"), rounds=1)
+    assert result.iterations[0].accepted
+    assert {split: score.score for split, score in result.champion.items()} == {"val": 1.0, "test": 1.0}
+
+
+def test_a_budget_spent_before_the_first_round_leaves_the_seed(run: Run) -> None:
+    result, _ = run(WeakModel("answer"), limits=Limits(calls=25))
+    assert (result.champion_candidate, result.iterations, result.verdict) == (SEED, [], None)
+    assert result.champion == result.baseline
+    assert set(result.baseline) == {"train"}
+    assert result.calls.made == 25 <= result.calls.without_reuse
+
+
+@pytest.mark.parametrize(
+    ("seconds", "accepted", "verdict"),
+    [(80, [], "inconclusive"), (94, [False], "inconclusive"), (102, [True], "improved")],
+)
+def test_the_time_that_the_test_takes_is_kept_for_it(
+    run: Run, scripted_server: ScriptedServer, seconds: int, accepted: list[bool], verdict: str
+) -> None:
+    # A second a chat call: four a conversation (two sessions, two questions), so 28 for the baseline, 48 for the test;
+    # then 8 for a screening, 16 for the validation, 12 for the train conversations.
+    begun = scripted_server.count
+    result, _ = run(
+        WeakModel("answer", overlooked=["Zibbeltrain2"]),
+        world(validation=4, test=6),
+        rounds=3,
+        limits=Limits(seconds=seconds),
+        clock=lambda: float(scripted_server.count - begun),
+    )
+    assert result.stopped == "budget: the time that is left is kept for the test conversations"
+    assert [record.accepted for record in result.iterations] == accepted
+    assert result.verdict == verdict
+    assert scripted_server.count <= seconds
+
+
+def test_equal_seeds_give_equal_runs(run: Run, scripted_server: ScriptedServer) -> None:
+    model = WeakModel("answer", overlooked=["Zibbeltrain2"])
+    first, _ = run(model, rounds=2, proposals=4, seed=5)
+    once = [prompt_of(body) for body in scripted_server.requests]
+    scripted_server.requests.clear()
+    second, _ = run(model, rounds=2, proposals=4, seed=5)
+    assert [prompt_of(body) for body in scripted_server.requests] == once
+    assert second == first
+    assert [record.proposals for record in first.iterations] == [4, 4]
+
+
+def test_a_source_whose_offers_cannot_be_tried_is_not_paid(run: Run, scripted_server: ScriptedServer) -> None:
+    run(WeakModel("answer", curable=False), proposals=2)
+    assert "reflect" not in {kind_of(body) for body in scripted_server.requests}
+    run(WeakModel("answer", curable=False), proposals=4)
+    assert "reflect" in {kind_of(body) for body in scripted_server.requests}
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_champion_that_fails_on_a_conversation_is_kept_without_a_verdict(run: Run, split: str) -> None:
+    """The gate saw it succeed, so it is worth keeping; a run that ended in an error here would end so again."""
+    model = WeakModel("extract")
+
+    def script(body: dict[str, Any]) -> Reply | str:
+        text = prompt_of(body)
+        cured = any(cure in text for cure in model.cures)
+        cut = kind_of(body) == "extract" and cured and f"My parrot is called Zibbel{split}4" in text
+        return Reply("{", finish_reason="length") if cut else model(body)
+
+    result, _ = run(script, world(train=6, test=5), rounds=2)
+    assert result.champion_candidate != SEED
+    assert result.stopped.startswith(f"{split}-4: cannot be scored with the champion's prompts: scripted: cut short")
+    assert split not in result.champion
+    assert (result.verdict is None) == (split == "test")
+    assert result.baseline["test"].score == 0.5
+
+
+def test_a_seed_that_cannot_be_scored_ends_the_run_with_the_reason(run: Run) -> None:
+    def script(body: dict[str, Any]) -> Reply | str:
+        return Reply("out of order", status=500) if "Ankeval1" in prompt_of(body) else WeakModel()(body)
+
+    with pytest.raises(RunError, match=r"val-1: cannot be scored with the baseline's prompts: .*out of order"):
+        run(script)

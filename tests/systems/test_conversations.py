@@ -1,0 +1,120 @@
+"""A bad row is refused in one line that names file, line and key; a good file comes back as it was written."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracing.errors import DataError
+from tracing.systems.conversations import Conversation, read_conversations, write_conversations
+
+ROW: dict[str, Any] = {
+    "id": "pets",
+    "split": "train",
+    "speakers": ["Aurel", "Birte"],
+    "sessions": [
+        {
+            "id": "D1",
+            "time": "2024-03-04 10:00",
+            "turns": [
+                {"id": "D1:1", "speaker": "Aurel", "text": "My boat is green."},
+                {"id": "D1:2", "speaker": "Birte", "text": "Mine is “grün”."},
+            ],
+        },
+        {"id": "D2", "turns": [{"id": "D2:1", "speaker": "Aurel", "text": "It is blue now."}]},
+    ],
+    "facts": [
+        {"id": "f1", "turn": "D1:1", "text": "Aurel's boat is green."},
+        {"id": "f2", "turn": "D2:1", "text": "Aurel's boat is blue.", "action": "update", "of": "f1"},
+        {"id": "f3", "turn": "D1:2", "text": "Birte's boat is grün."},
+    ],
+    "questions": [
+        {
+            "id": "q1",
+            "question": "Which colour is Aurel's boat?",
+            "answers": ["blue"],
+            "kind": "updated",
+            "evidence": ["D2:1"],
+            "fact": "f2",
+            "near_miss": {"turn": "D1:1", "value": "green"},
+        }
+    ],
+}
+
+
+def row(change: Callable[[dict[str, Any]], object]) -> str:
+    changed = copy.deepcopy(ROW)
+    change(changed)
+    return json.dumps(changed)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    conversations = [Conversation.model_validate({**ROW, "id": name}) for name in ("pets", "boats")]
+    path = tmp_path / "data.jsonl"
+    write_conversations(path, conversations)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
+    assert read_conversations(path) == conversations
+
+
+def test_a_fact_holds_at_the_end_unless_updated_or_deleted() -> None:
+    conversation = Conversation.model_validate(ROW)
+    assert [fact.id for fact in conversation.facts_at_end()] == ["f2", "f3"]
+    forgotten = {"id": "f4", "turn": "D2:1", "text": "Forget it.", "action": "delete", "of": "f2"}
+    conversation = Conversation.model_validate({**ROW, "facts": [*ROW["facts"], forgotten]})
+    assert [fact.id for fact in conversation.facts_at_end()] == ["f3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("{", "JSON"),
+        ('"pets"', "object"),
+        (row(lambda r: r.pop("id")), "id: "),
+        (row(lambda r: r.update(color="red")), "color: "),
+        (row(lambda r: r.update(split="dev")), "split: "),
+        (row(lambda r: r.update(sessions=[])), "sessions: "),
+        (row(lambda r: r["sessions"][0]["turns"][1].pop("speaker")), "sessions.0.turns.1.speaker: "),
+        (row(lambda r: r["sessions"][1]["turns"][0].update(text=7)), "sessions.1.turns.0.text: "),
+        (row(lambda r: r["sessions"][1]["turns"][0].update(id="D1:1")), "two turns share an id"),
+        (row(lambda r: r["facts"][1].update(id="f1", of=None)), "two facts share an id"),
+        (row(lambda r: r["facts"][0].update(turn="D9:1")), "facts.f1.turn names the unknown turn 'D9:1'"),
+        (row(lambda r: r["facts"][1].update(of="f9")), "facts.f2.of names the unknown fact 'f9'"),
+        (row(lambda r: r["facts"][1].update(action="forget")), "facts.1.action: "),
+        (row(lambda r: r["questions"][0].update(answers=[])), "questions.0.answers: "),
+        (row(lambda r: r["questions"][0].update(evidence=["D9:1"])), "questions.q1 names the unknown turn 'D9:1'"),
+        (row(lambda r: r["questions"][0].update(fact="f9")), "questions.q1.fact names the unknown fact 'f9'"),
+        (row(lambda r: r["questions"][0]["near_miss"].update(turn="D9:1")), "questions.q1 names the unknown turn"),
+        (row(lambda r: r["questions"].append(r["questions"][0])), "two questions share an id"),
+        (json.dumps(ROW), "id: 'pets' stands twice"),
+    ],
+)
+def test_a_bad_row_is_named_in_one_line(tmp_path: Path, line: str, key: str) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(f"{json.dumps(ROW)}\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_conversations(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:3: ")
+    assert key in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
+    missing, empty = tmp_path / "missing.jsonl", tmp_path / "empty.jsonl"
+    empty.write_text("\n \n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"missing\.jsonl: no such file"):
+        read_conversations(missing)
+    with pytest.raises(DataError, match=r"empty\.jsonl: holds no conversation"):
+        read_conversations(empty)
+
+
+def test_a_file_that_is_not_utf8_is_a_data_error(tmp_path: Path) -> None:
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes(json.dumps(ROW, ensure_ascii=False).encode("cp1252"))
+    with pytest.raises(DataError, match=r"latin\.jsonl"):
+        read_conversations(path)

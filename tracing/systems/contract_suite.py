@@ -1,0 +1,365 @@
+"""The conformance suite of `MemorySystem`: subclass it in a test file, and pytest checks your system against it.
+
+    class TestMySystem(MemorySystemContract):
+        def system(self):
+            return MySystem()
+
+        def access(self):
+            return my_access  # a scripted model is best: quick, and it gives equal replies to equal requests
+
+The suite needs no network and no model of its own, and imports no test framework.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import string
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from tracing.errors import CallFailedError, ContractError, ModelError
+from tracing.graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.recorder import session, trace
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.prompts import Candidate, check_candidate
+from tracing.systems.protocol import Answer, Memory, MemorySystem
+
+SMALL_TALK = Conversation.model_validate(
+    {
+        "id": "contract",
+        "speakers": ["Aurel", "Birte"],
+        "sessions": [
+            {
+                "id": "D1",
+                "time": "2024-03-04 10:00",
+                "turns": [
+                    {"id": "D1:1", "speaker": "Aurel", "text": "My lighthouse keeper's cottage is painted green."},
+                    {"id": "D1:2", "speaker": "Birte", "text": "How fine. My sister Ragna breeds huskies in Tromso."},
+                ],
+            },
+            {
+                "id": "D2",
+                "time": "2024-05-06 18:30",
+                "turns": [
+                    {"id": "D2:1", "speaker": "Aurel", "text": "My lighthouse keeper's cottage is painted yellow now."},
+                    {"id": "D2:2", "speaker": "Birte", "text": "Yellow! I have taken up the bassoon, by the way."},
+                ],
+            },
+        ],
+        "questions": [
+            {"id": "q1", "question": "What colour is Aurel's cottage painted?", "answers": ["yellow"]},
+            {"id": "q2", "question": "Which instrument has Birte taken up?", "answers": ["bassoon"]},
+        ],
+    }
+)
+"""Two short sessions: a new fact, a changed one, and a question about each speaker."""
+
+FACT = "Birte has taken up the bassoon."
+ADDITION = "\nMind every word of the above, kestrel."
+"""Ends an edited prompt; plain text, so it breaks no contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the system asked of a model: the texts sent, and everything else that shapes the reply."""
+
+    kind: str
+    texts: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one call of the system gave, what it recorded, and what it asked."""
+
+    result: Any
+    records: list[dict[str, Any]]
+    graph: ExecutionGraph
+    requests: list[Request]
+
+
+class MemorySystemContract:
+    """What memtune relies on. Override `system` and `access`, and `conversation` if yours needs another one.
+
+    The model behind `access` must give equal replies to equal requests, make the system extract and store new facts,
+    and the conversation must bring about every operation the system lists.
+    """
+
+    conversation: Conversation = SMALL_TALK
+
+    def system(self) -> MemorySystem:
+        """A new system under test."""
+        raise NotImplementedError("override system() to return your memory system")
+
+    def access(self) -> ModelAccess:
+        """Access to its models, best without a response cache. Yours to close; it may be the same each time."""
+        raise NotImplementedError("override access() to return a ModelAccess")
+
+    def test_the_description_is_whole(self) -> None:
+        """Name, version and settings go into snapshot keys; the rest is what the optimizer knows of the system."""
+        system = self.system()
+        _require(isinstance(system, MemorySystem), "the system lacks an attribute or method of the protocol")
+        _require(bool(system.name and system.version), "name and version must not be empty")
+        restored = json.loads(json.dumps(dict(system.settings)))
+        _require(restored == dict(system.settings), "settings must be the same after a round trip through JSON")
+        names = [operation.name for operation in system.operations]
+        _require(len(set(names)) == len(names), "two operations share a name")
+        _require(system.operations[-1].stage == "answer", "operations stand in pipeline order, the answer last")
+
+    def test_seed_prompts_keep_their_contracts_and_name_operations(self) -> None:
+        """A rewrite is held to the contract, so the seed must keep it; blame reaches a prompt by its operation."""
+        system = self.system()
+        steers = {operation.name: operation.prompt for operation in system.operations}
+        for name, spec in system.prompts.items():
+            problems = spec.contract.violations(spec.text)
+            _require(not problems, f"the seed prompt {name} breaks its contract: {'; '.join(problems)}")
+            _require(spec.name == name, f"the prompt listed as {name} is called {spec.name}")
+            _require(
+                steers.get(spec.operation) == name,
+                f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it",
+            )
+        unknown = {prompt for prompt in steers.values() if prompt is not None} - set(system.prompts)
+        _require(not unknown, f"operations name prompts the system has not: {sorted(unknown)}")
+
+    def test_every_listed_operation_is_recorded(self) -> None:
+        """Blame falls on recorded operations; one that never appears could never be blamed."""
+        system = self.system()
+        built = self._build(system)
+        graph = built.graph.merge(self._answer(system, built, self._question()).graph)
+        recorded = {operation.name for operation in graph.operations.values()}
+        missing = [operation.name for operation in system.operations if operation.name not in recorded]
+        _require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
+        for listed in system.operations:
+            for operation in graph.find_operations(name=listed.name):
+                read = [graph.variables[vid] for vid in operation.input_ids()]
+                prompts = [variable.name for variable in read if variable.kind == "prompt"]
+                _require(
+                    listed.prompt is None or listed.prompt in prompts,
+                    f"{listed.name} must read the prompt {listed.prompt} as a variable of kind 'prompt' and that name",
+                )
+
+    def test_messages_carry_turn_ids(self) -> None:
+        """Evidence is given as turn ids; attribution finds the messages by them."""
+        messages = {variable.name: variable.value for variable in self._build().graph.find_variables(kind="message")}
+        for turn in self.conversation.turns():
+            _require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
+            _require(turn.text in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn")
+
+    def test_equal_arguments_give_equal_requests_and_graphs(self) -> None:
+        """Caches, snapshots and paired comparisons stand on this; state left in the system breaks it."""
+        system = self.system()
+        first, again, fresh = self._build(system), self._build(system), self._build(self.system())
+        for other, which in ((again, "a second build"), (fresh, "a build by a new system")):
+            _require(other.requests == first.requests, f"{which} asked the models something else")
+            _require(_structure(other.graph) == _structure(first.graph), f"{which} recorded another graph")
+            _require(other.result.state == first.result.state, f"{which} gave another memory")
+
+    def test_nothing_depends_on_being_recorded(self) -> None:
+        """The system works the same where no trace is active."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        built = self._build(system)
+        traced = self._answer(system, built, question)
+        with _heard(self.access()) as (access, requests):
+            answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
+        _require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
+        _require(answer.text == traced.result.text, "without a trace it gave another answer")
+
+    def test_answering_leaves_the_memory_alone(self) -> None:
+        """Answers must not depend on which questions came before."""
+        system = self.system()
+        built = self._build(system)
+        before = _as_json(built.result.state)
+        questions = self.conversation.questions
+        forwards = {question.id: self._answer(system, built, question) for question in questions}
+        backwards = {question.id: self._answer(system, built, question) for question in reversed(questions)}
+        _require(_as_json(built.result.state) == before, "answering changed the memory's state")
+        for name, step in forwards.items():
+            _require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
+            _require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
+
+    def test_a_memory_restored_from_json_answers_the_same(self) -> None:
+        """Snapshots keep a memory as JSON, beside the records of its build."""
+        system = self.system()
+        built = self._build(system)
+        state, records = json.loads(_as_json(built.result.state)), json.loads(json.dumps(built.records))
+        restored = Step(Memory(state), records, built.graph, [])
+        for question in self.conversation.questions:
+            ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
+            _require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
+            _require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
+            _require(_structure(theirs.graph) == _structure(ours.graph), f"{question.id}: it recorded another graph")
+
+    def test_prompts_that_do_not_build_leave_the_build_alone(self) -> None:
+        """`builds=False` lets memtune reuse a built memory when only that prompt changed."""
+        plain = self._build()
+        for name, spec in self.system().prompts.items():
+            if not spec.builds:
+                edited = self._build(candidate=self._candidate(name))
+                _require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
+                _require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
+
+    def test_a_tuned_prompt_reaches_the_model(self) -> None:
+        """Every prompt of a candidate is what its operation sends, word for word around the placeholders."""
+        for name, spec in self.system().prompts.items():
+            candidate, system = self._candidate(name), self.system()
+            built = self._build(system, candidate)
+            asked = built if spec.builds else self._answer(system, built, self._question(), candidate)
+            pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
+            texts = ["\n".join(request.texts) for request in asked.requests if request.kind == "chat"]
+            _require(
+                any(all(piece in text for piece in pieces) for text in texts),
+                f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",
+            )
+
+    def test_a_model_error_leaves_the_build(self) -> None:
+        """A memory that lacks what a failed call would have given must never be scored."""
+        calls = len(self._build().requests)
+        for failing in {1, calls} if calls else ():
+            system = self.system()
+            with trace(), _heard(self.access(), failing=failing) as (access, _):
+                try:
+                    system.build(self.conversation, self._candidate(), access)
+                except ModelError:
+                    continue
+            raise AssertionError(f"call {failing} of {calls} failed, but build returned a memory all the same")
+
+    def test_the_prediction_is_recorded(self) -> None:
+        """A case names its prediction; attribution walks back from there."""
+        system = self.system()
+        built = self._build(system)
+        for question in self.conversation.questions:
+            step = self._answer(system, built, question)
+            answer: Answer = step.result
+            found = step.graph.variables.get(answer.variable or "")
+            if found is None:
+                raise AssertionError(f"{question.id}: Answer.variable {answer.variable!r} is no variable of the trace")
+            _require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
+            _require(found.value == answer.text, f"{question.id}: the recorded prediction is not the answer's text")
+            makers = {operation.name for operation in step.graph.producers(found.id)}
+            answering = {operation.name for operation in system.operations if operation.stage == "answer"}
+            _require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
+
+    def test_given_entries_are_what_it_answers_from(self) -> None:
+        """The ladder's rung after storing: `with_entries`."""
+        system, question = self.system(), self._question()
+        for texts in ([FACT], []):
+            made = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
+            _as_json(made.result.state)
+            step = self._answer(system, made, question)
+            _require(isinstance(step.result.text, str), "the answer has no text")
+            _require(
+                all(_sent(step, text) for text in texts), "the answer's request does not hold the entry it was given"
+            )
+
+    def test_given_facts_are_stored_without_extraction(self) -> None:
+        """The ladder's rung after extraction: `build_from_facts`."""
+        system, candidate = self.system(), self._candidate()
+        made = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
+        _as_json(made.result.state)
+        extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
+        recorded = {operation.name for operation in made.graph.operations.values()}
+        _require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
+        step = self._answer(system, made, self._question())
+        _require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
+
+    def test_a_given_context_replaces_retrieval(self) -> None:
+        """The ladder's rung after retrieval: `answer_from`."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        made = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
+        _require(_sent(made, FACT), "the answer's request does not hold the context that was given")
+        _require(_sent(made, question.question), "the answer's request does not hold the question")
+        retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
+        recorded = {operation.name for operation in made.graph.operations.values()}
+        _require(not retrieving & recorded, "a context was given, and yet it retrieved")
+
+    def _question(self) -> Question:
+        return self.conversation.questions[-1]
+
+    def _candidate(self, edited: str | None = None) -> Candidate:
+        prompts = self.system().prompts
+        candidate = {name: spec.text + (ADDITION if name == edited else "") for name, spec in prompts.items()}
+        try:
+            check_candidate(prompts, candidate)
+        except ContractError as error:
+            raise AssertionError(f"a harmless edit breaks a contract: {error}") from None
+        return candidate
+
+    def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> Step:
+        system, texts = system or self.system(), candidate or self._candidate()
+        return self._run(lambda access: system.build(self.conversation, texts, access), "b")
+
+    def _answer(
+        self, system: MemorySystem, built: Step, question: Question, candidate: Candidate | None = None
+    ) -> Step:
+        texts = candidate or self._candidate()
+
+        def ask(access: ModelAccess) -> Answer:
+            with session(question.id):
+                return system.answer(built.result, question, texts, access)
+
+        return self._run(ask, "a", built.records)
+
+    def _run(
+        self, call: Callable[[ModelAccess], Memory | Answer], prefix: str, records: Sequence[Mapping[str, Any]] = ()
+    ) -> Step:
+        with trace(prefix=prefix) as recorder, _heard(self.access()) as (access, requests):
+            recorder.adopt(records)
+            result = call(access)
+        return Step(result, recorder.records(), recorder.graph, requests)
+
+
+def _require(holds: bool, problem: str) -> None:
+    # Not `assert`: this module ships, and must find faults under `python -O` and without pytest's rewriting as well.
+    if not holds:
+        raise AssertionError(problem)
+
+
+def _as_json(state: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"the memory's state is not JSON-serialisable: {error}") from None
+
+
+def _sent(step: Step, text: str) -> bool:
+    return any(text in "\n".join(request.texts) for request in step.requests if request.kind == "chat")
+
+
+def _structure(graph: ExecutionGraph) -> list[Any]:
+    """The graph but for times, costs and what came from a cache."""
+    operations = [
+        (op.id, op.name, op.kind, op.inputs, op.outputs, op.parent, op.session, op.status, op.calls)
+        for op in graph.operations.values()
+    ]
+    return [*operations, *graph.variables.values(), *graph.sessions.values()]
+
+
+@contextlib.contextmanager
+def _heard(access: ModelAccess, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
+    """The access with its requests listed as they are made; the call numbered `failing`, from 1, fails."""
+    requests: list[Request] = []
+    lock = threading.Lock()
+    chat, embed = access.task.chat, access.embedding.embed
+
+    def hear(request: Request) -> None:
+        with lock:
+            requests.append(request)
+            number = len(requests)
+        if number == failing:
+            raise CallFailedError("the contract suite made this call fail")
+
+    def heard_chat(messages: Sequence[Mapping[str, str]], **options: Any) -> Any:
+        hear(Request("chat", tuple(message["content"] for message in messages), options))
+        return chat(messages, **options)
+
+    def heard_embed(texts: Sequence[str], **options: Any) -> Any:
+        hear(Request("embedding", tuple(texts), options))
+        return embed(texts, **options)
+
+    with patch.object(access.task, "chat", heard_chat), patch.object(access.embedding, "embed", heard_embed):
+        yield access, requests
