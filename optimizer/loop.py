@@ -103,8 +103,8 @@ class _Loop:
             BankProposer(),
             DemonstrationProposer([conversation.id for conversation in splits.train]),
             StructureProposer(),
-            ReflectionProposer(evaluator, access.proposer, splits.train),
         )
+        self.reflection = ReflectionProposer(evaluator, access.proposer, splits.train)
 
     def run(self) -> LoopResult:
         stopped = "all rounds done"
@@ -258,7 +258,7 @@ class _Loop:
             tried=frozenset(self.tried[choice.prompt]),
         )
         offers: list[list[Proposal]] = []
-        for proposer in self.proposers:
+        for proposer in self._sources(n):
             if len({offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
@@ -272,6 +272,18 @@ class _Loop:
         chosen = chosen[:wanted]
         self.tried[choice.prompt].update(each.text for each in chosen)
         return chosen
+
+    def _sources(self, n: int) -> list[Proposer]:
+        """The proposers in the order of round `n`: each gets its turn to be first, also where few proposals are tried.
+
+        A proposer model of its own is taken to write better prompts than the rules do, so its reflection leads; the
+        task model reflecting on itself comes last.
+        """
+        turn = (n - 1) % len(self.proposers)
+        rules = [*self.proposers[turn:], *self.proposers[:turn]]
+        if self.access.proposer is self.access.task:
+            return [*rules, self.reflection]
+        return [self.reflection, *rules]
 
     def _screen(self, n: int, proposals: Sequence[Proposal], train: Sequence[Outcome]) -> list[Proposal]:
         """The proposals that beat the champion on a few train conversations where it fails most, best first."""
