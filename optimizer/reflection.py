@@ -21,7 +21,7 @@ from tracing.recorder import operation, trace
 
 if TYPE_CHECKING:
     from optimizer.evaluation import Evaluator
-    from tracing.llm.access import ChatModel
+    from tracing.llm.models import ChatModel
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import PromptSpec
 

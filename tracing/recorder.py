@@ -227,7 +227,9 @@ def _has_identity(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def trace(path: Path | None = None, *, prefix: str = "", clock: Callable[[], float] = time.time) -> Iterator[Recorder]:
+def trace(
+    path: str | Path | None = None, *, prefix: str = "", clock: Callable[[], float] = time.time
+) -> Iterator[Recorder]:
     """Record what happens inside; an outer trace rests meanwhile.
 
     Args:
@@ -238,7 +240,7 @@ def trace(path: Path | None = None, *, prefix: str = "", clock: Callable[[], flo
     Raises:
         TraceError: the file holds something already, or cannot be written.
     """
-    recorder = Recorder(path, prefix, clock)
+    recorder = Recorder(None if path is None else Path(path), prefix, clock)
     token = current.set(Scope(recorder))
     try:
         yield recorder

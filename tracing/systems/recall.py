@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.graph import Variable
-from tracing.llm.access import EmbeddingModel
+from tracing.llm.models import EmbeddingModel
 from tracing.recorder import current_recorder, operation, variable
 from tracing.systems.conversations import Question
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from tracing.errors import MalformedReplyError
 from tracing.graph import Variable
-from tracing.llm.access import ChatModel, ModelAccess
+from tracing.llm.access import ModelAccess
+from tracing.llm.models import ChatModel
 from tracing.recorder import ActiveOperation, current_recorder, operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question

@@ -1,0 +1,182 @@
+"""The models of an access, as its users call them: chat and embedding, each call cached, budgeted and recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracing.errors import ReplyCutShortError
+from tracing.llm.budget import Spending
+from tracing.llm.cache import request_key
+from tracing.llm.endpoint import Endpoint
+from tracing.llm.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+
+_TEXTS_A_REQUEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's reply.
+
+    Attributes:
+        text: what it said.
+        finish_reason: "stop", or "length" where the token limit cut it short.
+        prompt_tokens, completion_tokens: as the endpoint counted them when the reply was made.
+        cached: True where no model was asked this time.
+        model: name of the model.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached: bool
+    model: str
+
+
+class ChatModel:
+    """A chat model in one role."""
+
+    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
+        self.identity = identity
+        self.settings = endpoint.settings
+        self._access = access
+        self._endpoint = endpoint
+
+    def __repr__(self) -> str:
+        return f"ChatModel({self.identity!r})"
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        sample: int = 0,
+        stop: Sequence[str] = (),
+        whole: bool = True,
+    ) -> ChatReply:
+        """Ask for a reply to `messages` (each with `role` and `content`).
+
+        Args:
+            max_tokens: greatest length of the reply.
+            schema: JSON schema the reply must fit, enforced where the endpoint can; properties come in its order.
+            temperature: of sampling; the settings' where None.
+            sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
+            stop: texts before which the reply ends.
+            whole: whether a reply that was cut short is an error; if not, it is returned as it is.
+
+        Raises:
+            CallFailedError: refused, or every attempt failed.
+            WeightsError: an embedded model that was not pulled.
+            ReplyCutShortError: `whole`, and the reply hit `max_tokens`.
+            BudgetExceededError: a budget does not allow the call; it was not made.
+        """
+        settings = self.settings
+        warmth = settings.temperature if temperature is None else temperature
+        sent: dict[str, Any] = {
+            "messages": [dict(message) for message in messages],
+            "temperature": warmth,
+            "max_tokens": max_tokens,
+        }
+        if stop:
+            sent["stop"] = list(stop)
+        if warmth > 0:
+            sent["seed"] = sample
+        if schema is not None:
+            reply_format = {"name": "reply", "schema": dict(schema)}
+            sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
+        key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
+        text_size = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
+        most = price(settings, _estimate(text_size, len(messages)), max_tokens)
+        with self._access._call(settings.model) as call:
+            with self._access._alone(key):
+                stored = self._access._stored([key]).get(key)
+                found = None if stored is None else _decode_chat(stored)
+                if found is None:
+                    found = call.make(most, lambda: self._endpoint.chat({"model": settings.model, **sent}), settings)
+                    self._access._store({key: json.dumps(found).encode()})
+                    cached = False
+                else:
+                    call.reuse(found["prompt_tokens"], found["completion_tokens"])
+                    cached = True
+            if whole and found["finish_reason"] == "length":
+                raise ReplyCutShortError(
+                    f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
+                )
+            return ChatReply(**found, cached=cached, model=settings.model)
+
+
+class EmbeddingModel:
+    """Turns texts into vectors whose dot products are cosine similarities."""
+
+    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
+        self.identity = identity
+        self.settings = endpoint.settings
+        self._access = access
+        self._endpoint = endpoint
+
+    def __repr__(self) -> str:
+        return f"EmbeddingModel({self.identity!r})"
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Vectors of length 1, one for each text in order.
+
+        Args:
+            query: whether the texts search (True) or are searched (False); the embedded model tells the two apart.
+
+        Raises:
+            CallFailedError, BudgetExceededError: as `ChatModel.chat`.
+        """
+        settings = self.settings
+        extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}
+        keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
+        found = self._access._stored(list(keys.values()))
+        missing = [text for text, key in keys.items() if key not in found]
+        for start in range(0, len(missing), _TEXTS_A_REQUEST):
+            part = missing[start : start + _TEXTS_A_REQUEST]
+            size = sum(len(text.encode("utf-8", "replace")) for text in part)
+            body = {"model": settings.model, "input": part, "encoding_format": "float", "extra_body": extra}
+            with self._access._call(settings.model) as call:
+                most = price(settings, _estimate(size, len(part)), 0)
+                made = call.make(most, lambda body=body: self._endpoint.embed(body), settings)  # type: ignore[misc]
+                fresh = {keys[t]: _pack(vector) for t, vector in zip(part, made["vectors"], strict=True)}
+                self._access._store(fresh)
+                found.update(fresh)
+        if texts and not missing:
+            with self._access._call(settings.model) as call:
+                call.reuse(0, 0)
+        return [array("f", found[keys[text]]).tolist() for text in texts]
+
+
+def _estimate(size: int, texts: int) -> int:
+    """Tokens of texts of `size` bytes, on the high side: a token of English has about four bytes."""
+    return math.ceil(size / 3) + 8 * texts
+
+
+def _decode_chat(stored: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(stored)
+        return {name: found[name] for name in ("text", "finish_reason", "prompt_tokens", "completion_tokens")}
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _pack(vector: Sequence[float]) -> bytes:
+    """A vector scaled to length 1, as 32-bit floats; a zero vector stays zero."""
+    length = math.sqrt(sum(x * x for x in vector)) or 1.0
+    return array("f", [x / length for x in vector]).tobytes()
+
+
+def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Spending:
+    """What one call with these tokens costs."""
+    money = (prompt_tokens * settings.price_in + completion_tokens * settings.price_out) / 1e6
+    return Spending(calls=1, tokens=prompt_tokens + completion_tokens, money=money)
