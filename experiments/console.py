@@ -75,20 +75,11 @@ def run_view() -> Iterator[RunView]:
 
 
 def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
-    """The scores of a run, seed beside champion, with the tokens that a test question costs."""
-    table = Table()
-    for name in (
-        "split",
-        "prompts",
-        summary.metric,
-        "95 %",
-        "EM",
-        "F1",
-        "contained",
-        "questions",
-        "tokens a question",
-    ):
-        table.add_column(name, justify="left" if name in ("split", "prompts") else "right")
+    """The scores of a run, seed beside champion; `n` counts questions, `tokens` are what a test question costs."""
+    # Without a frame it fits a terminal of 80 columns.
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
+        table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
     tokens = result.tokens_per_question if result else {}
     for split, title in SPLIT_TITLES.items():
         for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
@@ -101,7 +92,7 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
 
 def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
     """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
-    interval = f"{score.ci[0]:.3f} – {score.ci[1]:.3f}"
+    interval = f"{score.ci[0]:.3f}–{score.ci[1]:.3f}"
     return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
 
 

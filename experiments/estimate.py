@@ -19,8 +19,8 @@ REPLY_TOKENS = {"extract": 120, "update": 16, "retrieve": 0, "answer": 8}
 CONTEXT_TOKENS = 160
 """Tokens of the memories that an answer or a decision is shown."""
 
-EMBEDDED_READ, EMBEDDED_WRITE = 160.0, 40.0
-"""Tokens a second of the default embedded model on two cores."""
+EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
+"""Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
 
 REMOTE_SECONDS, REMOTE_AT_ONCE = 1.0, 8
 

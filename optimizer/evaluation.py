@@ -140,14 +140,14 @@ class Evaluator:
     def _fresh(self, candidate: Candidate, conversation: Conversation, memory_key: str, key: str) -> Outcome:
         reason = ""
         for _ in range(ATTEMPTS):
-            sound: Outcome | None = None
+            sound = False
             with self.access.watch() as watch:
                 try:
                     snapshot = self._memory(candidate, conversation, memory_key)
                     outcome = self._answers(candidate, conversation, snapshot, key)
-                    if not watch.failures:
-                        sound = outcome
-                        return sound
+                    sound = not watch.failures
+                    if sound:
+                        return outcome
                     reason = watch.failures[0]
                 except ReplyCutShortError as error:
                     # The same request would be cut at the same place.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
-
     from tracing.systems.prompts import PromptSpec
 
 TRUST = 0.75

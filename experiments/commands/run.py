@@ -68,7 +68,7 @@ def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
 
     console = Console()
     done = finished.summary
-    console.print(f"[bold]{done.system} on {done.dataset}, {done.model}[/]", highlight=False)
+    console.print(f"[bold]{done.system} on {done.dataset}, {done.model}[/]; score: {done.metric}", highlight=False)
     console.print(result_table(finished.summary, finished.result))
     for line in verdict_lines(finished.summary, finished.result.power):
         console.print(line, highlight=False)
