@@ -110,8 +110,11 @@ def test_the_question_stands_on_both_sides_of_the_context_once() -> None:
     assert question_twice(PROMPTS["extract"].text) is None
 
 
+INSTRUCTED = "Answer from the memories. Be brief.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"
+
+
 def test_moved_instructions_leave_the_cue_last() -> None:
-    text = instructions_last(PROMPTS["answer"].text)
+    text = instructions_last(INSTRUCTED)
     assert text is not None
     assert text.startswith("Memories:")
     assert text.endswith("\nAnswer:")
@@ -119,8 +122,8 @@ def test_moved_instructions_leave_the_cue_last() -> None:
 
 
 def test_a_format_line_takes_the_place_of_the_cue() -> None:
-    text = with_format_line(PROMPTS["answer"].text, "Answer in at most four words:")
-    assert text == PROMPTS["answer"].text.removesuffix("Answer:") + "Answer in at most four words:"
+    text = with_format_line(INSTRUCTED, "Answer in at most four words:")
+    assert text == INSTRUCTED.removesuffix("Answer:") + "Answer in at most four words:"
 
 
 def test_a_new_instruction_joins_the_list_and_stays_before_the_form_of_the_reply() -> None:
