@@ -106,6 +106,7 @@ def run_experiment(
                 tokens_per_question=result.tokens_per_question,
                 operations=parts.access.meter.snapshot(),
                 settings=settings,
+                attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
             tracked.finish(result, folder, status=status)

@@ -3,6 +3,7 @@
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every iteration
 report.html       the same in pictures
+attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 traces/           what was recorded of every evaluated conversation
@@ -23,7 +24,7 @@ from tracing.errors import RunError
 from tracing.systems.conversations import first_problem
 
 PROMPTS, TRACES = "prompts", "traces"
-REPORT, SUMMARY, CONFIG = "report.html", "summary.json", "config.yaml"
+REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from experiments.folder import RunFolder
+from experiments.folder import ATTEMPTS, RunFolder
 from experiments.summary import RunFacts, Summary, summarize
 from optimizer.results import CallCounts, IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.systems.prompts import Candidate
@@ -46,6 +48,12 @@ class RunJournal:
         self._iterations.append(record)
         if record.champion is not None:
             self._champion = record.champion
+        lines = [
+            json.dumps({"iteration": each.n, **asdict(attempt)}, ensure_ascii=False) + "\n"
+            for each in self._iterations
+            for attempt in each.attempts
+        ]
+        self._folder.write(ATTEMPTS, "".join(lines))
         self.save(self.result("running"))
 
     def verdict(self, verdict: Verdict) -> None:

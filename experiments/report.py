@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from experiments import pictures
 from experiments.summary import Summary
+from optimizer.results import Attempt
 from tracing.systems.prompts import Candidate
 
 CONTEXT_LINES = 4
@@ -39,6 +40,7 @@ class ReportInput:
         tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
+        attempts: the rewrites that were tried, each with its iteration.
     """
 
     summary: Summary
@@ -49,6 +51,7 @@ class ReportInput:
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    attempts: Sequence[tuple[int, Attempt]] = ()
 
 
 @dataclass(frozen=True, slots=True)

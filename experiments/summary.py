@@ -150,6 +150,10 @@ def _scores(scores: Mapping[SplitName, Score]) -> dict[SplitName, SummaryScore]:
 
 
 def _iteration(record: IterationRecord) -> SummaryIteration:
-    values = {field.name: getattr(record, field.name) for field in fields(record) if field.name != "champion"}
+    values = {
+        field.name: getattr(record, field.name)
+        for field in fields(record)
+        if field.name in SummaryIteration.model_fields
+    }
     values["blame"] = {name: SummaryBlame(**asdict(share)) for name, share in record.blame.items()}
     return SummaryIteration(**values)

@@ -13,7 +13,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from experiments.folder import CONFIG, PROMPTS, REPORT, SUMMARY, RunFolder
+from experiments.folder import ATTEMPTS, CONFIG, PROMPTS, REPORT, SUMMARY, RunFolder
 from experiments.summary import SummaryMlflow
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.errors import ConfigError
@@ -174,7 +174,7 @@ class MlflowRun:
             step=0,
         )
         self._tag(self._run, "stopped", result.stopped)
-        for name in (REPORT, SUMMARY, CONFIG):
+        for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS):
             if (folder.path / name).is_file():
                 self._safely(lambda name=name: self._client.log_artifact(self._run, str(folder.path / name)))  # type: ignore[misc]
         self._safely(lambda: self._client.log_artifacts(self._run, str(folder.path / PROMPTS), PROMPTS))

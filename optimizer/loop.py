@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
 from attribution.survival import Survival
-from optimizer.bank import BankProposer
-from optimizer.demonstrations import DemonstrationProposer
 from optimizer.evaluation import Evaluator, Outcome, Progress, score_of
 from optimizer.gate import decide
-from optimizer.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
-from optimizer.reflection import ReflectionProposer
+from optimizer.proposals import Proposal, ProposalRequest, examples_of
 from optimizer.results import (
+    Attempt,
     BlameShare,
     CallCounts,
     IterationRecord,
@@ -30,8 +29,8 @@ from optimizer.results import (
     VerdictName,
 )
 from optimizer.selection import Choice, Edit, choose
+from optimizer.sources import ProposalSources
 from optimizer.statistics import bootstrap_ci, power, sign_flip_p
-from optimizer.structure import StructureProposer
 from tracing.errors import BudgetExceededError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
@@ -99,12 +98,7 @@ class _Loop:
         self.verdict: Verdict | None = None
         self.tokens: dict[str, float] = {}
         self.pace = 0.0
-        self.proposers: tuple[Proposer, ...] = (
-            BankProposer(),
-            DemonstrationProposer([conversation.id for conversation in splits.train]),
-            StructureProposer(),
-        )
-        self.reflection = ReflectionProposer(evaluator, access.proposer, splits.train)
+        self.sources = ProposalSources(evaluator, access, splits.train)
 
     def run(self) -> LoopResult:
         stopped = "all rounds done"
@@ -202,17 +196,19 @@ class _Loop:
         """One turn of the loop; returns the (new) champion's validation outcomes."""
         before = self.access.meter.totals()
         choice = choose(self.system.prompts, signals.signals, self.history, seed=self.settings.seed + n)
-        proposals: list[Proposal] = []
+        attempts: dict[str, Attempt] = {}
         accepted = False
         try:
             if choice is not None:
-                proposals = self._propose(n, choice, train, attributions)
-                screened = self._screen(n, proposals, train)
-                for proposal in screened[:FINALISTS]:
+                for each in self._propose(n, choice, train, attributions):
+                    attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
+                for proposal in self._screen(n, attempts, train)[:FINALISTS]:
                     challenger = {**self.champion, proposal.prompt: proposal.text}
                     self._keep_time_for_test(len(self.splits.validation))
                     outcomes = self._evaluate(f"iteration {n}: validation", challenger, self.splits.validation)
-                    if decide(validation, outcomes, seed_validation).accepted:
+                    decision = decide(validation, outcomes, seed_validation)
+                    attempts[proposal.text] = replace(attempts[proposal.text], gate=decision.reason)
+                    if decision.accepted:
                         self.champion, validation, accepted = challenger, outcomes, True
                         # Known again only where another round scores the new champion.
                         self.scores.pop("train", None)
@@ -225,13 +221,14 @@ class _Loop:
                 n=n,
                 blame={s.operation: BlameShare(s.share, s.share_ci) for s in signals.signals},
                 edited=(choice.prompt,) if choice else (),
-                proposals=len(proposals),
+                proposals=len(attempts),
                 accepted=accepted,
                 val_score=self.scores["val"].score,
                 calls_made=int(after["calls_made"] - before["calls_made"]),
                 calls_cached=int(after["calls_cached"] - before["calls_cached"]),
                 tokens=int(_tokens(after) - _tokens(before)),
                 champion=dict(self.champion),
+                attempts=tuple(attempts.values()),
             )
             self.iterations.append(record)
             self.observer.iteration(record)
@@ -240,11 +237,10 @@ class _Loop:
     def _propose(
         self, n: int, choice: Choice, train: Sequence[Outcome], attributions: Sequence[Attribution]
     ) -> list[Proposal]:
-        """Proposals from all sources in turn, contract-checked, so that no source crowds out the others."""
+        """Rewrites of the chosen prompt that were not tried before."""
         spec = self.system.prompts[choice.prompt]
         stage = next(each.stage for each in self.system.operations if each.prompt == choice.prompt)
         failed, passed = examples_of(spec, train, attributions)
-        wanted = self.settings.proposals
         request = ProposalRequest(
             prompt=spec,
             stage=stage,
@@ -253,57 +249,37 @@ class _Loop:
             signal=choice.signal,
             failed=failed,
             passed=passed,
-            count=max(1, -(-wanted // 2)),
+            count=max(1, math.ceil(self.settings.proposals / 2)),
             seed=self.settings.seed * 1000 + n,
             tried=frozenset(self.tried[choice.prompt]),
         )
-        offers: list[list[Proposal]] = []
-        for proposer in self._sources(n):
-            if len({offer[0].text for offer in offers if offer}) >= wanted:
-                # Everything that is tried will be the first offers of these: others would be paid for in vain.
-                break
-            admitted, _ = admit(proposer.propose(request), spec, request.tried)
-            offers.append(admitted)
-        chosen: list[Proposal] = []
-        for rank in range(max(map(len, offers), default=0)):
-            for offer in offers:
-                if rank < len(offer) and offer[rank].text not in {each.text for each in chosen}:
-                    chosen.append(offer[rank])
-        chosen = chosen[:wanted]
-        self.tried[choice.prompt].update(each.text for each in chosen)
-        return chosen
+        proposals = self.sources.propose(n, request, self.settings.proposals)
+        self.tried[choice.prompt].update(each.text for each in proposals)
+        return proposals
 
-    def _sources(self, n: int) -> list[Proposer]:
-        """The proposers in the order of round `n`: each gets its turn to be first, also where few proposals are tried.
+    def _screen(self, n: int, attempts: dict[str, Attempt], train: Sequence[Outcome]) -> list[Attempt]:
+        """Note each attempt's gain on a few train conversations where the champion fails most.
 
-        A proposer model of its own is taken to write better prompts than the rules do, so its reflection leads; the
-        task model reflecting on itself comes last.
+        Returns:
+            Those that beat the champion there, best first.
         """
-        turn = (n - 1) % len(self.proposers)
-        rules = [*self.proposers[turn:], *self.proposers[:turn]]
-        if self.access.proposer is self.access.task:
-            return [*rules, self.reflection]
-        return [self.reflection, *rules]
-
-    def _screen(self, n: int, proposals: Sequence[Proposal], train: Sequence[Outcome]) -> list[Proposal]:
-        """The proposals that beat the champion on a few train conversations where it fails most, best first."""
         order = list(train)
         random.Random(self.settings.seed * 1000 + n).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
         order.sort(key=lambda outcome: outcome.score)
         batch = order[:SCREENED]
         conversations = [outcome.conversation for outcome in batch]
         reference = sum(outcome.score for outcome in batch)
-        gains: list[tuple[float, Proposal]] = []
-        for number, proposal in enumerate(proposals, start=1):
-            challenger = {**self.champion, proposal.prompt: proposal.text}
-            phase = f"iteration {n}: proposal {number} of {len(proposals)} ({proposal.source})"
+        for number, attempt in enumerate(list(attempts.values()), start=1):
+            challenger = {**self.champion, attempt.prompt: attempt.text}
+            phase = f"iteration {n}: proposal {number} of {len(attempts)} ({attempt.source})"
             self._keep_time_for_test(len(conversations))
             outcomes = self._evaluate(phase, challenger, conversations)
             if any(outcome.tainted is not None for outcome in outcomes):
                 continue
-            gains.append((sum(outcome.score for outcome in outcomes) - reference, proposal))
-        gains.sort(key=lambda pair: -pair[0])
-        return [proposal for gain, proposal in gains if gain > 0]
+            gain = (sum(outcome.score for outcome in outcomes) - reference) / len(batch)
+            attempts[attempt.text] = replace(attempt, screening=gain)
+        better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
+        return sorted(better, key=lambda each: -(each.screening or 0.0))
 
     def _test(self) -> None:
         """Seed and champion meet the test conversations, once."""

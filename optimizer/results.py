@@ -77,6 +77,28 @@ class BlameShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rewrite that kept its contract, and how far it got.
+
+    Attributes:
+        prompt: name of the prompt.
+        source: kind of proposer.
+        reason: what was changed, in one line.
+        text: the rewrite.
+        screening: its gain in mean score over the champion on the screening conversations; None where it could not be
+            scored, or the run stopped first.
+        gate: the gate's decision in one line; None where it did not get so far.
+    """
+
+    prompt: str
+    source: str
+    reason: str
+    text: str
+    screening: float | None = None
+    gate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IterationRecord:
     """One turn of the loop.
 
@@ -89,6 +111,7 @@ class IterationRecord:
         val_score: the champion's validation score after this iteration.
         calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this iteration, so that an observer can save the best so far.
+        attempts: the rewrites that were tried, in order.
     """
 
     n: int
@@ -101,6 +124,7 @@ class IterationRecord:
     calls_cached: int
     tokens: int
     champion: Candidate | None = None
+    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

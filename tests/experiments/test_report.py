@@ -8,7 +8,7 @@ import pytest
 from run_shapes import SEED, TUNED, loop_result, record, summary
 
 from experiments.report import DiffLine, ReportInput, diff, render_report
-from optimizer.results import LoopResult
+from optimizer.results import Attempt, LoopResult
 
 
 class Page(HTMLParser):
@@ -60,6 +60,10 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
             "answer": dict.fromkeys(("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds"), 1)
         },
         settings={"rounds": 2},
+        attempts=[
+            (1, Attempt("answer", "bank", "added: <i>brevity</i>", "text", 0.25, "accepted: +0.2")),
+            (2, Attempt("answer", "reflection", "rewritten", "text")),
+        ],
     )
     return render_report(given)
 
@@ -76,6 +80,8 @@ def test_the_report_shows_scores_blame_prompts_and_cost() -> None:
         "0.031",
         "ResponseError 7",
         "700",
+        "added: <i>brevity</i> +0.250 accepted: +0.2",
+        "rewritten – –",
         "of 2,600",
         "322",
     ):

@@ -102,6 +102,11 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     assert (record.edited, record.accepted, record.val_score) == ((prompt,), True, 1.0)
     champion = result.champion_candidate
     assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
+    assert len(record.attempts) == record.proposals
+    (kept,) = [attempt for attempt in record.attempts if attempt.text == champion[prompt]]
+    assert (kept.prompt, kept.screening) == (prompt, 0.5)
+    assert kept.gate is not None
+    assert kept.gate.startswith("accepted")
     assert any(cure in champion[prompt] for cure in model.cures)
     assert notes.baselines == {"train": 0.5, "val": 0.5, "test": 0.5}
     assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "val": 1, "test": 1}
@@ -117,6 +122,8 @@ def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive
     result, notes = run(WeakModel("answer", curable=False), rounds=2)
     assert [record.accepted for record in result.iterations] == [False] * 2
     assert all(record.proposals for record in result.iterations)
+    tried = [attempt for record in result.iterations for attempt in record.attempts]
+    assert {(attempt.screening, attempt.gate) for attempt in tried} == {(0.0, None)}
     assert result.champion_candidate == SEED
     assert result.champion == result.baseline
     assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, (0.0, 0.0), 1.0)

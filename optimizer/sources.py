@@ -1,0 +1,66 @@
+"""Where proposals come from: all proposers in turn, contract-checked, so that no source crowds out the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from optimizer.bank import BankProposer
+from optimizer.demonstrations import DemonstrationProposer
+from optimizer.proposals import Proposal, ProposalRequest, Proposer, admit
+from optimizer.reflection import ReflectionProposer
+from optimizer.structure import StructureProposer
+
+if TYPE_CHECKING:
+    from optimizer.evaluation import Evaluator
+    from tracing.llm.access import ModelAccess
+    from tracing.systems.conversations import Conversation
+
+
+class ProposalSources:
+    """The proposers of a run.
+
+    Args:
+        evaluator: measures what reflection writes.
+        access: its proposer model writes.
+        train: the only conversations that demonstrations and reflection may see.
+    """
+
+    def __init__(self, evaluator: Evaluator, access: ModelAccess, train: Sequence[Conversation]) -> None:
+        self._rules: tuple[Proposer, ...] = (
+            BankProposer(),
+            DemonstrationProposer([conversation.id for conversation in train]),
+            StructureProposer(),
+        )
+        self._reflection = ReflectionProposer(evaluator, access.proposer, train)
+        self._strong_author = access.proposer is not access.task
+
+    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+        """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next model call.
+        """
+        offers: list[list[Proposal]] = []
+        for proposer in self._in_order(n):
+            if len({offer[0].text for offer in offers if offer}) >= wanted:
+                # Everything that is tried will be the first offers of these: others would be paid for in vain.
+                break
+            admitted, _ = admit(proposer.propose(request), request.prompt, request.tried)
+            offers.append(admitted)
+        chosen: dict[str, Proposal] = {}
+        for rank in range(max(map(len, offers), default=0)):
+            for offer in offers:
+                if rank < len(offer):
+                    chosen.setdefault(offer[rank].text, offer[rank])
+        return list(chosen.values())[:wanted]
+
+    def _in_order(self, n: int) -> list[Proposer]:
+        """Each source gets its turn to be first, also where few proposals are tried.
+
+        A proposer model of its own is taken to write better prompts than the rules do, so its reflection leads; the
+        task model reflecting on itself comes last.
+        """
+        turn = (n - 1) % len(self._rules)
+        rules = [*self._rules[turn:], *self._rules[:turn]]
+        return [self._reflection, *rules] if self._strong_author else [*rules, self._reflection]
