@@ -84,12 +84,16 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.stopped == "all rounds done"
     assert found.calls.without_reuse > found.calls.made
     assert {item.name for item in folder.path.iterdir()} == {
+        "attempts.jsonl",
         "config.yaml",
         "summary.json",
         "report.html",
         "prompts",
         "traces",
     }
+    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
+    assert len(tried) == found.iterations[0].proposals
+    assert any((attempt["gate"] or "").startswith("accepted") for attempt in tried)
     assert "0.000" in out
     assert "1.000" in out
     assert "report: run/report.html" in out
