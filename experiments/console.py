@@ -117,13 +117,15 @@ def verdict_lines(summary: Summary, power: float | None) -> list[str]:
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
-    """Runs, one a row, the latest first."""
-    table = Table()
-    for name, justify in (("run", "left"), ("system", "left"), ("dataset", "left"), ("model", "left")):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for name in ("seed test", "champion test", "delta", "p"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict")
+    """Runs, one a row, the latest first; the scores are those of the test conversations."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("run", no_wrap=True, min_width=27)
+    for name in ("system", "dataset", "model"):
+        table.add_column(name, overflow="ellipsis")
+    # On a narrow terminal the names give way, not the figures.
+    for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 5)):
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    table.add_column("verdict", no_wrap=True, min_width=12)
     for folder, summary in runs:
         if summary is None:
             table.add_row(folder.id, *["–"] * 7, "unreadable")
@@ -138,7 +140,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             "–" if summary.p_value is None else f"{summary.p_value:.3f}",
-            summary.verdict or summary.stopped,
+            summary.verdict or summary.stopped.partition(":")[0],
         )
     return table
 
