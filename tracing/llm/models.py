@@ -41,8 +41,8 @@ class ChatReply:
     model: str
 
 
-class ChatModel:
-    """A chat model in one role."""
+class _Model:
+    """What every model of an access has: who it is, and how it is reached."""
 
     def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
         self.identity = identity
@@ -51,7 +51,11 @@ class ChatModel:
         self._endpoint = endpoint
 
     def __repr__(self) -> str:
-        return f"ChatModel({self.identity!r})"
+        return f"{type(self).__name__}({self.identity!r})"
+
+
+class ChatModel(_Model):
+    """A chat model in one role."""
 
     def chat(
         self,
@@ -115,17 +119,8 @@ class ChatModel:
             return ChatReply(**found, cached=cached, model=settings.model)
 
 
-class EmbeddingModel:
+class EmbeddingModel(_Model):
     """Turns texts into vectors whose dot products are cosine similarities."""
-
-    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
-        self.identity = identity
-        self.settings = endpoint.settings
-        self._access = access
-        self._endpoint = endpoint
-
-    def __repr__(self) -> str:
-        return f"EmbeddingModel({self.identity!r})"
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Vectors of length 1, one for each text in order.

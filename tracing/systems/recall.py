@@ -42,15 +42,19 @@ def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> li
     return sorted(scored, key=lambda pair: -pair[1])[:count]
 
 
+def recorded(entries: Sequence[Entry]) -> list[Variable]:
+    """The variables of the current trace that hold these entries; none where nothing is traced."""
+    recorder = current_recorder()
+    known = recorder.graph.variables if recorder else {}
+    return [known[entry.variable] for entry in entries if entry.variable in known]
+
+
 def retrieve(
     question: Question, entries: Sequence[Entry], embedding: EmbeddingModel, count: int
 ) -> tuple[Variable, list[Variable]]:
     """Record and return the query and the `count` entries nearest to it as context variables, nearest first."""
     query = variable(question.question, name=question.id, kind="query")
-    recorder = current_recorder()
-    known = recorder.graph.variables if recorder else {}
-    stored = [known[entry.variable] for entry in entries if entry.variable in known]
-    with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": stored}) as op:
+    with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op:
         (vector,) = embedding.embed([question.question], query=True)
         context = [
             op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)

@@ -10,13 +10,13 @@ from tracing.errors import MalformedReplyError
 from tracing.graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
-from tracing.recorder import ActiveOperation, current_recorder, operation, session, variable
+from tracing.recorder import ActiveOperation, operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.fact_memory.prompts import EVENTS, PROMPTS
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import Entry, given_context, nearest, retrieve
+from tracing.systems.recall import Entry, given_context, nearest, recorded, retrieve
 
 MAX_EXTRACT_TOKENS = 512
 MAX_DECIDE_TOKENS = 32
@@ -154,9 +154,7 @@ class _Writer:
         listed = "\n".join(f"{number}: {entry.text}" for number, entry in enumerate(near, start=1))
         request = render(self.candidate["decide"], {"fact": str(fact.value), "memories": listed})
         schema = _schema_for(len(near))
-        recorder = current_recorder()
-        known = recorder.graph.variables if recorder else {}
-        shown = [known[entry.variable] for entry in near if entry.variable in known]
+        shown = recorded(near)
         with operation(
             "decide_update", kind="llm", inputs={"fact": fact, "memories": shown, "prompt": self.prompts["decide"]}
         ) as op:
