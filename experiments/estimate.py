@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.config import RunConfig
-from optimizer.loop import FINALISTS, SCREENED
+from optimizer.loop import FINALISTS
 from optimizer.results import Splits
+from optimizer.screening import SCREENED
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import MemorySystem
 

@@ -7,7 +7,7 @@ the optimizer never saw.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optimizer.statistics import sign_flip_p
@@ -78,6 +78,21 @@ def decide(
     if 2 * lost > gained:
         return GateDecision(False, delta, p_value, lost, f"rejected, loses too many anchors: {figures}")
     return GateDecision(True, delta, p_value, lost, f"accepted: {figures}")
+
+
+def behind(champion: Sequence[Outcome], challenger: Sequence[Outcome]) -> GateDecision | None:
+    """The rejection of a challenger that is not ahead on the first of its conversations; None where it is.
+
+    An interim look halves the price of a useless finalist. It can only reject, so it lets no further one through.
+
+    Raises:
+        ValueError: the two sides do not hold the same conversations.
+    """
+    decision = decide(champion, challenger)
+    if decision.delta > 0:
+        return None
+    reason = decision.reason.replace("rejected, not better", "rejected at half-time, not ahead")
+    return replace(decision, reason=reason)
 
 
 def _by_conversation(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:

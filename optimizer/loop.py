@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
 from attribution.survival import Survival
-from optimizer.evaluation import Evaluator, Outcome, Progress, score_of
-from optimizer.gate import decide
+from optimizer.evaluation import Evaluator, Outcome, score_of
+from optimizer.gate import GateDecision, behind, decide
 from optimizer.proposals import Proposal, ProposalRequest, examples_of
 from optimizer.results import (
     Attempt,
@@ -28,6 +27,7 @@ from optimizer.results import (
     Verdict,
     VerdictName,
 )
+from optimizer.screening import SCREENED, hardest, race
 from optimizer.selection import Choice, Edit, choose
 from optimizer.sources import ProposalSources
 from optimizer.statistics import bootstrap_ci, power, sign_flip_p
@@ -37,13 +37,11 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
 
 if TYPE_CHECKING:
+    from optimizer.examples import Example
     from tracing.llm.access import ModelAccess
 
 SIGNIFICANCE = 0.05
 """Two-sided level of the verdict on the test conversations."""
-
-SCREENED = 2
-"""Train conversations on which proposals are screened before they cost a validation."""
 
 FINALISTS = 2
 """Proposals of one iteration that meet the validation conversations, best of the screening first."""
@@ -101,34 +99,35 @@ class _Loop:
         self.sources = ProposalSources(evaluator, access, splits.train)
 
     def run(self) -> LoopResult:
-        stopped = "all rounds done"
-        try:
-            train = self._score("train", self.seed, self.baseline)
-            attributions, signals = self._attribute(train, 1)
-            validation = self._score("val", self.seed, self.baseline)
-            seed_validation = validation
-            for n in range(1, self.settings.rounds + 1):
-                if not signals.failures:
-                    stopped = "no wrong answer is left on the train conversations"
-                    break
-                self._keep_time_for_test(SCREENED)
-                before = self.champion
-                validation = self._iterate(n, train, attributions, signals, validation, seed_validation)
-                if self.champion != before and n < self.settings.rounds:
-                    self._keep_time_for_test(len(self.splits.train))
-                    train = self._score("train", self.champion, self.scores)
-                    attributions, signals = self._attribute(train, n + 1)
-        except BudgetExceededError as error:
-            stopped = f"budget: {error}"
-        except _ChampionUnscoredError as error:
-            stopped = str(error)
-        try:
-            self._test()
-        except BudgetExceededError as error:
-            stopped = f"budget: {error}"
-        except _ChampionUnscoredError as error:
-            stopped = str(error)
+        stopped = self._until_stopped(self._search) or "all rounds done"
+        stopped = self._until_stopped(self._test) or stopped
         return self._result(stopped)
+
+    @staticmethod
+    def _until_stopped(part: Callable[[], str | None]) -> str | None:
+        """Why a part of the run ended early; None where it was done to the end."""
+        try:
+            return part()
+        except BudgetExceededError as error:
+            return f"budget: {error}"
+        except _ChampionUnscoredError as error:
+            return str(error)
+
+    def _search(self) -> str | None:
+        train = self._score("train", self.seed, self.baseline)
+        attributions, signals = self._attribute(train, 1)
+        validation = seed_validation = self._score("val", self.seed, self.baseline)
+        for n in range(1, self.settings.rounds + 1):
+            if not signals.failures:
+                return "no wrong answer is left on the train conversations"
+            self._keep_time_for_test(SCREENED)
+            before = self.champion
+            validation = self._iterate(n, train, attributions, signals, validation, seed_validation)
+            if self.champion != before and n < self.settings.rounds:
+                self._keep_time_for_test(len(self.splits.train))
+                train = self._score("train", self.champion, self.scores)
+                attributions, signals = self._attribute(train, n + 1)
+        return None
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored, its score noted in `into` and told where it is the baseline's."""
@@ -148,12 +147,21 @@ class _Loop:
                 self.scores[split] = into[split]
         return outcomes
 
-    def _evaluate(self, phase: str, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
-        def tell(done: int, total: int) -> None:
-            self.observer.progress(phase, done, total)
+    def _evaluate(
+        self,
+        phase: str,
+        candidate: Candidate,
+        conversations: Sequence[Conversation],
+        *,
+        done: int = 0,
+        total: int | None = None,
+    ) -> list[Outcome]:
+        """Outcomes, with progress told as conversations `done` and following of the phase's `total`."""
 
-        progress: Progress = tell
-        tell(0, len(conversations))
+        def progress(now: int, _: int) -> None:
+            self.observer.progress(phase, done + now, total or len(conversations))
+
+        progress(0, 0)
         started = self.access.budget.seconds
         outcomes = self.evaluator.evaluate(candidate, conversations, progress=progress)
         turns = math.ceil(len(conversations) / self.evaluator.workers)
@@ -200,14 +208,15 @@ class _Loop:
         accepted = False
         try:
             if choice is not None:
-                for each in self._propose(n, choice, train, attributions):
+                spec = self.system.prompts[choice.prompt]
+                failed, passed = examples_of(spec, train, attributions)
+                batch = hardest(train, failed, seed=self._seed_of(n))
+                for each in self._propose(n, choice, failed, passed, batch):
                     attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
-                for proposal in self._screen(n, attempts, train)[:FINALISTS]:
-                    challenger = {**self.champion, proposal.prompt: proposal.text}
-                    self._keep_time_for_test(len(self.splits.validation))
-                    outcomes = self._evaluate(f"iteration {n}: validation", challenger, self.splits.validation)
-                    decision = decide(validation, outcomes, seed_validation)
-                    attempts[proposal.text] = replace(attempts[proposal.text], gate=decision.reason)
+                for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
+                    challenger = {**self.champion, finalist.prompt: finalist.text}
+                    decision, outcomes = self._validate(n, challenger, validation, seed_validation)
+                    attempts[finalist.text] = replace(finalist, gate=decision.reason)
                     if decision.accepted:
                         self.champion, validation, accepted = challenger, outcomes, True
                         # Known again only where another round scores the new champion.
@@ -234,52 +243,66 @@ class _Loop:
             self.observer.iteration(record)
         return validation
 
+    def _seed_of(self, n: int) -> int:
+        return self.settings.seed * 1000 + n
+
     def _propose(
-        self, n: int, choice: Choice, train: Sequence[Outcome], attributions: Sequence[Attribution]
+        self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
     ) -> list[Proposal]:
         """Rewrites of the chosen prompt that were not tried before."""
-        spec = self.system.prompts[choice.prompt]
-        stage = next(each.stage for each in self.system.operations if each.prompt == choice.prompt)
-        failed, passed = examples_of(spec, train, attributions)
         request = ProposalRequest(
-            prompt=spec,
-            stage=stage,
+            prompt=self.system.prompts[choice.prompt],
+            stage=next(each.stage for each in self.system.operations if each.prompt == choice.prompt),
             text=self.champion[choice.prompt],
             candidate=dict(self.champion),
             signal=choice.signal,
             failed=failed,
             passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in batch),
             count=max(1, math.ceil(self.settings.proposals / 2)),
-            seed=self.settings.seed * 1000 + n,
+            seed=self._seed_of(n),
             tried=frozenset(self.tried[choice.prompt]),
         )
         proposals = self.sources.propose(n, request, self.settings.proposals)
         self.tried[choice.prompt].update(each.text for each in proposals)
         return proposals
 
-    def _screen(self, n: int, attempts: dict[str, Attempt], train: Sequence[Outcome]) -> list[Attempt]:
-        """Note each attempt's gain on a few train conversations where the champion fails most.
+    def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
+        """Note each attempt's gain on the screening conversations.
 
         Returns:
             Those that beat the champion there, best first.
         """
-        order = list(train)
-        random.Random(self.settings.seed * 1000 + n).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
-        order.sort(key=lambda outcome: outcome.score)
-        batch = order[:SCREENED]
-        conversations = [outcome.conversation for outcome in batch]
-        reference = sum(outcome.score for outcome in batch)
-        for number, attempt in enumerate(list(attempts.values()), start=1):
+        phase = f"iteration {n}: screening of {len(attempts)} proposals"
+        done, total = 0, len(attempts) * len(batch)
+
+        def measure(attempt: Attempt, reference: Outcome) -> Outcome:
+            nonlocal done
+            self._keep_time_for_test(1)
             challenger = {**self.champion, attempt.prompt: attempt.text}
-            phase = f"iteration {n}: proposal {number} of {len(attempts)} ({attempt.source})"
-            self._keep_time_for_test(len(conversations))
-            outcomes = self._evaluate(phase, challenger, conversations)
-            if any(outcome.tainted is not None for outcome in outcomes):
-                continue
-            gain = (sum(outcome.score for outcome in outcomes) - reference) / len(batch)
-            attempts[attempt.text] = replace(attempt, screening=gain)
+            (outcome,) = self._evaluate(phase, challenger, [reference.conversation], done=done, total=total)
+            done += 1
+            return outcome
+
+        attempts.update(race(attempts, batch, measure))
+        self.observer.progress(phase, total, total)
         better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
         return sorted(better, key=lambda each: -(each.screening or 0.0))
+
+    def _validate(
+        self, n: int, challenger: Candidate, champion: Sequence[Outcome], seed: Sequence[Outcome]
+    ) -> tuple[GateDecision, list[Outcome]]:
+        """The gate's decision on a challenger; one that is behind after half of the conversations meets no more."""
+        phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
+        conversations = self.splits.validation
+        self._keep_time_for_test(total)
+        outcomes = self._evaluate(phase, challenger, conversations[:half], total=total) if half else []
+        decision = behind(champion[:half], outcomes) if half else None
+        if decision is None:
+            outcomes += self._evaluate(phase, challenger, conversations[half:], done=half, total=total)
+            decision = decide(champion, outcomes, seed)
+        self.observer.progress(phase, total, total)
+        return decision, outcomes
 
     def _test(self) -> None:
         """Seed and champion meet the test conversations, once."""

@@ -10,6 +10,7 @@ from optimizer.examples import Example, examples_of
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate, PromptSpec
     from tracing.systems.protocol import Stage
 
@@ -29,6 +30,7 @@ class ProposalRequest:
         signal: the signal of its operation; None where nothing blames it.
         failed: executions blamed for a wrong answer (train conversations only).
         passed: executions behind right answers (train conversations only).
+        minibatch: the train conversations that rewrites may be measured on.
         count: most proposals wanted.
         seed: of every random choice.
         tried: texts that were tried already.
@@ -41,6 +43,7 @@ class ProposalRequest:
     signal: Signal | None
     failed: tuple[Example, ...]
     passed: tuple[Example, ...]
+    minibatch: tuple[Conversation, ...]
     count: int
     seed: int
     tried: frozenset[str] = frozenset()

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optimizer.examples import Example, contains
@@ -58,17 +57,12 @@ class ReflectionProposer:
     Args:
         evaluator: measures a candidate on conversations.
         author: the model that writes.
-        train: train conversations; a generation is measured on those where the prompt failed most.
-        minibatch: how many of them.
     """
 
     name = "reflection"
 
-    def __init__(
-        self, evaluator: Evaluator, author: ChatModel, train: Sequence[Conversation], *, minibatch: int = 2
-    ) -> None:
-        self._evaluator, self._author, self._minibatch = evaluator, author, minibatch
-        self._train = {conversation.id: conversation for conversation in train}
+    def __init__(self, evaluator: Evaluator, author: ChatModel) -> None:
+        self._evaluator, self._author = evaluator, author
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` rewrites, best on the minibatch first; none where the model's replies are of no use.
@@ -76,8 +70,8 @@ class ReflectionProposer:
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
         """
-        batch = self._batch(request)
-        if not batch or request.count < 1:
+        batch = list(request.minibatch)
+        if not request.failed or not batch or request.count < 1:
             return []
         author = _Author(self._author, request.seed)
         adapter = _Adapter(self._evaluator, request)
@@ -102,14 +96,6 @@ class ReflectionProposer:
             )
             for text in kept[: request.count]
         ]
-
-    def _batch(self, request: ProposalRequest) -> list[Conversation]:
-        """The train conversations where the prompt failed most; ties by seed."""
-        failures = Counter(example.case.conversation for example in request.failed)
-        known = sorted(name for name in failures if name in self._train)
-        random.Random(request.seed).shuffle(known)  # noqa: S311 (a tie-break, not a secret)
-        known.sort(key=lambda name: -failures[name])
-        return [self._train[name] for name in known[: self._minibatch]]
 
 
 def _one_generation(request: ProposalRequest, batch: list[Conversation], author: _Author, adapter: _Adapter) -> None:

@@ -23,7 +23,7 @@ class ProposalSources:
     Args:
         evaluator: measures what reflection writes.
         access: its proposer model writes.
-        train: the only conversations that demonstrations and reflection may see.
+        train: the only conversations that demonstrations may come from.
     """
 
     def __init__(self, evaluator: Evaluator, access: ModelAccess, train: Sequence[Conversation]) -> None:
@@ -32,7 +32,7 @@ class ProposalSources:
             DemonstrationProposer([conversation.id for conversation in train]),
             StructureProposer(),
         )
-        self._reflection = ReflectionProposer(evaluator, access.proposer, train)
+        self._reflection = ReflectionProposer(evaluator, access.proposer)
         self._strong_author = access.proposer is not access.task
 
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:

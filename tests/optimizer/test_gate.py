@@ -2,34 +2,9 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from marked_outcomes import outcomes
 
-from attribution.cases import Case
-from attribution.judge import judge
-from optimizer.evaluation import Outcome
-from optimizer.gate import GATE_LEVEL, decide
-from tracing.graph import ExecutionGraph
-from tracing.systems.conversations import Conversation
-
-
-def outcomes(*rows: str, tainted: str | None = None) -> list[Outcome]:
-    """One conversation a row; `+` is a question that passes, `-` one that does not."""
-    made = []
-    for number, row in enumerate(rows):
-        questions = [{"id": f"q{n}", "question": "?", "answers": ["yes"]} for n in range(len(row))]
-        conversation = Conversation.model_validate(
-            {
-                "id": f"c{number}",
-                "speakers": ["A"],
-                "sessions": [{"id": "D1", "turns": [{"id": "D1:1", "speaker": "A", "text": "yes"}]}],
-                "questions": questions,
-            }
-        )
-        cases = tuple(
-            Case(conversation.id, question, "yes", judge("yes" if mark == "+" else "no", ["yes"]))
-            for question, mark in zip(conversation.questions, row, strict=True)
-        )
-        made.append(Outcome(conversation, cases, ExecutionGraph(), tainted if number == 0 else None))
-    return made
+from optimizer.gate import GATE_LEVEL, behind, decide
 
 
 def test_an_improvement_of_every_conversation_is_accepted() -> None:
@@ -77,6 +52,18 @@ def test_a_side_that_could_not_be_scored_is_never_accepted() -> None:
         decision = decide(*pair)
         assert not decision.accepted
         assert "could not be scored on c0" in decision.reason
+
+
+def test_the_interim_look_only_turns_away_what_is_not_ahead() -> None:
+    half = outcomes("+--", "+--", "+--")
+    assert behind(half, outcomes("+--", "+--", "++-")) is None
+    decision = behind(half, outcomes("-+-", "+--", "+--"))
+    assert decision is not None
+    assert not decision.accepted
+    assert decision.reason.startswith("rejected at half-time, not ahead: ")
+    unscored = behind(half, outcomes("+++", "+++", "+++", tainted="call failed"))
+    assert unscored is not None
+    assert "could not be scored" in unscored.reason
 
 
 def test_different_conversations_are_not_compared() -> None:

@@ -165,7 +165,7 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far(run: Run) -> No
     whole, notes = run(model, rounds=2)
     first, second = whole.iterations
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
-    begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("iteration 2: proposal"))
+    begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("iteration 2: screening"))
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2))
     assert result.stopped.startswith(f"budget: the budget of {begun + 2} calls")

@@ -40,7 +40,7 @@ def request(
 ) -> ProposalRequest:
     spec = PROMPTS[name]
     failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
-    return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, count, seed)
+    return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, (), count, seed)
 
 
 def test_examples_show_the_request_as_it_was(recorded: tuple[list[Outcome], list[Attribution]]) -> None:

@@ -44,9 +44,10 @@ def set_up(
         recorder = Watched(access, tmp_path)
         recordings = recorder.evaluate(SEED, CONVERSATIONS)
         failed, passed = examples_of(SPEC, recordings, attributions_of(recordings, recorder.system))
-        asked = ProposalRequest(SPEC, "answer", SPEC.text, SEED, None, failed, passed, count, seed=0)
+        batch = tuple(CONVERSATIONS[:2])
+        asked = ProposalRequest(SPEC, "answer", SPEC.text, SEED, None, failed, passed, batch, count, seed=0)
         recorder.evaluated.clear()
-        return ReflectionProposer(recorder, access.proposer, CONVERSATIONS), asked, recorder
+        return ReflectionProposer(recorder, access.proposer), asked, recorder
 
     return make
 
@@ -137,7 +138,7 @@ def test_a_spent_budget_passes_through(set_up: Callable[..., Setting], open_acce
     author = Author(f"```\n{BETTER}\n```")
     proposer, asked, recorder = set_up(author)
     spent = open_access(Limits(calls=0), retries=0)
-    stopped = ReflectionProposer(recorder, spent.proposer, CONVERSATIONS)
+    stopped = ReflectionProposer(recorder, spent.proposer)
     with pytest.raises(BudgetExceededError):
         stopped.propose(asked)
     assert author.asked == []

@@ -1,0 +1,57 @@
+"""Screening: proposals race on a few train conversations before one of them costs a validation."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optimizer.results import Attempt
+
+if TYPE_CHECKING:
+    from optimizer.evaluation import Outcome
+    from optimizer.examples import Example
+
+SCREENED = 2
+"""Conversations of a race. Reflection measures its rewrites on the same ones, so that their screening costs nothing."""
+
+Measure = Callable[[Attempt, "Outcome"], "Outcome"]
+"""Evaluates an attempt on the conversation of one of the champion's outcomes."""
+
+
+def hardest(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
+    """The champion's outcomes on the conversations where a prompt failed most.
+
+    Equal ones are ordered by score, the lowest first, and then by `seed`.
+    """
+    failures = Counter(example.case.conversation for example in failed)
+    order = list(train)
+    random.Random(seed).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
+    order.sort(key=lambda outcome: (-failures[outcome.conversation.id], outcome.score))
+    return tuple(order[:SCREENED])
+
+
+def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Measure) -> dict[str, Attempt]:
+    """Run attempts on one conversation of `batch` after the other, without those that fell behind the champion.
+
+    Returns:
+        The attempts with the mean gain over the conversations they ran on as `screening`, in order; None stays where
+        one could not be scored.
+    """
+    gains: dict[str, list[float]] = {text: [] for text in attempts}
+    racing = list(attempts)
+    for reference in batch:
+        for text in tuple(racing):
+            outcome = measure(attempts[text], reference)
+            if outcome.tainted is not None:
+                gains[text].clear()
+            else:
+                gains[text].append(outcome.score - reference.score)
+            if outcome.tainted is not None or sum(gains[text]) < 0:
+                racing.remove(text)
+    return {
+        text: replace(attempt, screening=sum(gains[text]) / len(gains[text])) if gains[text] else attempt
+        for text, attempt in attempts.items()
+    }
