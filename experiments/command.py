@@ -91,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.
         folder = getattr(error.__cause__ or error, "folder", None)
-        click.echo(f"memtune: interrupted; saved in {folder}" if folder else "memtune: interrupted", err=True)
+        saved = f"; saved in {folder}; go on with: memtune run --resume {folder}" if folder else ""
+        click.echo(f"memtune: interrupted{saved}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output went away; there is nobody to tell.

@@ -155,6 +155,8 @@ def bundled_configs() -> list[str]:
 def dump_config(config: RunConfig) -> str:
     """The configuration as YAML, without any API key: what a run's folder keeps."""
     values = config.model_dump(mode="json", exclude_none=True)
+    if config.data is not None:
+        values["data"] = str(config.data.resolve())  # relative, it would be read from the folder of the run
     for settings in values["models"].values():
         settings.pop("api_key", None)
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.config import RunConfig, dump_config
-from experiments.folder import CONFIG, PROMPTS, REPORT, TRACES, RunFolder
+from experiments.fingerprint import check_fingerprint, fingerprint
+from experiments.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.journal import RunJournal
 from experiments.loaders import Dataset
+from experiments.lock import locked
 from experiments.manifest import memtune_version
 from experiments.report import ReportInput, render_report
 from experiments.summary import RunFacts, Summary, sizes
@@ -28,6 +32,7 @@ from optimizer.results import (
     Verdict,
 )
 from tracing.errors import MemtuneError
+from tracing.llm.ledger import Ledger
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
@@ -57,19 +62,35 @@ def run_experiment(
     home: Path,
     *,
     out: Path | None = None,
+    resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run behind, also when stopped early.
 
+    A resumed run starts over: its replies are in the response cache, and its ledger tells them from those of other
+    runs, so that it passes through the same states to where it was stopped, and its counts are those of one run.
+
+    Args:
+        out: folder of a new run; under the home by default.
+        resume: the run to go on with, instead of a new one.
+
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
+        RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
     from optimizer.loop import optimize
 
-    with open_parts(config, home) as parts:
-        folder = RunFolder.create(home, system=config.system, now=now(), out=out)
+    with open_parts(config, home) as parts, contextlib.ExitStack() as held:
+        folder = resume or RunFolder.create(home, system=config.system, now=now(), out=out)
+        held.enter_context(locked(folder.path / LOCK))
+        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER)))
+        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
+        now_is = fingerprint(config, dataset.splits, seed, parts.access.identities())
+        if resume is not None:
+            check_fingerprint(folder, now_is)
+        folder.write(FINGERPRINT, json.dumps(now_is, indent=2) + "\n")
         folder.write(CONFIG, dump_config(config))
         parts.evaluator.traces = folder.path / TRACES
         settings = params_of(config.model_dump(mode="json"))
@@ -92,7 +113,6 @@ def run_experiment(
             report=REPORT,
             mlflow=tracked.link,
         )
-        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
         journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:

@@ -167,7 +167,10 @@ class Evaluator:
 
     def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
         store = SnapshotStore(self.snapshots)
-        snapshot = store.load(key)
+        ledger = self.access.ledger
+        # What the run built before it was interrupted is built again, from cached replies, so that it is counted again.
+        ours = ledger is not None and ledger.claim_memory(key)
+        snapshot = None if ours else store.load(key)
         if snapshot is None:
             with trace(prefix="b") as recorder, self.access.watch() as watch:
                 memory = self.system.build(conversation, candidate, self.access)
@@ -175,6 +178,8 @@ class Evaluator:
                 # A system may swallow the error and hand back what it has: a partial memory is never kept.
                 raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
             snapshot = Snapshot(memory, recorder.records(), watch.calls + watch.cached)
+            if ledger is not None and not ours:
+                ledger.memory(key)
             store.save(key, snapshot)
         return snapshot
 

@@ -21,6 +21,7 @@ Examples:
   memtune run demo
   memtune run --smoke
   memtune run experiment.yaml --seed 1 --budget-minutes 30
+  memtune run --resume latest
   memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
   memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
 """
@@ -32,17 +33,35 @@ Examples:
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
+@click.option(
+    "--resume", metavar="RUN", help="Go on with a run that was interrupted or killed: its id, its folder or `latest`."
+)
 @click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
 @click.option("--dry-run", is_flag=True, help="Say what the run would cost at most, and call nothing.")
 @home_option
-def run(config: str | None, out: Path | None, smoke: bool, dry_run: bool, home: Path | None, **given: Any) -> None:
+def run(
+    config: str | None,
+    out: Path | None,
+    resume: str | None,
+    smoke: bool,
+    dry_run: bool,
+    home: Path | None,
+    **given: Any,
+) -> None:
     """Optimize the prompts of a memory system: trace, judge, attribute, rewrite, gate, test.
 
     CONFIG.yaml holds the settings, `demo` is the bundled example; options win over it. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
+    from experiments.folder import CONFIG, RunFolder
     from experiments.loaders import load_dataset
+    from experiments.wiring import home_folder
 
+    if resume is not None and out is not None:
+        raise click.UsageError("--resume goes on in the run's own folder; leave --out away")
+    earlier = None if resume is None else RunFolder.find(home_folder(home), resume)
+    if earlier is not None and config is None:
+        config = str(earlier.path / CONFIG)
     settings = config_from(config, given, smoke=smoke)
     dataset = load_dataset(settings)
     if dry_run:
@@ -50,13 +69,12 @@ def run(config: str | None, out: Path | None, smoke: bool, dry_run: bool, home: 
         return
     from experiments.console import run_view
     from experiments.experiment import run_experiment
-    from experiments.wiring import home_folder
 
     where = home_folder(home)
     for note in dataset.notes:
         click.echo(f"note: {note}", err=True)
     with run_view() as view:
-        finished = run_experiment(settings, dataset, where, out=out, observers=(view,))
+        finished = run_experiment(settings, dataset, where, out=out, resume=earlier, observers=(view,))
     _show(finished, where, named_home=home)
 
 

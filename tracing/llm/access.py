@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,7 @@ from tracing.llm.budget import Budget, Spending
 from tracing.llm.cache import ResponseCache
 from tracing.llm.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
 from tracing.llm.endpoint import Endpoint
+from tracing.llm.ledger import Ledger, Paid
 from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel, price
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
@@ -39,6 +41,7 @@ class ModelAccess:
         embedding: the embedding model.
         meter: calls by operation.
         budget: what is spent and what may be.
+        ledger: where paid calls are written down, and those of the run's earlier life stand; None where none is kept.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class ModelAccess:
             raise ConfigError(f"unknown model role {sorted(unknown)[0]!r}; known: task, proposer, judge, embedding")
         self.meter = Meter()
         self.budget = Budget(limits)
+        self.ledger: Ledger | None = None
         self._cache = None if cache_dir is None else ResponseCache(cache_dir)
         self._flights: dict[str, tuple[threading.Lock, list[None]]] = {}
         self._guard = threading.Lock()
@@ -193,9 +197,15 @@ class ModelAccess:
     def _stored(self, keys: Sequence[str]) -> dict[str, bytes]:
         return {} if self._cache is None else self._cache.get_many(keys)
 
-    def _store(self, entries: dict[str, bytes]) -> None:
+    def _store(self, entries: dict[str, bytes], prompt_tokens: int, completion_tokens: int) -> None:
+        """Write down that the replies were paid, and cache them."""
+        if self.ledger is not None:
+            self.ledger.paid(list(entries), prompt_tokens, completion_tokens, self.budget.seconds)
         if self._cache is not None:
             self._cache.put_many(entries)
+
+    def _claimed(self, keys: Sequence[str]) -> list[Paid]:
+        return [] if self.ledger is None else self.ledger.claim(keys)
 
     @contextlib.contextmanager
     def _call(self, model: str) -> Iterator[_Call]:
@@ -239,6 +249,15 @@ class _Call:
             if spent.calls:
                 self._book(reply, spent.money, time.monotonic() - started)
         return reply
+
+    def again(self, most: Spending, paid: Paid, settings: ModelSettings) -> None:
+        """Book a call that the run paid in its earlier life, as if it were made now, at the time it was made then."""
+        budget = self._access.budget
+        budget.go_to(paid.seconds)
+        spent = price(settings, paid.prompt_tokens, paid.completion_tokens)
+        budget.reserve(most)
+        budget.settle(most, spent)
+        self._book(asdict(paid), spent.money, 0.0)
 
     def reuse(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Book a reply from the cache."""

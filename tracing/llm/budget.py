@@ -52,6 +52,10 @@ class Budget:
         """Seconds since the budget was opened."""
         return self._clock() - self._opened
 
+    def go_to(self, seconds: float) -> None:
+        """Set the clock to a time of the run's earlier life, which is being repeated from the cache."""
+        self._opened = self._clock() - seconds
+
     def remaining_seconds(self) -> float | None:
         """Seconds left of the time budget, not below 0; None without a limit."""
         return None if self.limits.seconds is None else max(0.0, self.limits.seconds - self.seconds)

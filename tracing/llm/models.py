@@ -107,7 +107,11 @@ class ChatModel(_Model):
                 found = None if stored is None else _decode_chat(stored)
                 if found is None:
                     found = call.make(most, lambda: self._endpoint.chat({"model": settings.model, **sent}), settings)
-                    self._access._store({key: json.dumps(found).encode()})
+                    tokens = found["prompt_tokens"], found["completion_tokens"]
+                    self._access._store({key: json.dumps(found).encode()}, *tokens)
+                    cached = False
+                elif paid := self._access._claimed([key]):
+                    call.again(most, paid[0], settings)
                     cached = False
                 else:
                     call.reuse(found["prompt_tokens"], found["completion_tokens"])
@@ -136,6 +140,10 @@ class EmbeddingModel(_Model):
         keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
         found = self._access._stored(list(keys.values()))
         missing = [text for text, key in keys.items() if key not in found]
+        earlier = self._access._claimed(list(found))
+        for paid in earlier:
+            with self._access._call(settings.model) as call:
+                call.again(price(settings, paid.prompt_tokens, 0), paid, settings)
         for start in range(0, len(missing), _TEXTS_A_REQUEST):
             part = missing[start : start + _TEXTS_A_REQUEST]
             size = sum(len(text.encode("utf-8", "replace")) for text in part)
@@ -144,9 +152,9 @@ class EmbeddingModel(_Model):
                 most = price(settings, _estimate(size, len(part)), 0)
                 made = call.make(most, lambda body=body: self._endpoint.embed(body), settings)  # type: ignore[misc]
                 fresh = {keys[t]: _pack(vector) for t, vector in zip(part, made["vectors"], strict=True)}
-                self._access._store(fresh)
+                self._access._store(fresh, made["prompt_tokens"], 0)
                 found.update(fresh)
-        if texts and not missing:
+        if texts and not missing and not earlier:
             with self._access._call(settings.model) as call:
                 call.reuse(0, 0)
         return [array("f", found[keys[text]]).tolist() for text in texts]

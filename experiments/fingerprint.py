@@ -1,0 +1,68 @@
+"""What a run depends on, so that it is only ever resumed as the run it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from experiments.config import RunConfig
+from experiments.folder import FINGERPRINT, RunFolder
+from experiments.manifest import memtune_version
+from experiments.tracking import params_of
+from optimizer.results import Splits
+from tracing.errors import RunError
+from tracing.systems.prompts import Candidate
+
+MAY_CHANGE = ("budget.",)
+"""Settings that a resumed run may change: a raised budget lets a run go on that the old one had stopped."""
+
+_PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
+
+
+def fingerprint(config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str]) -> dict[str, str]:
+    """Everything the course of a run depends on, as `key → value` (long values as their SHA-256)."""
+    settings = params_of(config.model_dump(mode="json"))
+    data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
+    return {
+        **{f"config.{key}": str(value) for key, value in settings.items() if not key.startswith(MAY_CHANGE)},
+        "data": _digest(json.dumps(data, sort_keys=True)),
+        **{f"prompts.{name}": _digest(text) for name, text in seed.items()},
+        **{f"models.{role}": identity for role, identity in identities.items()},
+        "memtune.version": memtune_version(),
+        "memtune.code": _code(),
+    }
+
+
+def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
+    """Make sure that a run would go on as it began.
+
+    Raises:
+        RunError: the run left no fingerprint, or something it depends on is different; the keys are named.
+    """
+    path = folder.path / FINGERPRINT
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise RunError(
+            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
+        ) from None
+    different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+    if different:
+        first = different[0]
+        raise RunError(
+            f"{folder.path}: not resumed, since it began with other values of {', '.join(different)} "
+            f"({first}: {before.get(first)} then, {now.get(first)} now); restore them, or start a new run "
+            "(its calls are cached)"
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _code() -> str:
+    root = Path(__file__).parent.parent
+    files = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
+    return _digest("\n".join(f"{path.relative_to(root)} {_digest(path.read_text(encoding='utf-8'))}" for path in files))

@@ -1,0 +1,112 @@
+"""The calls a run has paid for, on disk: a resumed run books them as its own, not as finds in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import RunError
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """One call that was paid.
+
+    Attributes:
+        keys: of the replies it brought, as in the response cache.
+        prompt_tokens, completion_tokens: of the call.
+        seconds: of the run when it ended.
+    """
+
+    keys: tuple[str, ...]
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+class Ledger:
+    """An append-only file of a run's paid calls and saved memories; thread-safe.
+
+    A run that is resumed starts over and finds all its replies in the response cache. What distinguishes its own from
+    those that other runs had left there is this file: a call is written down after its reply came and before the
+    reply is cached, so that a kill between the two costs one call and never a count. A half line at the end, as a kill
+    leaves it, is cut off.
+
+    Args:
+        path: the file; created where it is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the ledger; what stands in it is to be claimed.
+
+        Raises:
+            RunError: the file cannot be read or written.
+        """
+        self._lock = threading.Lock()
+        self._unclaimed: dict[str, Paid] = {}
+        self._memories: set[str] = set()
+        try:
+            if path.exists():
+                self._load(path)
+            self._file = path.open("ab")
+        except OSError as error:
+            raise RunError(f"{path}: cannot be used ({error.strerror}); check the folder's permissions") from None
+
+    def _load(self, path: Path) -> None:
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(path, len(whole))
+        for line in whole.splitlines():
+            record = json.loads(line)
+            if "memory" in record:
+                self._memories.add(record["memory"])
+            else:
+                paid = Paid(**{**record, "keys": tuple(record["keys"])})
+                self._unclaimed.update(dict.fromkeys(paid.keys, paid))
+
+    def paid(self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
+        """Write down a call whose reply has come."""
+        self._append(
+            {
+                "keys": list(keys),
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": completion_tokens,
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    def claim(self, keys: Sequence[str]) -> list[Paid]:
+        """The calls of the run's earlier life that brought replies to `keys`, each given once."""
+        with self._lock:
+            found = {self._unclaimed[key] for key in keys if key in self._unclaimed}
+            for call in found:
+                for key in call.keys:
+                    self._unclaimed.pop(key, None)
+        return sorted(found, key=lambda call: call.seconds)
+
+    def memory(self, key: str) -> None:
+        """Write down that the run is about to save a memory."""
+        self._append({"memory": key})
+
+    def claim_memory(self, key: str) -> bool:
+        """Whether the run's earlier life saved this memory; true once. It is to be built again, from the cache."""
+        with self._lock:
+            known = key in self._memories
+            self._memories.discard(key)
+            return known
+
+    def _append(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
