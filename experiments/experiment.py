@@ -90,8 +90,8 @@ def run_experiment(
         now_is = fingerprint(config, dataset.splits, seed, parts.access.identities())
         if resume is not None:
             check_fingerprint(folder, now_is)
-        folder.write(FINGERPRINT, json.dumps(now_is, indent=2) + "\n")
         folder.write(CONFIG, dump_config(config))
+        folder.write(FINGERPRINT, json.dumps(now_is, indent=2) + "\n")
         parts.evaluator.traces = folder.path / TRACES
         settings = params_of(config.model_dump(mode="json"))
         tracked = MlflowRun.start(

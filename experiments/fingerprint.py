@@ -38,12 +38,16 @@ def fingerprint(config: RunConfig, splits: Splits, seed: Candidate, identities: 
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     """Make sure that a run would go on as it began.
 
+    A run that was killed before it wrote its fingerprint had called no model yet, and may begin as anything.
+
     Raises:
-        RunError: the run left no fingerprint, or something it depends on is different; the keys are named.
+        RunError: something the run depends on is different; the keys are named.
     """
     path = folder.path / FINGERPRINT
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
     except (OSError, ValueError):
         raise RunError(
             f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"

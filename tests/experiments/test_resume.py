@@ -1,0 +1,245 @@
+"""A run that is killed, and resumed, ends as the one that nobody disturbed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+
+from experiments.command import main
+from experiments.config import load_config
+from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
+from experiments.loaders import load_dataset
+from experiments.lock import locked
+from experiments.tracking import store_uri
+from tracing.systems.fact_memory import FactMemory
+
+KILLS = 30
+SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+
+
+class GoldModel:
+    """Extracts the gold facts of the turns it is shown; answers in a long sentence until the prompt is rewritten."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
+        self.facts: dict[str, list[str]] = {}
+        self.answers: dict[str, str] = {}
+        for group in load_dataset(load_config(None)).splits.named().values():
+            for conversation in group:
+                turns = {turn.id: turn.text for turn in conversation.turns()}
+                for fact in conversation.facts:
+                    self.facts.setdefault(turns[fact.turn], []).append(fact.text)
+                self.answers |= {question.question: question.answers[0] for question in conversation.questions}
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        return Reply(self._text(body), delay=self.delay)
+
+    def _text(self, body: dict[str, Any]) -> str:
+        prompt = prompt_of(body)
+        properties = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+        if "facts" in properties:
+            return json.dumps(
+                {"facts": [fact for turn, facts in self.facts.items() if turn in prompt for fact in facts]}
+            )
+        if "event" in properties:
+            return json.dumps({"event": "ADD", "id": "1"})
+        if "Write a better template" in prompt:
+            return "I have no better idea."
+        reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
+        long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")
+        return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
+
+
+@pytest.fixture
+def configured(
+    mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """Writes `run.yaml` for the scripted server and an experiment of this name."""
+    monkeypatch.chdir(tmp_path)
+    scripted_server.script = GoldModel(delay=0.002)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test"
+
+    def write(experiment: str) -> None:
+        Path("run.yaml").write_text(
+            "limits: {conversations: 9, sessions: 2, questions: 3}\nrounds: 2\nproposals: 3\nbudget: {calls: 2000}\n"
+            f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+            f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}}}\n"
+        )
+
+    return write
+
+
+def _memtune(arguments: list[str], folder: str) -> None:
+    os.chdir(folder)
+    with open("output.txt", "a") as output:
+        sys.stdout = sys.stderr = output
+        main(arguments)
+
+
+def live(arguments: list[str], seconds: float | None) -> int | None:
+    """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
+    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd()))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    return process.exitcode
+
+
+def outcome(folder: RunFolder) -> dict[str, Any]:
+    """What a run ended with, without names and places."""
+    found = folder.summary().model_dump(mode="json")
+    attempts = (folder.path / "attempts.jsonl").read_text()
+    return {
+        **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
+        "prompts": folder.prompts("champion"),
+        "attempts": attempts,
+    }
+
+
+def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
+    """Every point in MLflow of the run and its nested runs, with its name."""
+    from mlflow.tracking import MlflowClient
+
+    link = folder.summary().mlflow
+    assert link is not None
+    client = MlflowClient(link.tracking_uri)
+    nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
+    found = {}
+    for run in [client.get_run(link.run_id), *nested]:
+        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
+        assert name not in found
+        assert run.info.status == "FINISHED"
+        points = [
+            (key, point.step, point.value)
+            for key in run.data.metrics
+            for point in client.get_metric_history(run.info.run_id, key)
+        ]
+        found[name] = sorted(points)
+    return found
+
+
+def test_runs_killed_at_thirty_moments_and_resumed_end_as_the_undisturbed_one(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("whole")
+    assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
+    whole = RunFolder(Path("whole"))
+    calls = scripted_server.count
+    assert outcome(whole)["iterations"][0]["accepted"]
+    drawn = random.Random(7)  # noqa: S311
+    kills, runs = 0, 0
+    while kills < KILLS:
+        runs += 1
+        name, home = f"run{runs}", f"home{runs}"
+        configured(name)
+        before, killed = scripted_server.count, 0
+        arguments = ["run", "run.yaml", "--out", name, "--home", home]
+        while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < KILLS else None)) != 0:
+            assert code == -signal.SIGKILL, Path("output.txt").read_text()[-2000:]
+            kills, killed = kills + 1, killed + 1
+            if (Path(name) / "config.yaml").exists():
+                arguments = ["run", "run.yaml", "--resume", name, "--home", home]
+            else:
+                shutil.rmtree(name, ignore_errors=True)
+        assert outcome(RunFolder(Path(name))) == outcome(whole)
+        assert curves(RunFolder(Path(name))) == curves(whole)
+        # At most the call that was under way when the process was killed is paid again.
+        assert calls <= scripted_server.count - before <= calls + killed
+
+
+def test_a_resumed_run_that_had_ended_ends_the_same_without_a_call(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("ended")
+    assert live(["run", "run.yaml", "--out", "run"], None) == 0
+    before, calls = outcome(RunFolder(Path("run"))), scripted_server.count
+    points = curves(RunFolder(Path("run")))
+    assert live(["run", "run.yaml", "--resume", "run"], None) == 0
+    assert scripted_server.count == calls
+    assert outcome(RunFolder(Path("run"))) == before
+    assert curves(RunFolder(Path("run"))) == points
+
+
+def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("whole")
+    assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
+    configured("budget")
+    assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
+    assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
+    assert live(["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"], None) == 0
+    assert outcome(RunFolder(Path("run"))) == outcome(RunFolder(Path("whole")))
+
+
+@pytest.fixture
+def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A run that a budget stopped early; resumes it with more arguments, and gives the error."""
+    configured("begun")
+    assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "20"], None) == 0
+
+    def resume(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as caught:
+            main(["run", "run.yaml", "--resume", "run", *arguments])
+        assert caught.value.code == 2
+        return capsys.readouterr().err
+
+    return resume
+
+
+def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None:
+    error = begun("--seed", "3", "--rounds", "5")
+    assert "not resumed" in error
+    assert "config.rounds, config.seed" in error
+    assert "config.rounds: 2 then, 5 now" in error
+    assert "data" in begun("--limit-questions", "2")
+    print_of = Path("run") / FINGERPRINT
+    changed = {**json.loads(print_of.read_text()), "memtune.code": "0"}
+    print_of.write_text(json.dumps(changed))
+    assert "memtune.code" in begun()
+
+
+def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None:
+    with locked(Path("run") / LOCK):
+        assert f"process {os.getpid()} is working on this run" in begun()
+
+
+def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
+    from tracing.llm.ledger import Ledger
+
+    path = tmp_path / LEDGER
+    ledger = Ledger(path)
+    for n in range(3):
+        ledger.paid([f"key{n}"], n, n, float(n))
+    ledger.memory("memory")
+    ledger.close()
+    data = path.read_bytes()
+    lines = Counter[int]()
+    for size in range(len(data) + 1):
+        path.write_bytes(data[:size])
+        cut = Ledger(path)
+        lines[len(cut.claim([f"key{n}" for n in range(3)]))] += 1
+        cut.paid(["next"], 1, 1, 9.0)
+        cut.close()
+        again = Ledger(path)
+        assert [paid.seconds for paid in again.claim(["next"])] == [9.0]
+        again.close()
+    assert set(lines) == {0, 1, 2, 3}
