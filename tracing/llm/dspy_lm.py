@@ -1,0 +1,109 @@
+"""A DSPy language model whose calls are those of a `ChatModel`: cached once, budgeted, metered and recorded."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tracing.errors import ConfigError
+from tracing.llm.models import ChatModel, ChatReply
+
+if TYPE_CHECKING:
+    import dspy
+    from dspy.lm15 import Request, Response
+
+DEFAULT_MAX_TOKENS = 1024
+
+
+def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.LM:
+    """A language model for `dspy.configure(lm=…)`, with DSPy's own cache and retries switched off.
+
+    With a temperature above 0 the k-th equal request is the k-th sample, so that a program that asks again gets another
+    reply, and a program that runs again the same ones, from the cache.
+
+    Args:
+        model: of a `ModelAccess`, such as `access.proposer`.
+        max_tokens: greatest length of a reply where a request gives none.
+
+    Raises:
+        ConfigError: dspy is not installed.
+    """
+    try:
+        import dspy
+    except ImportError:
+        raise ConfigError("dspy is not installed: pip install 'memtune[optimize]'") from None
+    engine = AccessEngine(model, max_tokens)
+    return dspy.LM(f"memtune/{model.settings.model}", engine=engine, cache=False, num_retries=0)
+
+
+class AccessEngine:
+    """What DSPy calls an engine: one request in, one response out.
+
+    DSPy wraps what it raises: a spent budget is the `__cause__` of a `dspy.utils.exceptions.LMError`.
+    """
+
+    def __init__(self, model: ChatModel, max_tokens: int) -> None:
+        self._model, self._max_tokens = model, max_tokens
+        self._asked: Counter[str] = Counter()
+        self._guard = threading.Lock()
+
+    def complete(self, request: Request) -> Response:
+        """The model's reply.
+
+        Raises:
+            ConfigError: the request needs what the access does not offer.
+            ModelError, BudgetExceededError: as `ChatModel.chat`.
+        """
+        from dspy.lm15 import Message, Response, Usage
+
+        config = request.config
+        if request.tools:
+            raise ConfigError(f"{self._model.settings.model}: tools are not offered; use dspy.Predict or ReAct in text")
+        wanted = config.response_format or {}
+        temperature = self._model.settings.temperature if config.temperature is None else config.temperature
+        reply = self._model.chat(
+            _messages(request),
+            max_tokens=config.max_tokens or self._max_tokens,
+            schema=wanted.get("schema"),
+            temperature=temperature,
+            sample=self._sample(request) if temperature > 0 else 0,
+            stop=config.stop,
+            whole=False,
+        )
+        return Response(
+            id=None,
+            model=reply.model,
+            message=Message.assistant(reply.text),
+            finish_reason="length" if reply.finish_reason == "length" else "stop",
+            usage=Usage(**_usage(reply)),
+        )
+
+    def close(self) -> None:
+        """Nothing: the access closes its own connections."""
+
+    def _sample(self, request: Request) -> int:
+        with self._guard:
+            key = repr(request)
+            self._asked[key] += 1
+            return self._asked[key] - 1
+
+
+def _messages(request: Request) -> list[dict[str, str]]:
+    system = (
+        request.system if isinstance(request.system, str) else "".join(_text(part) for part in request.system or ())
+    )
+    said = [{"role": message.role, "content": "".join(map(_text, message.parts))} for message in request.messages]
+    return [{"role": "system", "content": system}, *said] if system else said
+
+
+def _text(part: Any) -> str:
+    text = getattr(part, "text", None)
+    if not isinstance(text, str):
+        raise ConfigError(f"only text can be sent to this model, not {type(part).__name__}")
+    return text
+
+
+def _usage(reply: ChatReply) -> dict[str, int]:
+    read, written = reply.prompt_tokens, reply.completion_tokens
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
