@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import itertools
 import json
 import random
 import threading
@@ -22,10 +23,14 @@ LONGEST_WAIT_S = 30.0
 LONGEST_ASKED_WAIT_S = 300.0
 """The longest `Retry-After` that is waited for; an endpoint that asks for more has failed."""
 
+OUTAGE_S = 300.0
+"""How long an endpoint that has answered before is waited for when it cannot be reached; then the call has failed."""
+
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so to give up on one and ask again would only double its work."""
 
 _PASSING_STATUS = frozenset({408, 409, 429})
+_OUTAGE_STATUS = frozenset({502, 503, 504})
 
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
@@ -48,6 +53,7 @@ class Endpoint:
         self._budget = budget
         self._client: OpenAI | None = None
         self._key: str | None = None
+        self._has_answered = False
         self._lock = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,24 +87,45 @@ class Endpoint:
         import openai
 
         client = self._connect()
-        attempts = self.settings.retries + 1
-        for attempt in range(1, attempts + 1):
+        started = time.monotonic()
+        for attempt in itertools.count(1):
             self._budget.check_time()
+            tried_enough = attempt > self.settings.retries
             asked: float | None = None
             try:
                 with self._gate:
-                    return read(_body(post(client)))
+                    found = read(_body(post(client)))
+                self._has_answered = True
+                if not self._is_silent(found) or tried_enough:
+                    return found
             except openai.APIStatusError as error:
                 asked = _retry_after(error.response.headers)
-                if not _may_pass(error) or (asked or 0) > LONGEST_ASKED_WAIT_S or attempt == attempts:
+                patient = error.status_code in _OUTAGE_STATUS and self._waits_for_outage(started)
+                given_up = tried_enough and not patient
+                if not _may_pass(error) or (asked or 0) > LONGEST_ASKED_WAIT_S or given_up:
                     raise self._failed(_explain(error, remote=not self.settings.embedded), attempt) from None
-            except (openai.APIConnectionError, _MalformedBodyError) as error:
-                if attempt == attempts:
+            except openai.APITimeoutError as error:
+                if tried_enough:
+                    raise self._failed(_chain(error), attempt) from None
+            except openai.APIConnectionError as error:
+                if tried_enough and not self._waits_for_outage(started):
+                    raise self._failed(_chain(error), attempt) from None
+            except _MalformedBodyError as error:
+                if tried_enough:
                     raise self._failed(_chain(error), attempt) from None
             except (openai.OpenAIError, UnicodeError, TypeError, ValueError) as error:
                 raise self._failed(_chain(error), attempt) from None
             self._wait(attempt, asked)
         raise AssertionError("the last attempt returns or raises")
+
+    def _waits_for_outage(self, started: float) -> bool:
+        """Whether to go on trying to reach an endpoint; one that never answered is more likely misspelt than away."""
+        patient = self._has_answered and self.settings.retries > 0
+        return patient and time.monotonic() - started < OUTAGE_S
+
+    def _is_silent(self, found: Mapping[str, Any]) -> bool:
+        """Whether a chat reply is empty, as endpoints in trouble send them; a model that stays silent is believed."""
+        return found.get("text") == "" and not self.settings.embedded
 
     def _connect(self) -> OpenAI:
         try:

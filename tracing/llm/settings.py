@@ -31,7 +31,7 @@ class ModelSettings(BaseModel):
         temperature: sampling temperature where a call names none.
         price_in, price_out: price of a million prompt and completion tokens, in any one currency.
         timeout_s: seconds to wait for one reply.
-        retries: further attempts after a failure that may pass.
+        retries: further attempts after a failure that may pass; with any, an outage is waited out for five minutes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
