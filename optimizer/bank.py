@@ -125,6 +125,27 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "lost retraction",
         also=("DeletionError",),
     ),
+    # A small model copies with fewer mistakes than it rephrases, and what it copies keeps its words.
+    _extract(
+        "x-copy",
+        "copy",
+        "Copy their sentences, each with the speaker's name in front.",
+        "lost value",
+        "nameless facts",
+        "lost change",
+        "lost retraction",
+        also=("RetrievalError", "DeletionError"),
+    ),
+    _extract(
+        "x-quote",
+        "copy",
+        "Copy each sentence that tells something, with the speaker's name in front.",
+        "lost value",
+        "nameless facts",
+        "lost change",
+        "lost retraction",
+        also=("RetrievalError", "DeletionError"),
+    ),
     _extract("x-skip", "skip", "Skip greetings, jokes and opinions."),
     _update(
         "u-same",
@@ -274,7 +295,7 @@ def recomposed(template: str, instructions: Sequence[str], markers: Sequence[str
 
 
 class BankProposer:
-    """Instructions from the bank: a bundle of the best, the best alone, and the best with a closing format line."""
+    """Instructions from the bank: the best instead of all rules, a bundle of the best, each added alone."""
 
     name = "bank"
 
@@ -294,6 +315,8 @@ class BankProposer:
         markers = request.prompt.contract.markers
         bundle = best[:3]
         if bundle:
+            # Alone first: every further instruction takes some of a small model's attention from the others.
+            yield recomposed(request.text, [bundle[0].text], markers), f"rules rewritten: {bundle[0].id}"
             names = ", ".join(each.id for each in bundle)
             yield recomposed(request.text, [each.text for each in bundle], markers), f"rules rewritten: {names}"
             added = request.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optimizer.bank import BankProposer
@@ -46,7 +47,12 @@ class ProposalSources:
             if len({offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
-            admitted, _ = admit(proposer.propose(request), request.prompt, request.tried)
+            if proposer is self._reflection and not self._strong_author:
+                # Its offers are measured before they are made, and of a weak author's hardly two are worth that.
+                asked = replace(request, count=1)
+            else:
+                asked = request
+            admitted, _ = admit(proposer.propose(asked), request.prompt, request.tried)
             offers.append(admitted)
         chosen: dict[str, Proposal] = {}
         for rank in range(max(map(len, offers), default=0)):
