@@ -47,11 +47,9 @@ class ProposalSources:
             if len({offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
-            if proposer is self._reflection and not self._strong_author:
-                # Its offers are measured before they are made, and of a weak author's hardly two are worth that.
-                asked = replace(request, count=1)
-            else:
-                asked = request
+            # Reflection measures what it offers, and of a weak author's rewrites hardly two are worth that.
+            single = proposer is self._reflection and not self._strong_author
+            asked = replace(request, count=1) if single else request
             admitted, _ = admit(proposer.propose(asked), request.prompt, request.tried)
             offers.append(admitted)
         chosen: dict[str, Proposal] = {}
