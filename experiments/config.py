@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from attribution.judge import METRICS
+from experiments.tracking_store import without_credentials
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.systems.registry import SYSTEMS
@@ -82,10 +83,14 @@ class Budget(_Section):
 
 
 class Tracking(_Section):
-    """Where MLflow keeps the run; without a `uri` a sqlite file under the home."""
+    """Where MLflow keeps the run; without a `uri` a sqlite file under the home.
+
+    `traces` is how many cases become MLflow traces, of the seed and of the champion each.
+    """
 
     uri: str | None = None
     experiment: str = "memtune"
+    traces: Annotated[int, Field(ge=0)] = 100
 
 
 class RunConfig(_Section):
@@ -153,8 +158,10 @@ def bundled_configs() -> list[str]:
 
 
 def dump_config(config: RunConfig) -> str:
-    """The configuration as YAML, without any API key: what a run's folder keeps."""
+    """The configuration as YAML, without any API key or password: what a run's folder keeps."""
     values = config.model_dump(mode="json", exclude_none=True)
+    if config.tracking.uri is not None:
+        values["tracking"]["uri"] = without_credentials(config.tracking.uri)
     for settings in values["models"].values():
         settings.pop("api_key", None)
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

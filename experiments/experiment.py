@@ -14,6 +14,7 @@ from experiments.journal import RunJournal
 from experiments.loaders import Dataset
 from experiments.manifest import memtune_version
 from experiments.report import ReportInput, render_report
+from experiments.seen_cases import seen_cases
 from experiments.summary import RunFacts, Summary, sizes
 from experiments.tracking import MlflowRun, params_of
 from experiments.wiring import Parts, open_parts
@@ -73,11 +74,14 @@ def run_experiment(
         folder.write(CONFIG, dump_config(config))
         parts.evaluator.traces = folder.path / TRACES
         settings = params_of(config.model_dump(mode="json"))
+        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
         tracked = MlflowRun.start(
             uri=config.tracking.uri,
             experiment=config.tracking.experiment,
             home=home,
-            name=folder.id,
+            folder=folder,
+            system=config.system,
+            seed=seed,
             params={**settings, "memtune_version": memtune_version(), **_identities(parts)},
         )
         facts = RunFacts(
@@ -92,7 +96,6 @@ def run_experiment(
             report=REPORT,
             mlflow=tracked.link,
         )
-        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
         journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
@@ -109,7 +112,12 @@ def run_experiment(
                 attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
-            tracked.finish(result, folder, status=status)
+            seen = [seen_cases(parts.evaluator, dataset.splits, each) for each in (seed, result.champion_candidate)]
+            tracked.cases(*seen, metric=config.metric, most=config.tracking.traces)
+            tracked.finish(result, status=status)
+            if summary.mlflow is None and tracked.link is not None:
+                summary = summary.model_copy(update={"mlflow": tracked.link})
+                folder.write_summary(summary)
             return Finished(folder, summary, result, tuple(tracked.problems))
 
         try:

@@ -7,6 +7,7 @@ attempts.jsonl    every rewrite that was tried: its text, its screening and what
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 traces/           what was recorded of every evaluated conversation
+mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
 """
 
 from __future__ import annotations

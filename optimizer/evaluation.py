@@ -119,7 +119,13 @@ class Evaluator:
                 raise
         return outcomes
 
-    def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
+    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        """The sound outcomes that this evaluator computed already, in order; nothing is evaluated."""
+        keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
+        return [self._known[key] for key in keys if key in self._known]
+
+    def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
+        """What a memory and what an outcome are known by."""
         memory_key = snapshot_key(self.system, conversation, candidate, self.access.identities())
         key = digest(
             {
@@ -129,6 +135,10 @@ class Evaluator:
                 "questions": [question.model_dump(mode="json") for question in conversation.questions],
             }
         )
+        return memory_key, key
+
+    def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
+        memory_key, key = self._keys(candidate, conversation)
         if key not in self._known:
             outcome = self._fresh(candidate, conversation, memory_key, key)
             if outcome.tainted is not None:

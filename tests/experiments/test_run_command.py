@@ -2,11 +2,14 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_cases import table_of
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
@@ -14,6 +17,7 @@ from experiments.config import load_config
 from experiments.folder import RunFolder
 from experiments.loaders import load_dataset
 from experiments.tracking import store_uri
+from experiments.tracking_store import TrackingStore
 from tracing.systems.rag import Rag
 
 Command = Callable[..., tuple[int, str, str]]
@@ -114,6 +118,38 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     template = json.loads(Path("tuned/rag.json").read_text())["answer_template"]
     assert "$question" in template
     assert folder.prompts("champion") != folder.prompts("seed")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
+    command: Command, mlflow_home: Path, tmp_path: Path
+) -> None:
+    assert command("run", "rag.yaml", "--out", "run")[0] == 0
+    from mlflow.tracking import MlflowClient
+
+    found = RunFolder(Path("run")).summary()
+    assert found.mlflow is not None
+    client = MlflowClient(store_uri(mlflow_home))
+    traces = client.search_traces(locations=[found.mlflow.experiment_id], run_id=found.mlflow.run_id)
+    by_side = Counter((trace.info.tags["memtune.side"], trace.info.tags["memtune.split"]) for trace in traces)
+    seen = {"seed": found.baseline, "champion": found.champion}
+    assert by_side == {(side, split): score.n for side, scores in seen.items() for split, score in scores.items()}
+    for trace in traces:
+        spans = {span.span_id: span.name for span in trace.data.spans}
+        assert {"retrieve", "answer"} <= set(spans.values())
+        blames = [each for each in trace.info.assessments if each.name == "blame"]
+        assert [spans[blame.span_id] for blame in blames] == (
+            ["answer"] if trace.info.tags["memtune.passed"] == "false" else []
+        )
+    store = TrackingStore(store_uri(mlflow_home), tmp_path.name, "")
+    table = table_of(store, found.mlflow.run_id, "cases/test.json")
+    assert set(table["seed error_type"]) == {"ResponseError"}
+    assert set(table["champion score"]) == {1}
+    champion = client.load_prompt("prompts:/memtune.rag.answer@champion")
+    assert (
+        champion.tags["memtune.sha256"]
+        == sha256(RunFolder(Path("run")).prompts("champion")["answer"].encode()).hexdigest()
+    )
 
 
 @pytest.mark.usefixtures("wordy")
