@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from attribution.judge import METRICS
+from attribution.llm_judge import LLM_JUDGE
 from experiments.tracking_store import without_credentials
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -118,7 +119,7 @@ class RunConfig(_Section):
     @field_validator("metric")
     @classmethod
     def _known_metric(cls, name: str) -> str:
-        return _one_of(name, tuple(METRICS))
+        return _one_of(name, (*METRICS, LLM_JUDGE))
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:

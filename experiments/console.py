@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from experiments.folder import RunFolder
-from experiments.summary import Summary, SummaryScore
+from experiments.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 
 if TYPE_CHECKING:
@@ -110,10 +110,23 @@ def verdict_lines(summary: Summary, power: float | None) -> list[str]:
         )
     else:
         lines.append("[bold]no verdict[/]: the run stopped before the champion met the test conversations")
+    if summary.judge is not None:
+        lines.append(judge_line(summary.judge))
     calls = summary.calls
     lines.append(f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse")
     lines.append(f"stopped: {summary.stopped}")
     return lines
+
+
+def judge_line(judge: SummaryJudge) -> str:
+    """Who judged, and how it agrees with the judging by words."""
+    agreed = judge.agreement.get("held_out") or judge.agreement.get("train")
+    share = f"{agreed.accuracy:.0%} of {agreed.n}" if agreed else "none to compare"
+    kappa = f", kappa {agreed.kappa:.2f}" if agreed and agreed.kappa is not None else ""
+    return (
+        f"judge: {judge.model} by {judge.mode}, agrees with {judge.compared_with} on {share}{kappa}; "
+        f"abstained from {judge.abstained} of {judge.judged}"
+    )
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.config import RunConfig, dump_config
 from experiments.folder import CONFIG, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.journal import RunJournal
+from experiments.judging import calibrate_judge, judge_summary
 from experiments.loaders import Dataset
 from experiments.manifest import memtune_version
 from experiments.report import ReportInput, render_report
@@ -99,7 +101,12 @@ def run_experiment(
         journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+            seen = [seen_cases(parts.evaluator, dataset.splits, each) for each in (seed, result.champion_candidate)]
             summary = journal.save(result)
+            if parts.evaluator.model_judge is not None:
+                found = judge_summary(parts.evaluator.model_judge, parts.access.judge.settings.model, chain(*seen))
+                summary = summary.model_copy(update={"judge": found})
+                folder.write_summary(summary)
             page = ReportInput(
                 summary=summary,
                 seed=seed,
@@ -112,7 +119,6 @@ def run_experiment(
                 attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
-            seen = [seen_cases(parts.evaluator, dataset.splits, each) for each in (seed, result.champion_candidate)]
             tracked.cases(*seen, metric=config.metric, most=config.tracking.traces)
             tracked.finish(result, status=status)
             if summary.mlflow is None and tracked.link is not None:
@@ -120,7 +126,14 @@ def run_experiment(
                 folder.write_summary(summary)
             return Finished(folder, summary, result, tuple(tracked.problems))
 
+        told = _Together((journal, tracked, *observers))
         try:
+            calibrate_judge(
+                parts.evaluator,
+                seed,
+                dataset.splits.train,
+                progress=lambda done, total: told.progress("calibration of the judge", done, total),
+            )
             result = optimize(
                 system=parts.system,
                 evaluator=parts.evaluator,
@@ -128,7 +141,7 @@ def run_experiment(
                 seed_candidate=seed,
                 settings=LoopSettings(rounds=config.rounds, proposals=config.proposals, seed=config.seed),
                 access=parts.access,
-                observer=_Together((journal, tracked, *observers)),
+                observer=told,
             )
         except KeyboardInterrupt:
             finish(journal.result("interrupted"), "KILLED")

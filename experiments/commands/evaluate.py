@@ -49,6 +49,7 @@ def evaluate(
 
     from experiments.console import run_view, score_cells
     from experiments.folder import read_prompts
+    from experiments.judging import calibrate_judge
     from experiments.loaders import load_dataset, load_sealed
     from experiments.wiring import home_folder, open_parts
     from optimizer.evaluation import score_of
@@ -65,6 +66,8 @@ def evaluate(
             else read_prompts(Path(prompts), specs)
         )
         check_candidate(specs, candidate)
+        # Nothing is learned from it here, so that the judge may be calibrated on what it judges.
+        calibrate_judge(parts.evaluator, candidate, chosen)
         outcomes = parts.evaluator.evaluate(
             candidate, chosen, progress=lambda done, total: view.progress(named, done, total)
         )

@@ -152,6 +152,34 @@ def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
     )
 
 
+def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_reported(
+    command: Command, wordy: None, scripted_server: ScriptedServer
+) -> None:
+    memory = scripted_server.script
+
+    def script(body: dict[str, Any]) -> Reply | str:
+        if "You grade an answer" not in prompt_of(body):
+            return memory(body)
+        right = "no idea" not in prompt_of(body)
+        return Reply("yes" if right else "no", first_token={"yes": -0.1 if right else -4.0, "no": -1.0})
+
+    scripted_server.script = script
+    with Path("rag.yaml").open("a") as file:
+        file.write("metric: llm_judge\n")
+    code, out, err = command("run", "rag.yaml", "--out", "run")
+    assert code == 0, err
+    found = RunFolder(Path("run")).summary()
+    # Long sentences are right in what they say; judged by words they are too long.
+    assert found.baseline["test"].score == 1
+    assert found.stopped == "no wrong answer is left on the train conversations"
+    assert found.judge is not None
+    assert (found.judge.model, found.judge.mode, found.judge.abstained) == ("m", "margin", 0)
+    assert found.judge.agreement["held_out"].accuracy == 0
+    assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
+    assert "judge" in out
+    assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+
+
 @pytest.mark.usefixtures("wordy")
 def test_a_key_reaches_neither_folder_nor_home_nor_store(command: Command, mlflow_home: Path, tmp_path: Path) -> None:
     assert command("run", "rag.yaml", "--out", "run")[0] == 0
