@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.config import RunConfig, dump_config
 from experiments.folder import CONFIG, PROMPTS, REPORT, TRACES, RunFolder
+from experiments.handwritten import handwritten
 from experiments.journal import RunJournal
 from experiments.judging import calibrate_judge, judge_summary
 from experiments.loaders import Dataset
@@ -21,6 +22,7 @@ from experiments.summary import RunFacts, Summary, sizes
 from experiments.tracking import MlflowRun, params_of
 from experiments.wiring import Parts, open_parts
 from optimizer.results import (
+    Attempt,
     CallCounts,
     IterationRecord,
     LoopResult,
@@ -61,9 +63,15 @@ def run_experiment(
     *,
     out: Path | None = None,
     observers: Sequence[Observer] = (),
+    candidates: Path | None = None,
+    approve: Callable[[Attempt, str], bool] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run behind, also when stopped early.
+
+    Args:
+        candidates: file or folder of rewrites by hand (`handwritten`).
+        approve: asked before a rewrite becomes the champion (`LoopSettings`).
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
@@ -72,6 +80,7 @@ def run_experiment(
     from optimizer.loop import optimize
 
     with open_parts(config, home) as parts:
+        hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         folder = RunFolder.create(home, system=config.system, now=now(), out=out)
         folder.write(CONFIG, dump_config(config))
         parts.evaluator.traces = folder.path / TRACES
@@ -139,7 +148,7 @@ def run_experiment(
                 evaluator=parts.evaluator,
                 splits=dataset.splits,
                 seed_candidate=seed,
-                settings=LoopSettings(rounds=config.rounds, proposals=config.proposals, seed=config.seed),
+                settings=LoopSettings(config.rounds, config.proposals, config.seed, hand, approve),
                 access=parts.access,
                 observer=told,
             )

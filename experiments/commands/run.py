@@ -21,6 +21,7 @@ Examples:
   memtune run demo
   memtune run --smoke
   memtune run experiment.yaml --seed 1 --budget-minutes 30
+  memtune run experiment.yaml --candidates mine/ --approve
   memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
   memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
 """
@@ -32,10 +33,26 @@ Examples:
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Prompts of yours that join the race: a file NAME.txt, or a folder of them.",
+)
+@click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before it is kept.")
 @click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
 @click.option("--dry-run", is_flag=True, help="Say what the run would cost at most, and call nothing.")
 @home_option
-def run(config: str | None, out: Path | None, smoke: bool, dry_run: bool, home: Path | None, **given: Any) -> None:
+def run(
+    config: str | None,
+    out: Path | None,
+    candidates: Path | None,
+    approve: bool,
+    smoke: bool,
+    dry_run: bool,
+    home: Path | None,
+    **given: Any,
+) -> None:
     """Optimize the prompts of a memory system: trace, judge, attribute, rewrite, gate, test.
 
     CONFIG.yaml holds the settings, `demo` is the bundled example; options win over it. The run's folder keeps
@@ -56,7 +73,15 @@ def run(config: str | None, out: Path | None, smoke: bool, dry_run: bool, home: 
     for note in dataset.notes:
         click.echo(f"note: {note}", err=True)
     with run_view() as view:
-        finished = run_experiment(settings, dataset, where, out=out, observers=(view,))
+        finished = run_experiment(
+            settings,
+            dataset,
+            where,
+            out=out,
+            observers=(view,),
+            candidates=candidates,
+            approve=view.approve if approve else None,
+        )
     _show(finished, where, named_home=home)
 
 

@@ -1,5 +1,6 @@
 """`memtune run` from configuration to folder, MLflow and export, against a scripted endpoint."""
 
+import io
 import json
 import re
 from collections import Counter
@@ -178,6 +179,24 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+
+
+@pytest.mark.usefixtures("wordy")
+@pytest.mark.parametrize(("said", "kept"), [("y", True), ("n", False)])
+def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
+    command: Command, monkeypatch: pytest.MonkeyPatch, said: str, kept: bool
+) -> None:
+    mine = f"Be brief.\n{Rag.prompts['answer'].text}"
+    Path("answer.mine.txt").write_text(mine)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{said}\n" * 9))
+    code, _, err = command("run", "rag.yaml", "--out", "run", "--candidates", "answer.mine.txt", "--approve")
+    assert code == 0, err
+    assert "+Be brief." in err
+    folder = RunFolder(Path("run"))
+    assert (folder.prompts("champion")["answer"] == mine) == kept
+    assert folder.summary().iterations[0].accepted == kept
+    first = json.loads((folder.path / "attempts.jsonl").read_text().splitlines()[0])
+    assert (first["source"], first["reason"]) == ("hand", "written by hand: answer.mine.txt")
 
 
 @pytest.mark.usefixtures("wordy")

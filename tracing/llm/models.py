@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 _TEXTS_A_REQUEST = 64
+_SAMPLES_A_REPETITION = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class ChatModel(_Model):
             schema: JSON schema the reply must fit, enforced where the endpoint can; properties come in its order.
             temperature: of sampling; the settings' where None.
             sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
+                Another repetition (`ModelAccess.repeat`) has samples of its own.
             stop: texts before which the reply ends.
             whole: whether a reply that was cut short is an error; if not, it is returned as it is.
             alternatives: how many of the likeliest first tokens to tell the log-probabilities of.
@@ -89,6 +91,7 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
+        sample += _SAMPLES_A_REPETITION * self._access.repeat
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
