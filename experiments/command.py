@@ -23,6 +23,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "compare": "history:compare",
     "export": "history:export",
     "ui": "history:ui",
+    "mlflow": "replay:mlflow",
     "data": "data:data",
     "model": "models:model",
 }
@@ -33,8 +34,6 @@ OFFLINE = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "GIT_PYTHON_REFRESH": "quiet",
-    # A tracking server that is down is told in seconds, not after minutes of retries.
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
 }
 """Defaults for libraries that would otherwise reach out to the network or wait for it."""
 

@@ -12,6 +12,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from attribution.judge import METRICS
+from attribution.llm_judge import LLM_JUDGE
+from experiments.tracking_store import without_credentials
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.systems.registry import SYSTEMS
@@ -82,10 +84,14 @@ class Budget(_Section):
 
 
 class Tracking(_Section):
-    """Where MLflow keeps the run; without a `uri` a sqlite file under the home."""
+    """Where MLflow keeps the run; without a `uri` a sqlite file under the home.
+
+    `traces` is how many cases become MLflow traces, of the seed and of the champion each.
+    """
 
     uri: str | None = None
     experiment: str = "memtune"
+    traces: Annotated[int, Field(ge=0)] = 100
 
 
 class RunConfig(_Section):
@@ -113,7 +119,7 @@ class RunConfig(_Section):
     @field_validator("metric")
     @classmethod
     def _known_metric(cls, name: str) -> str:
-        return _one_of(name, tuple(METRICS))
+        return _one_of(name, (*METRICS, LLM_JUDGE))
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
@@ -153,10 +159,12 @@ def bundled_configs() -> list[str]:
 
 
 def dump_config(config: RunConfig) -> str:
-    """The configuration as YAML, without any API key: what a run's folder keeps."""
+    """The configuration as YAML, without any API key or password: what a run's folder keeps."""
     values = config.model_dump(mode="json", exclude_none=True)
     if config.data is not None:
         values["data"] = str(config.data.resolve())  # relative, it would be read from the folder of the run
+    if config.tracking.uri is not None:
+        values["tracking"]["uri"] = without_credentials(config.tracking.uri)
     for settings in values["models"].values():
         settings.pop("api_key", None)
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import unified_diff
 from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from experiments.folder import RunFolder
-from experiments.summary import Summary, SummaryScore
-from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
+from experiments.summary import Summary, SummaryJudge, SummaryScore
+from optimizer.results import Attempt, IterationRecord, LoopResult, Score, SplitName, Verdict
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
 
 
@@ -52,6 +57,18 @@ class RunView:
     def verdict(self, verdict: Verdict) -> None:
         style = VERDICT_STYLES[verdict.verdict]
         self._say(f"test: [{style}]{verdict.verdict}[/] by {verdict.delta:+.3f}")
+
+    def approve(self, attempt: Attempt, before: str) -> bool:
+        """Show what an accepted rewrite changes, and ask whether it becomes the champion."""
+        self._progress.stop()
+        self._say(
+            f"[bold]{attempt.prompt}[/], {attempt.source}: {escape(attempt.reason)} ({escape(attempt.gate or '')})"
+        )
+        for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
+            self._console.print(Text(line, _DIFF_STYLES.get(line[:1], "")))
+        kept = click.confirm("make it the champion?", err=True)
+        self._progress.start()
+        return kept
 
     def progress(self, phase: str, done: int, total: int) -> None:
         if self._task is None or phase != self._phase:
@@ -110,10 +127,23 @@ def verdict_lines(summary: Summary, power: float | None) -> list[str]:
         )
     else:
         lines.append("[bold]no verdict[/]: the run stopped before the champion met the test conversations")
+    if summary.judge is not None:
+        lines.append(judge_line(summary.judge))
     calls = summary.calls
     lines.append(f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse")
     lines.append(f"stopped: {summary.stopped}")
     return lines
+
+
+def judge_line(judge: SummaryJudge) -> str:
+    """Who judged, and how it agrees with the judging by words."""
+    agreed = judge.agreement.get("held_out") or judge.agreement.get("train")
+    share = f"{agreed.accuracy:.0%} of {agreed.n}" if agreed else "none to compare"
+    kappa = f", kappa {agreed.kappa:.2f}" if agreed and agreed.kappa is not None else ""
+    return (
+        f"judge: {judge.model} by {judge.mode}, agrees with {judge.compared_with} on {share}{kappa}; "
+        f"abstained from {judge.abstained} of {judge.judged}"
+    )
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from attribution.llm_judge import LLM_JUDGE
 from experiments.config import RunConfig
 from optimizer.loop import FINALISTS
 from optimizer.results import Splits
@@ -20,6 +21,9 @@ REPLY_TOKENS = {"extract": 120, "update": 16, "retrieve": 0, "answer": 8}
 CONTEXT_TOKENS = 160
 """Tokens of the memories that an answer or a decision is shown."""
 
+JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
+"""Of a model that judges by label; by margin it writes a single token."""
+
 EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
 """Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
 
@@ -34,7 +38,7 @@ class Estimate:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
         minutes: on two cores with an embedded model; at one second a call, eight at once, elsewhere.
-        money: in the currency of the task model's prices.
+        money: in the currency of the models' prices.
     """
 
     calls: int
@@ -54,18 +58,23 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
     finalists = min(FINALISTS, config.proposals)
     passes = {"train": 1 + rounds * (screened + 1), "val": 1 + rounds * finalists, "test": 2}
-    calls = read = written = 0.0
+    model = config.models.task
+    calls = read = written = money = 0.0
     for name, group in splits.named().items():
-        for stage_calls, stage_read, stage_written in _costs(system, group):
+        costs = [(model, cost) for cost in _costs(system, group)]
+        if config.metric == LLM_JUDGE:
+            questions = sum(len(conversation.questions) for conversation in group)
+            judging = (questions, questions * JUDGE_PROMPT_TOKENS, questions * JUDGE_REPLY_TOKENS)
+            costs.append((config.models.judge or model, judging))
+        for priced, (stage_calls, stage_read, stage_written) in costs:
             calls += passes[name] * stage_calls
             read += passes[name] * stage_read
             written += passes[name] * stage_written
-    model = config.models.task
+            money += passes[name] * (stage_read * priced.price_in + stage_written * priced.price_out) / 1e6
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:
         seconds = calls * REMOTE_SECONDS / REMOTE_AT_ONCE
-    money = (read * model.price_in + written * model.price_out) / 1e6
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
 
 

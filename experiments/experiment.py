@@ -7,21 +7,26 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.config import RunConfig, dump_config
 from experiments.fingerprint import check_fingerprint, fingerprint
 from experiments.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
+from experiments.handwritten import handwritten
 from experiments.journal import RunJournal
+from experiments.judging import calibrate_judge, judge_summary
 from experiments.loaders import Dataset
 from experiments.lock import locked
 from experiments.manifest import memtune_version
 from experiments.report import ReportInput, render_report
+from experiments.seen_cases import seen_cases
 from experiments.summary import RunFacts, Summary, sizes
 from experiments.tracking import MlflowRun, params_of
 from experiments.wiring import Parts, open_parts
 from optimizer.results import (
+    Attempt,
     CallCounts,
     IterationRecord,
     LoopResult,
@@ -64,6 +69,8 @@ def run_experiment(
     out: Path | None = None,
     resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
+    candidates: Path | None = None,
+    approve: Callable[[Attempt, str], bool] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run behind, also when stopped early.
@@ -74,6 +81,8 @@ def run_experiment(
     Args:
         out: folder of a new run; under the home by default.
         resume: the run to go on with, instead of a new one.
+        candidates: file or folder of rewrites by hand (`handwritten`).
+        approve: asked before a rewrite becomes the champion (`LoopSettings`).
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
@@ -83,11 +92,12 @@ def run_experiment(
     from optimizer.loop import optimize
 
     with open_parts(config, home) as parts, contextlib.ExitStack() as held:
+        hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         folder = resume or RunFolder.create(home, system=config.system, now=now(), out=out)
         held.enter_context(locked(folder.path / LOCK))
         parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER)))
         seed = {name: spec.text for name, spec in parts.system.prompts.items()}
-        now_is = fingerprint(config, dataset.splits, seed, parts.access.identities())
+        now_is = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
         if resume is not None:
             check_fingerprint(folder, now_is)
         folder.write(CONFIG, dump_config(config))
@@ -98,8 +108,11 @@ def run_experiment(
             uri=config.tracking.uri,
             experiment=config.tracking.experiment,
             home=home,
-            name=folder.id,
+            folder=folder,
+            system=config.system,
+            seed=seed,
             params={**settings, "memtune_version": memtune_version(), **_identities(parts)},
+            resumed=resume is not None,
         )
         facts = RunFacts(
             run_id=folder.id,
@@ -116,7 +129,12 @@ def run_experiment(
         journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+            seen = [seen_cases(parts.evaluator, dataset.splits, each) for each in (seed, result.champion_candidate)]
             summary = journal.save(result)
+            if parts.evaluator.model_judge is not None:
+                found = judge_summary(parts.evaluator.model_judge, parts.access.judge.settings.model, chain(*seen))
+                summary = summary.model_copy(update={"judge": found})
+                folder.write_summary(summary)
             page = ReportInput(
                 summary=summary,
                 seed=seed,
@@ -129,18 +147,29 @@ def run_experiment(
                 attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
-            tracked.finish(result, folder, status=status)
+            tracked.cases(*seen, metric=config.metric, most=config.tracking.traces)
+            tracked.finish(result, status=status)
+            if summary.mlflow is None and tracked.link is not None:
+                summary = summary.model_copy(update={"mlflow": tracked.link})
+                folder.write_summary(summary)
             return Finished(folder, summary, result, tuple(tracked.problems))
 
+        told = _Together((journal, tracked, *observers))
         try:
+            calibrate_judge(
+                parts.evaluator,
+                seed,
+                dataset.splits.train,
+                progress=lambda done, total: told.progress("calibration of the judge", done, total),
+            )
             result = optimize(
                 system=parts.system,
                 evaluator=parts.evaluator,
                 splits=dataset.splits,
                 seed_candidate=seed,
-                settings=LoopSettings(rounds=config.rounds, proposals=config.proposals, seed=config.seed),
+                settings=LoopSettings(config.rounds, config.proposals, config.seed, hand, approve),
                 access=parts.access,
-                observer=_Together((journal, tracked, *observers)),
+                observer=told,
             )
         except KeyboardInterrupt:
             finish(journal.result("interrupted"), "KILLED")

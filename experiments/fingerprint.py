@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.config import RunConfig
 from experiments.folder import FINGERPRINT, RunFolder
 from experiments.manifest import memtune_version
 from experiments.tracking import params_of
+from optimizer.proposals import Proposal
 from optimizer.results import Splits
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
@@ -21,7 +22,9 @@ MAY_CHANGE = ("budget.",)
 _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
 
-def fingerprint(config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str]) -> dict[str, str]:
+def fingerprint(
+    config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str], hand: Sequence[Proposal] = ()
+) -> dict[str, str]:
     """Everything the course of a run depends on, as `key → value` (long values as their SHA-256)."""
     settings = params_of(config.model_dump(mode="json"))
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
@@ -29,6 +32,7 @@ def fingerprint(config: RunConfig, splits: Splits, seed: Candidate, identities: 
         **{f"config.{key}": str(value) for key, value in settings.items() if not key.startswith(MAY_CHANGE)},
         "data": _digest(json.dumps(data, sort_keys=True)),
         **{f"prompts.{name}": _digest(text) for name, text in seed.items()},
+        "candidates": _digest(json.dumps([[each.prompt, each.text] for each in hand])),
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         "memtune.code": _code(),

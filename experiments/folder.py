@@ -6,10 +6,12 @@ report.html       the same in pictures
 attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
 fingerprint.json  what the run depends on: it is resumed only where that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
+mlflow-key        by which the run is found again in MLflow
 lock              held by the process that works on the run
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 traces/           what was recorded of every evaluated conversation
+mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from tracing.systems.conversations import first_problem
 
 PROMPTS, TRACES = "prompts", "traces"
 REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
-FINGERPRINT, LEDGER, LOCK = "fingerprint.json", "ledger.jsonl", "lock"
+FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -69,10 +70,37 @@ class SummaryMlflow(_Part):
     run_id: str
 
 
+class SummaryAgreement(_Part):
+    """How a judge agrees with another over `n` cases; `kappa` and `auc` are null where they are not defined."""
+
+    n: int
+    accuracy: float
+    kappa: float | None
+    auc: float | None
+
+
+class SummaryJudge(_Part):
+    """A model that judged the run: how, on how many replies, and how it agrees with the metric `compared_with`.
+
+    Where it abstained, that metric decided. `threshold` was fitted on `calibrated_on` cases of the train split; the
+    agreement of `held_out` cases is that of validation and test.
+    """
+
+    model: str
+    mode: Literal["margin", "label"]
+    threshold: float
+    calibrated_on: int
+    judged: int
+    abstained: int
+    compared_with: str
+    agreement: dict[str, SummaryAgreement]
+
+
 class Summary(_Part):
     """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
 
-    `verdict` and what belongs to it are null where the run stopped before the test conversations were met.
+    `verdict` and what belongs to it are null where the run stopped before the test conversations were met, `judge` is
+    null where no model judged.
     """
 
     run_id: str
@@ -94,6 +122,7 @@ class Summary(_Part):
     prompts_dir: str
     report: str
     mlflow: SummaryMlflow | None
+    judge: SummaryJudge | None = None
 
 
 def sizes(splits: Splits) -> dict[SplitName, SplitSize]:

@@ -5,16 +5,23 @@ Everything goes through `MlflowClient` with explicit run ids: MLflow's active ru
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
-from experiments.folder import ATTEMPTS, CONFIG, PROMPTS, REPORT, SUMMARY, RunFolder
+from experiments.case_tables import SIDES, case_tables
+from experiments.case_traces import case_traces
+from experiments.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, SUMMARY, RunFolder
+from experiments.outbox import OUTBOX, Outbox
+from experiments.prompt_versions import NameChampion, RegisterPrompt, accepted_reasons, prompt_name
+from experiments.seen_cases import SeenCase, worst_first
 from experiments.summary import SummaryMlflow
+from experiments.tracking_store import PARENT, TrackingStore, in_words, is_refusal, without_credentials
+from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.errors import ConfigError
 from tracing.systems.prompts import Candidate
@@ -24,6 +31,13 @@ if TYPE_CHECKING:
 
 PARAM_LIMIT = 500
 """Longest value kept as a parameter; settings are short, and a prompt is never one."""
+
+FINISH_SECONDS = 120.0
+"""How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
+
+
+REPLAY_SECONDS = 3600.0
+"""How long a replay goes on; somebody is waiting for it, but knows why."""
 
 
 def store_uri(home: Path) -> str:
@@ -39,19 +53,34 @@ def artifact_root(home: Path) -> Path:
 class MlflowRun:
     """An observer that records one experiment in MLflow.
 
-    Trouble with the store after the start does not end an experiment that took hours: what could not be recorded is
-    counted in `problems`, and the run's folder has it all.
+    A store that fails or hangs ends no experiment and holds none up: what it did not take waits in the run's folder
+    (`outbox`), and the folder has everything else.
+
+    Args:
+        outbox: on the way to the store.
+        system: name of the memory system, for its prompts' names in the registry.
+        seed: the prompts the run starts from.
+        folder: of the run.
+        clock: gives the moments of points, in seconds since the epoch.
+        resumed: whether points may be there already.
     """
 
     def __init__(
-        self, client: Any, experiment_id: str, run_id: str, uri: str, clock: Callable[[], float] = time
+        self,
+        outbox: Outbox,
+        system: str,
+        seed: Candidate,
+        folder: RunFolder,
+        clock: Callable[[], float] = time,
+        *,
+        resumed: bool = False,
     ) -> None:
-        self._client, self._experiment, self._run, self._clock = client, experiment_id, run_id, clock
-        self._nested: dict[int, str] = {}
+        self._resumed = resumed
+        self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
+        self._open: dict[int, bool] = {}
         self._blamed: set[int] = set()
+        self._regressed = False
         self._spent = {"calls_made": 0, "calls_cached": 0, "tokens": 0}
-        self.link = SummaryMlflow(tracking_uri=without_credentials(uri), experiment_id=experiment_id, run_id=run_id)
-        self.problems: list[str] = []
 
     @classmethod
     def start(
@@ -60,49 +89,70 @@ class MlflowRun:
         uri: str | None,
         experiment: str,
         home: Path,
-        name: str,
+        folder: RunFolder,
+        system: str,
+        seed: Candidate,
         params: Mapping[str, Any],
         clock: Callable[[], float] = time,
+        resumed: bool = False,
     ) -> MlflowRun:
         """Open the store, making it and the experiment where they do not exist, and start the parent run.
+
+        A server that does not answer is no reason not to start. A resumed run goes on in the MLflow run it had, with
+        what waits in its folder, and logs no point twice.
 
         Raises:
             ConfigError: the store cannot be used.
         """
-        from mlflow.entities import Param
-        from mlflow.exceptions import MlflowException
-        from mlflow.tracking import MlflowClient
-
         for noisy in ("mlflow.store.db.utils", "alembic"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
         home.mkdir(parents=True, exist_ok=True)
+        artifacts = artifact_root(home).as_uri() if uri is None else None
         used = uri or store_uri(home)
+        if (folder.path / OUTBOX).exists():
+            outbox = Outbox.load(folder, uri=used)
+        else:
+            key = folder.path / MLFLOW_KEY
+            if not (resumed and key.is_file()):
+                folder.write(MLFLOW_KEY, uuid4().hex)
+            outbox = Outbox(TrackingStore(used, experiment, key.read_text(), artifacts=artifacts), folder)
+        store = outbox.store
         try:
-            client = MlflowClient(tracking_uri=used)
-            found = client.get_experiment_by_name(experiment)
-            if found is None:
-                root = artifact_root(home).as_uri() if uri is None else None
-                experiment_id = client.create_experiment(experiment, artifact_location=root)
-            elif found.lifecycle_stage != "active":
-                raise ConfigError(
-                    f"tracking.experiment: {experiment!r} is deleted in MLflow; restore it there or give another name"
-                )
-            else:
-                experiment_id = found.experiment_id
-            tags = {"mlflow.source.name": "memtune run"}
-            run = client.create_run(experiment_id, run_name=name, tags=tags, start_time=int(clock() * 1000))
-            values = [Param(key, str(value)[:PARAM_LIMIT]) for key, value in params.items()]
-            client.log_batch(run.info.run_id, params=values)
-        except (MlflowException, OSError) as error:
-            shown = without_credentials(used)
-            reason = " ".join(str(error).replace(used, shown).split())[:300]
-            password = urlsplit(used).password
-            reason = reason.replace(password, "[password]") if password else reason
-            raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
-        return cls(client, experiment_id, run.info.run_id, used, clock)
+            with store.bounded():
+                _ = store.experiment_id
+        except ConfigError:
+            raise
+        except Exception as error:  # whatever a store raises
+            if not store.remote or is_refusal(error):
+                reason, shown = in_words(error, store.uri), without_credentials(store.uri)
+                raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
+            outbox.keep_off(error)
+        self = cls(outbox, system, seed, folder, clock, resumed=resumed)
+        # A parameter cannot be changed, and a resumed run may have another budget.
+        kept = {name: value for name, value in params.items() if not (resumed and name.startswith("budget."))}
+        values = {name: str(value)[:PARAM_LIMIT] for name, value in kept.items()}
+        tags = {"mlflow.source.name": "memtune run"}
+        outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
+        outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
+        return self
+
+    @property
+    def link(self) -> SummaryMlflow | None:
+        """Where the run lies; None while the store did not take its start."""
+        return link_of(self._outbox.store)
+
+    @property
+    def problems(self) -> list[str]:
+        """What MLflow has not got, in words."""
+        found = list(self._outbox.refused)
+        if self._outbox.waiting:
+            why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
+            remedy = f"`memtune mlflow replay {self._folder.id}` sends them"
+            found.insert(0, f"{self._outbox.waiting} writes wait{why}; {remedy}")
+        return found
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._metrics(self._run, _score_metrics(split, score), step=0)
+        self._metrics(PARENT, _score_metrics(split, score), step=0)
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         rows = [
@@ -121,10 +171,11 @@ class MlflowRun:
         ]
         shares = {f"blame/{signal.operation}": signal.share for signal in signals}
         nested = self._iteration_run(iteration)
-        for run in (self._run, nested):
+        for run in (PARENT, nested):
             self._metrics(run, shares, step=iteration)
         self._blamed.add(iteration)
-        self._safely(lambda: self._client.log_dict(nested, {"signals": rows}, "blame.json"))
+        text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
+        self._outbox.send(LogText(run=nested, path="blame.json", text=text))
 
     def iteration(self, record: IterationRecord) -> None:
         cost = {"calls_made": record.calls_made, "calls_cached": record.calls_cached, "tokens": record.tokens}
@@ -137,34 +188,46 @@ class MlflowRun:
         nested = self._iteration_run(record.n)
         self._metrics(nested, metrics | {"proposals": record.proposals}, step=record.n)
         self._metrics(
-            self._run, metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n
+            PARENT, metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n
         )
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
-        for key, value in tags.items():
-            self._tag(nested, key, value)
-        if record.champion is not None:
-            self._prompts(nested, "prompts/champion", record.champion)
-        self._end(nested, "FINISHED")
+        self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
+        champion = record.champion or {}
+        texts = [LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()]
+        versions = [self._version(name, champion[name], reason) for name, reason in accepted_reasons(record).items()]
+        self._outbox.send(*texts, *versions, EndRun(run=nested, status="FINISHED", moment=self._now()))
+        self._open[record.n] = False
 
     def verdict(self, verdict: Verdict) -> None:
         self._metrics(
-            self._run,
+            PARENT,
             {"test/delta": verdict.delta, "test/p_value": verdict.p_value, "test/power": verdict.power},
             step=0,
         )
-        self._tag(self._run, "verdict", verdict.verdict)
+        self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
+        self._regressed = verdict.verdict == "regressed"
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Not a matter of record."""
 
-    def finish(self, result: LoopResult, folder: RunFolder, *, status: str = "FINISHED") -> None:
+    def cases(self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, most: int) -> None:
+        """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
+
+        A champion that is the seed has no traces of its own.
+        """
+        self._outbox.send(*case_tables(seed, champion))
+        traced = (seed,) if seed == champion else (seed, champion)
+        for side, cases in zip(SIDES, traced, strict=False):
+            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric))
+
+    def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""
         last = max((record.n for record in result.iterations), default=0) + 1
         for split, score in result.champion.items():
-            self._metrics(self._run, _score_metrics(split, score), step=last)
+            self._metrics(PARENT, _score_metrics(split, score), step=last)
         calls = result.calls
         self._metrics(
-            self._run,
+            PARENT,
             {
                 "cost/run_calls_made": calls.made,
                 "cost/run_calls_cached": calls.cached,
@@ -173,58 +236,50 @@ class MlflowRun:
             },
             step=0,
         )
-        self._tag(self._run, "stopped", result.stopped)
-        for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS):
-            if (folder.path / name).is_file():
-                self._safely(lambda name=name: self._client.log_artifact(self._run, str(folder.path / name)))  # type: ignore[misc]
-        self._safely(lambda: self._client.log_artifacts(self._run, str(folder.path / PROMPTS), PROMPTS))
-        for nested in self._nested.values():
-            self._end(nested, status, only_running=True)
-        self._end(self._run, status)
+        names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS) if (self._folder.path / name).is_file()]
+        self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
+        if not self._regressed:
+            for name, text in result.champion_candidate.items():
+                better = text != self._seed.get(name)
+                self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
+        left = [self._run_of(n) for n, still in self._open.items() if still]
+        self._outbox.send(*(EndRun(run=run, status=status, moment=self._now()) for run in (*left, PARENT)))
+        if self._outbox.waiting:
+            self._outbox.flush(seconds=FINISH_SECONDS)
+
+    def _version(self, prompt: str, text: str, message: str) -> RegisterPrompt:
+        tags = {"memtune.run": self._folder.id, "memtune.system": self._system}
+        return RegisterPrompt(name=prompt_name(self._system, prompt), text=text, message=message, tags=tags)
 
     def _iteration_run(self, iteration: int) -> str:
-        if iteration not in self._nested:
-            tags = {"mlflow.parentRunId": self._run, "iteration": str(iteration)}
-            name = f"iteration {iteration}"
-            made = self._safely(
-                lambda: self._client.create_run(
-                    self._experiment, run_name=name, tags=tags, start_time=int(self._clock() * 1000)
-                )
-            )
-            self._nested[iteration] = made.info.run_id if made else ""
-        return self._nested[iteration]
+        name = self._run_of(iteration)
+        if iteration not in self._open:
+            self._open[iteration] = True
+            tags = {"iteration": str(iteration)}
+            self._outbox.send(StartRun(run=name, title=name, moment=self._now(), tags=tags))
+        return name
+
+    @staticmethod
+    def _run_of(iteration: int) -> str:
+        return f"iteration {iteration}"
 
     def _metrics(self, run: str, values: Mapping[str, float], *, step: int) -> None:
-        from mlflow.entities import Metric
+        self._outbox.send(LogMetrics(run=run, values=dict(values), step=step, moment=self._now(), once=self._resumed))
 
-        moment = int(self._clock() * 1000)
-        metrics = [Metric(key, float(value), moment, step) for key, value in values.items()]
-        self._safely(lambda: self._client.log_batch(run, metrics=metrics))
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
 
-    def _tag(self, run: str, key: str, value: str) -> None:
-        self._safely(lambda: self._client.set_tag(run, key, value))
 
-    def _prompts(self, run: str, folder: str, candidate: Candidate) -> None:
-        for name, text in candidate.items():
-            self._safely(lambda name=name, text=text: self._client.log_text(run, text, f"{folder}/{name}.txt"))  # type: ignore[misc]
-
-    def _end(self, run: str, status: str, *, only_running: bool = False) -> None:
-        def end() -> None:
-            if not only_running or self._client.get_run(run).info.status == "RUNNING":
-                self._client.set_terminated(run, status=status, end_time=int(self._clock() * 1000))
-
-        self._safely(end)
-
-    def _safely(self, record: Callable[[], Any]) -> Any:
-        try:
-            return record()
-        except Exception as error:  # whatever a store raises
-            self.problems.append(" ".join(str(error).split())[:300])
-            return None
+def link_of(store: TrackingStore) -> SummaryMlflow | None:
+    """Where a store keeps the parent run; None where that was not started or found there."""
+    run = store.known_run()
+    if run is None:
+        return None
+    return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
 
 
 def params_of(config: Any, *, prefix: str = "") -> dict[str, Any]:
-    """The settings as flat `key.path` → value, without keys and without unset values."""
+    """The settings as flat `key.path` → value, without keys, credentials and unset values."""
     flat: dict[str, Any] = {}
     for key, value in config.items():
         if key == "api_key" or value is None:
@@ -232,17 +287,8 @@ def params_of(config: Any, *, prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat |= params_of(value, prefix=f"{prefix}{key}.")
         else:
-            flat[f"{prefix}{key}"] = value
+            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
     return flat
-
-
-def without_credentials(uri: str) -> str:
-    """`uri` without the user and password it may carry."""
-    with suppress(ValueError):
-        parts = urlsplit(uri)
-        if parts.username or parts.password:
-            return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    return uri
 
 
 def _score_metrics(split: SplitName, score: Score) -> dict[str, float]:

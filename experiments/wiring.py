@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attribution.judge import METRICS
+from attribution.llm_judge import LLM_JUDGE
 from experiments.config import RunConfig
 from tracing.errors import ConfigError
 from tracing.systems.protocol import MemorySystem
@@ -54,6 +56,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
         ConfigError: a setting does not fit.
         WeightsError: an embedded model is not on this machine.
     """
+    from attribution.llm_judge import LlmJudge
     from optimizer.evaluation import Evaluator
     from tracing.llm.access import ModelAccess
     from tracing.llm.weights import locate
@@ -65,4 +68,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
         if settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
-        yield Parts(system, access, Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories"))
+        evaluator = Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories")
+        if config.metric == LLM_JUDGE:
+            evaluator.metric, evaluator.model_judge = METRICS[0], LlmJudge(access.judge)
+        yield Parts(system, access, evaluator)

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
-from attribution.judge import judge
+from attribution.judge import Judgement, judge
 from optimizer.results import Score
 from optimizer.snapshots import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.statistics import bootstrap_ci
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph import ExecutionGraph
 from tracing.recorder import session, trace
-from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import MemorySystem
 
 if TYPE_CHECKING:
+    from attribution.llm_judge import LlmJudge
     from tracing.llm.access import ModelAccess
 
 ATTEMPTS = 3
@@ -79,10 +80,11 @@ class Evaluator:
     Attributes:
         system: the system under test.
         access: its models.
-        metric: name of the primary metric (`attribution.judge.METRICS`).
+        metric: name of the primary metric (`attribution.judge.METRICS`), for replies that no model judges.
         snapshots: folder of built memories.
         traces: folder that receives the trace of every evaluated conversation; None for none.
         workers: conversations evaluated at the same time.
+        model_judge: asks a model for the primary score; None where words alone decide.
         spent: counts of calls so far.
     """
 
@@ -92,6 +94,7 @@ class Evaluator:
     snapshots: Path
     traces: Path | None = None
     workers: int = 1
+    model_judge: LlmJudge | None = None
     spent: Spent = field(default_factory=Spent)
     _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -119,7 +122,23 @@ class Evaluator:
                 raise
         return outcomes
 
-    def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
+    def judged(self, question: Question, reply: str) -> Judgement:
+        """The judgement of a reply to a question.
+
+        Raises:
+            ModelError, BudgetExceededError: from the model that judges, where one does.
+        """
+        if self.model_judge is not None:
+            return self.model_judge.judge(question, reply)
+        return judge(reply, question.answers, self.metric)
+
+    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        """The sound outcomes that this evaluator computed already, in order; nothing is evaluated."""
+        keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
+        return [self._known[key] for key in keys if key in self._known]
+
+    def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
+        """What a memory and what an outcome are known by."""
         memory_key = snapshot_key(self.system, conversation, candidate, self.access.identities())
         key = digest(
             {
@@ -129,6 +148,10 @@ class Evaluator:
                 "questions": [question.model_dump(mode="json") for question in conversation.questions],
             }
         )
+        return memory_key, key
+
+    def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
+        memory_key, key = self._keys(candidate, conversation)
         if key not in self._known:
             outcome = self._fresh(candidate, conversation, memory_key, key)
             if outcome.tainted is not None:
@@ -189,14 +212,17 @@ class Evaluator:
             path = self.traces / key[:12] / f"{_file_name(conversation.id)}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-        cases = []
-        with trace(path, prefix="a") as recorder, self.access.watch() as watch:
-            recorder.adopt(snapshot.records)
-            for question in conversation.questions:
-                with session(question.id):
-                    answer = self.system.answer(snapshot.memory, question, candidate, self.access)
-                judgement = judge(answer.text, question.answers, self.metric)
-                cases.append(Case(conversation.id, question, answer.text, judgement, answer.variable))
+        answers = []
+        with self.access.watch() as watch:
+            with trace(path, prefix="a") as recorder:
+                recorder.adopt(snapshot.records)
+                for question in conversation.questions:
+                    with session(question.id):
+                        answers.append(self.system.answer(snapshot.memory, question, candidate, self.access))
+            cases = [
+                Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
+                for question, answer in zip(conversation.questions, answers, strict=True)
+            ]
         operations = recorder.graph.operations.values()
         return Outcome(
             conversation=conversation,

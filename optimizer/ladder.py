@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from attribution.judge import judge
 from optimizer.evaluation import Evaluator, Progress, score_of
 from optimizer.statistics import bootstrap_ci
 from tracing.errors import DataError
@@ -102,9 +101,7 @@ _Climb = Callable[[Evaluator, Conversation, "Candidate"], _Ask]
 
 def _score(ask: _Ask, conversation: Conversation, evaluator: Evaluator) -> list[float]:
     with trace():
-        return [
-            judge(ask(question).text, question.answers, evaluator.metric).score for question in conversation.questions
-        ]
+        return [evaluator.judged(question, ask(question).text).score for question in conversation.questions]
 
 
 def _extracted(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:

@@ -39,6 +39,7 @@ from tracing.systems.protocol import MemorySystem
 if TYPE_CHECKING:
     from optimizer.examples import Example
     from tracing.llm.access import ModelAccess
+    from tracing.systems.prompts import PromptSpec
 
 SIGNIFICANCE = 0.05
 """Two-sided level of the verdict on the test conversations."""
@@ -96,7 +97,7 @@ class _Loop:
         self.verdict: Verdict | None = None
         self.tokens: dict[str, float] = {}
         self.pace = 0.0
-        self.sources = ProposalSources(evaluator, access, splits.train)
+        self.sources = ProposalSources(evaluator, access, splits.train, settings.hand)
 
     def run(self) -> LoopResult:
         stopped = self._until_stopped(self._search) or "all rounds done"
@@ -203,7 +204,7 @@ class _Loop:
     ) -> list[Outcome]:
         """One turn of the loop; returns the (new) champion's validation outcomes."""
         before = self.access.meter.totals()
-        choice = choose(self.system.prompts, signals.signals, self.history, seed=self.settings.seed + n)
+        choice = choose(self._editable(), signals.signals, self.history, seed=self.settings.seed + n)
         attempts: dict[str, Attempt] = {}
         accepted = False
         try:
@@ -217,7 +218,9 @@ class _Loop:
                     challenger = {**self.champion, finalist.prompt: finalist.text}
                     decision, outcomes = self._validate(n, challenger, validation, seed_validation)
                     attempts[finalist.text] = replace(finalist, gate=decision.reason)
-                    if decision.accepted:
+                    if decision.accepted and not self._approved(attempts[finalist.text]):
+                        attempts[finalist.text] = replace(finalist, gate=f"declined by hand, though {decision.reason}")
+                    elif decision.accepted:
                         self.champion, validation, accepted = challenger, outcomes, True
                         # Known again only where another round scores the new champion.
                         self.scores.pop("train", None)
@@ -242,6 +245,19 @@ class _Loop:
             self.iterations.append(record)
             self.observer.iteration(record)
         return validation
+
+    def _editable(self) -> Mapping[str, PromptSpec]:
+        """The prompts to choose from: those with rewrites by hand that were not tried, where there are any."""
+        prompts = self.system.prompts
+        waiting = {
+            each.prompt
+            for each in self.settings.hand
+            if each.text not in self.tried[each.prompt] and not prompts[each.prompt].contract.violations(each.text)
+        }
+        return {name: prompts[name] for name in waiting} or prompts
+
+    def _approved(self, attempt: Attempt) -> bool:
+        return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
 
     def _seed_of(self, n: int) -> int:
         return self.settings.seed * 1000 + n

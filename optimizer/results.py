@@ -5,7 +5,7 @@ Splits are named `train`, `val` and `test` wherever they are written down (summa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -14,6 +14,7 @@ from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from optimizer.proposals import Proposal
 
 SplitName = Literal["train", "val", "test"]
 VerdictName = Literal["improved", "inconclusive", "regressed"]
@@ -40,11 +41,16 @@ class LoopSettings:
         rounds: iterations of attribute, rewrite and gate.
         proposals: rewrites tried on the validation conversations in one iteration, at most.
         seed: of every random choice of the loop.
+        hand: rewrites that people wrote; their prompts are edited first, and all of them race.
+        approve: asked with an attempt that the gate accepted and the text it would replace; where it says no, the
+            champion stays. None approves of everything.
     """
 
     rounds: int = 3
     proposals: int = 4
     seed: int = 0
+    hand: tuple[Proposal, ...] = ()
+    approve: Callable[[Attempt, str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,13 @@ class ProposalSources:
         evaluator: measures what reflection writes.
         access: its proposer model writes.
         train: the only conversations that demonstrations may come from.
+        hand: rewrites that people wrote; they go before all others.
     """
 
-    def __init__(self, evaluator: Evaluator, access: ModelAccess, train: Sequence[Conversation]) -> None:
+    def __init__(
+        self, evaluator: Evaluator, access: ModelAccess, train: Sequence[Conversation], hand: Sequence[Proposal] = ()
+    ) -> None:
+        self._hand = hand
         self._rules: tuple[Proposer, ...] = (
             BankProposer(),
             DemonstrationProposer([conversation.id for conversation in train]),
@@ -39,12 +43,17 @@ class ProposalSources:
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
+        All rewrites by hand that were not tried come before them, also where they are more.
+
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
         """
+        written = [each for each in self._hand if each.prompt == request.prompt.name]
+        chosen = {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
+        wanted = max(wanted, len(chosen))
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
-            if len({offer[0].text for offer in offers if offer}) >= wanted:
+            if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
             # Reflection measures what it offers, and of a weak author's rewrites hardly two are worth that.
@@ -52,7 +61,6 @@ class ProposalSources:
             asked = replace(request, count=1) if single else request
             admitted, _ = admit(proposer.propose(asked), request.prompt, request.tried)
             offers.append(admitted)
-        chosen: dict[str, Proposal] = {}
         for rank in range(max(map(len, offers), default=0)):
             for offer in offers:
                 if rank < len(offer):

@@ -26,6 +26,7 @@ class Reply:
         hang: never answer while the server runs.
         raw: body to send in place of a well-formed one.
         drop: announce a body, send half of it and close the connection.
+        first_token: log-probabilities of the first token's alternatives, sent where the request asks for them.
     """
 
     text: str = ""
@@ -36,6 +37,7 @@ class Reply:
     hang: bool = False
     raw: bytes | None = None
     drop: bool = False
+    first_token: Mapping[str, float] | None = None
 
 
 Script = Callable[[dict[str, Any]], "Reply | str"]
@@ -149,6 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
                         "index": 0,
                         "finish_reason": reply.finish_reason,
                         "message": {"role": "assistant", "content": reply.text},
+                        **(_logprobs(reply.first_token) if reply.first_token and body.get("logprobs") else {}),
                     }
                 ],
                 "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
@@ -193,6 +196,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data[:sent])
+
+
+def _logprobs(alternatives: Mapping[str, float]) -> dict[str, Any]:
+    ranked = sorted(
+        ({"token": token, "logprob": value} for token, value in alternatives.items()), key=lambda t: -t["logprob"]
+    )  # type: ignore[operator]
+    return {"logprobs": {"content": [{**ranked[0], "top_logprobs": ranked}]}}
 
 
 def _error(message: str) -> bytes:

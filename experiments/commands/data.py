@@ -80,6 +80,7 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
     from rich.table import Table
 
     from experiments.console import run_view
+    from experiments.judging import calibrate_judge
     from experiments.loaders import load_dataset
     from experiments.wiring import home_folder, open_parts
     from optimizer.ladder import attainable
@@ -88,6 +89,8 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
     settings = config_from(config, given)
     conversations = getattr(load_dataset(settings).splits, split)
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
+        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
+        calibrate_judge(parts.evaluator, seed, conversations)
         rungs = climb(
             parts.system,
             parts.evaluator,

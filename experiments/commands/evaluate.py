@@ -17,6 +17,7 @@ Examples:
   memtune eval --prompts seed
   memtune eval --prompts .memtune/runs/RUN/prompts/champion --min-score 0.5
   memtune eval experiment.yaml --prompts exported/ --split validation
+  memtune eval experiment.yaml --prompts seed --repeat 5
 """,
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
@@ -26,6 +27,13 @@ Examples:
 @setup_options
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="test", show_default=True)
 @click.option("--sealed", is_flag=True, help="Score the sealed conversations instead: once, for final prompts.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="K",
+    help="Ask everything K times and tell the noise floor: how far scores of the same prompts lie apart.",
+)
 @click.option("--min-score", type=float, metavar="S", help="Exit with code 1 when the score is below S.")
 @home_option
 @click.pass_context
@@ -36,6 +44,7 @@ def evaluate(
     prompts: str,
     split: str,
     sealed: bool,
+    repeat: int,
     min_score: float | None,
     home: Path | None,
     **given: Any,
@@ -49,9 +58,11 @@ def evaluate(
 
     from experiments.console import run_view, score_cells
     from experiments.folder import read_prompts
+    from experiments.judging import calibrate_judge
     from experiments.loaders import load_dataset, load_sealed
     from experiments.wiring import home_folder, open_parts
     from optimizer.evaluation import score_of
+    from optimizer.noise import noise_floor
     from tracing.systems.prompts import check_candidate
 
     settings = config_from(config, given)
@@ -65,15 +76,34 @@ def evaluate(
             else read_prompts(Path(prompts), specs)
         )
         check_candidate(specs, candidate)
-        outcomes = parts.evaluator.evaluate(
-            candidate, chosen, progress=lambda done, total: view.progress(named, done, total)
-        )
-        score = score_of(outcomes, seed=settings.seed)
+        # Nothing is learned from it here, so that the judge may be calibrated on what it judges.
+        calibrate_judge(parts.evaluator, candidate, chosen)
+        repetitions = []
+        for number in range(repeat):
+            parts.access.repeat = number
+            phase = named if repeat == 1 else f"{named}, {number + 1} of {repeat}"
+            repetitions.append(
+                parts.evaluator.evaluate(
+                    candidate,
+                    chosen,
+                    progress=lambda done, total, phase=phase: view.progress(phase, done, total),  # type: ignore[misc]
+                )
+            )
+        scores = [score_of(outcomes, seed=settings.seed) for outcomes in repetitions]
     table = Table()
     for name in ("split", settings.metric, "95 % interval", "EM", "F1", "contained", "questions", "conversations"):
         table.add_column(name, justify="left" if name == "split" else "right")
-    table.add_row(named, *score_cells(score), str(len(chosen)))
+    for score in scores:
+        table.add_row(named, *score_cells(score), str(len(chosen)))
     Console().print(table)
-    if min_score is not None and score.score < min_score:
-        click.echo(f"{score.score:.3f} is below --min-score {min_score:g}", err=True)
+    reached = sum(score.score for score in scores) / repeat
+    if repeat > 1:
+        floor = noise_floor(repetitions)
+        click.echo(
+            f"mean of {repeat}: {floor.mean:.3f}, standard deviation {floor.deviation:.3f}; "
+            f"{floor.changed} of {floor.questions} questions were not judged the same every time"
+        )
+        click.echo(f"noise floor: a difference of up to {floor.noise:.3f} between two scores tells nothing (95 %)")
+    if min_score is not None and reached < min_score:
+        click.echo(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
         context.exit(1)

@@ -22,6 +22,7 @@ Examples:
   memtune run --smoke
   memtune run experiment.yaml --seed 1 --budget-minutes 30
   memtune run --resume latest
+  memtune run experiment.yaml --candidates mine/ --approve
   memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
   memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
 """
@@ -36,6 +37,13 @@ Examples:
 @click.option(
     "--resume", metavar="RUN", help="Go on with a run that was interrupted or killed: its id, its folder or `latest`."
 )
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Prompts of yours that join the race: a file NAME.txt, or a folder of them.",
+)
+@click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before it is kept.")
 @click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
 @click.option("--dry-run", is_flag=True, help="Say what the run would cost at most, and call nothing.")
 @home_option
@@ -43,6 +51,8 @@ def run(
     config: str | None,
     out: Path | None,
     resume: str | None,
+    candidates: Path | None,
+    approve: bool,
     smoke: bool,
     dry_run: bool,
     home: Path | None,
@@ -74,7 +84,16 @@ def run(
     for note in dataset.notes:
         click.echo(f"note: {note}", err=True)
     with run_view() as view:
-        finished = run_experiment(settings, dataset, where, out=out, resume=earlier, observers=(view,))
+        finished = run_experiment(
+            settings,
+            dataset,
+            where,
+            out=out,
+            resume=earlier,
+            observers=(view,),
+            candidates=candidates,
+            approve=view.approve if approve else None,
+        )
     _show(finished, where, named_home=home)
 
 

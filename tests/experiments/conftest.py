@@ -1,14 +1,17 @@
 """A home with an MLflow store; making its tables takes seconds, so the tests share one."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from experiments.folder import RunFolder
 from experiments.tracking import MlflowRun
 
 
 @pytest.fixture(scope="session")
 def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    MlflowRun.start(uri=None, experiment="empty", home=home, name="first", params={})
+    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1))
+    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
     return home

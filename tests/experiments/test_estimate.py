@@ -28,6 +28,10 @@ def test_without_rounds_rag_makes_one_call_a_question_and_twice_on_test() -> Non
     assert predicted(system="rag", rounds=0).calls == 80 + 60 + 2 * 100
 
 
+def test_a_model_that_judges_makes_a_call_a_reply() -> None:
+    assert predicted(system="rag", rounds=0, metric="llm_judge").calls == 2 * (80 + 60 + 2 * 100)
+
+
 def test_money_follows_the_prices_and_an_endpoint_is_not_timed_like_the_embedded_model(tmp_path: Path) -> None:
     path = tmp_path / "priced.yaml"
     path.write_text("models: {task: {model: m, base_url: 'http://h/v1', price_in: 2, price_out: 8}}\nrounds: 1")

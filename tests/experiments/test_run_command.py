@@ -1,12 +1,16 @@
 """`memtune run` from configuration to folder, MLflow and export, against a scripted endpoint."""
 
+import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_cases import table_of
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
@@ -14,6 +18,7 @@ from experiments.config import load_config
 from experiments.folder import RunFolder
 from experiments.loaders import load_dataset
 from experiments.tracking import store_uri
+from experiments.tracking_store import TrackingStore
 from tracing.systems.rag import Rag
 
 Command = Callable[..., tuple[int, str, str]]
@@ -114,6 +119,84 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     template = json.loads(Path("tuned/rag.json").read_text())["answer_template"]
     assert "$question" in template
     assert folder.prompts("champion") != folder.prompts("seed")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
+    command: Command, mlflow_home: Path, tmp_path: Path
+) -> None:
+    assert command("run", "rag.yaml", "--out", "run")[0] == 0
+    from mlflow.tracking import MlflowClient
+
+    found = RunFolder(Path("run")).summary()
+    assert found.mlflow is not None
+    client = MlflowClient(store_uri(mlflow_home))
+    traces = client.search_traces(locations=[found.mlflow.experiment_id], run_id=found.mlflow.run_id)
+    by_side = Counter((trace.info.tags["memtune.side"], trace.info.tags["memtune.split"]) for trace in traces)
+    seen = {"seed": found.baseline, "champion": found.champion}
+    assert by_side == {(side, split): score.n for side, scores in seen.items() for split, score in scores.items()}
+    for trace in traces:
+        spans = {span.span_id: span.name for span in trace.data.spans}
+        assert {"retrieve", "answer"} <= set(spans.values())
+        blames = [each for each in trace.info.assessments if each.name == "blame"]
+        assert [spans[blame.span_id] for blame in blames] == (
+            ["answer"] if trace.info.tags["memtune.passed"] == "false" else []
+        )
+    store = TrackingStore(store_uri(mlflow_home), tmp_path.name, "")
+    table = table_of(store, found.mlflow.run_id, "cases/test.json")
+    assert set(table["seed error_type"]) == {"ResponseError"}
+    assert set(table["champion score"]) == {1}
+    champion = client.load_prompt("prompts:/memtune.rag.answer@champion")
+    assert (
+        champion.tags["memtune.sha256"]
+        == sha256(RunFolder(Path("run")).prompts("champion")["answer"].encode()).hexdigest()
+    )
+
+
+def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_reported(
+    command: Command, wordy: None, scripted_server: ScriptedServer
+) -> None:
+    memory = scripted_server.script
+
+    def script(body: dict[str, Any]) -> Reply | str:
+        if "You grade an answer" not in prompt_of(body):
+            return memory(body)
+        right = "no idea" not in prompt_of(body)
+        return Reply("yes" if right else "no", first_token={"yes": -0.1 if right else -4.0, "no": -1.0})
+
+    scripted_server.script = script
+    with Path("rag.yaml").open("a") as file:
+        file.write("metric: llm_judge\n")
+    code, out, err = command("run", "rag.yaml", "--out", "run")
+    assert code == 0, err
+    found = RunFolder(Path("run")).summary()
+    # Long sentences are right in what they say; judged by words they are too long.
+    assert found.baseline["test"].score == 1
+    assert found.stopped == "no wrong answer is left on the train conversations"
+    assert found.judge is not None
+    assert (found.judge.model, found.judge.mode, found.judge.abstained) == ("m", "margin", 0)
+    assert found.judge.agreement["held_out"].accuracy == 0
+    assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
+    assert "judge" in out
+    assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+
+
+@pytest.mark.usefixtures("wordy")
+@pytest.mark.parametrize(("said", "kept"), [("y", True), ("n", False)])
+def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
+    command: Command, monkeypatch: pytest.MonkeyPatch, said: str, kept: bool
+) -> None:
+    mine = f"Be brief.\n{Rag.prompts['answer'].text}"
+    Path("answer.mine.txt").write_text(mine)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{said}\n" * 9))
+    code, _, err = command("run", "rag.yaml", "--out", "run", "--candidates", "answer.mine.txt", "--approve")
+    assert code == 0, err
+    assert "+Be brief." in err
+    folder = RunFolder(Path("run"))
+    assert (folder.prompts("champion")["answer"] == mine) == kept
+    assert folder.summary().iterations[0].accepted == kept
+    first = json.loads((folder.path / "attempts.jsonl").read_text().splitlines()[0])
+    assert (first["source"], first["reason"]) == ("hand", "written by hand: answer.mine.txt")
 
 
 @pytest.mark.usefixtures("wordy")

@@ -15,7 +15,7 @@ from tracing.errors import RunError
 
 KEYS = {
     *("run_id", "system", "dataset", "model", "seed", "metric", "splits", "baseline", "champion", "verdict", "delta"),
-    *("delta_ci", "p_value", "iterations", "calls", "stopped", "prompts_dir", "report", "mlflow"),
+    *("delta_ci", "p_value", "iterations", "calls", "stopped", "prompts_dir", "report", "mlflow", "judge"),
 }
 ITERATION_KEYS = {"n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"}
 

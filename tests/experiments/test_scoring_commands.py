@@ -64,6 +64,25 @@ def test_eval_scores_the_prompts_of_a_folder_and_its_exit_code_is_the_threshold(
 
 
 @pytest.mark.usefixtures("half_right")
+def test_repetitions_ask_the_model_again_and_tell_the_noise_floor(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    command("eval", "--prompts", "seed")
+    once, steady = scripted_server.count, scripted_server.script
+    assert once == 2
+    # The first repetition is what was asked already; the later ones fail throughout.
+    scripted_server.script = lambda body: "no idea"
+    code, out, _ = command("eval", "--prompts", "seed", "--repeat", "3", "--min-score", "0.2")
+    assert code == 1
+    assert scripted_server.count == 3 * once
+    assert "mean of 3: 0.167, standard deviation 0.289; 1 of 2 questions" in out
+    assert "noise floor: a difference of up to 0.800" in out
+    scripted_server.script = steady
+    _, again, _ = command("eval", "--prompts", "seed", "--repeat", "3")
+    assert again == out
+
+
+@pytest.mark.usefixtures("half_right")
 def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
     command: Command, scripted_server: ScriptedServer
 ) -> None:

@@ -1,17 +1,27 @@
 """What MLflow is told, in a real sqlite store."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from run_shapes import TUNED, facts, loop_result, record, run_folder, score
+from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.config import load_config
-from experiments.tracking import MlflowRun, params_of, store_uri, without_credentials
-from optimizer.results import Verdict
+from experiments.folder import RunFolder
+from experiments.outbox import OUTBOX
+from experiments.tracking import MlflowRun, params_of, store_uri
+from experiments.tracking_store import without_credentials
+from optimizer.results import Attempt, Verdict, VerdictName
 from tracing.errors import ConfigError
 
+FIRST = "20260102-030401-rag"
+ATTEMPTS = (
+    Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5"),
+    Attempt("answer", "structure", "moves the question", "other", 0.1, "rejected"),
+)
 SIGNALS = [
     Signal("answer", "answer", 0.7, (0.5, 0.9), 7, 0.3, {"ResponseError": 7}, ("q1", "q2"), True),
     Signal("retrieve", None, 0.3, (0.1, 0.5), 3, 0.1, {"RetrievalError": 3}, ("q3",), False),
@@ -28,26 +38,26 @@ def client(home: Path) -> Any:
     """A client of the store after one whole experiment was recorded in it."""
     from mlflow.tracking import MlflowClient
 
-    run = start(home)
+    folder = run_folder(home, 1)
+    run = start(home, folder)
     for split, value in (("train", 0.4), ("val", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
     for n in (1, 2):
         if n == 1:
             run.blame(n, SIGNALS)
-        run.iteration(record(n, accepted=n == 1, champion=TUNED))
+        run.iteration(replace(record(n, accepted=n == 1, champion=TUNED), attempts=ATTEMPTS[n - 1 : n]))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
-    folder = run_folder(home)
     folder.write("report.html", "<html></html>")
-    run.finish(loop_result(), folder)
+    run.finish(loop_result())
     assert run.problems == []
+    assert not (folder.path / OUTBOX).exists()
     return MlflowClient(tracking_uri=store_uri(home))
 
 
-def start(home: Path, **given: Any) -> MlflowRun:
+def start(home: Path, folder: RunFolder, **given: Any) -> MlflowRun:
     params = {"system": "rag", "long": "x" * 9000}
-    return MlflowRun.start(
-        **{"uri": None, "experiment": "memtune", "home": home, "name": "r1", "params": params, **given}
-    )
+    settings = {"uri": None, "experiment": "memtune", "home": home, "system": "rag", "seed": SEED, "params": params}
+    return MlflowRun.start(folder=folder, **{**settings, **given})
 
 
 def runs_of(client: Any) -> dict[str, Any]:
@@ -57,16 +67,16 @@ def runs_of(client: Any) -> dict[str, Any]:
 
 def test_each_iteration_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
     runs = runs_of(client)
-    assert set(runs) == {"r1", "iteration 1", "iteration 2"}
+    assert set(runs) == {FIRST, "iteration 1", "iteration 2"}
     for n in (1, 2):
-        assert runs[f"iteration {n}"].data.tags["mlflow.parentRunId"] == runs["r1"].info.run_id
+        assert runs[f"iteration {n}"].data.tags["mlflow.parentRunId"] == runs[FIRST].info.run_id
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
-    assert runs["r1"].data.tags["verdict"] == "improved"
+    assert runs[FIRST].data.tags["verdict"] == "improved"
     assert runs["iteration 1"].data.tags["accepted"] == "true"
 
 
 def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> None:
-    parent = runs_of(client)["r1"].info.run_id
+    parent = runs_of(client)[FIRST].info.run_id
 
     def curve(name: str) -> list[tuple[int, float]]:
         return [(metric.step, metric.value) for metric in client.get_metric_history(parent, name)]
@@ -83,34 +93,35 @@ def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> Non
 
 def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home: Path) -> None:
     runs = runs_of(client)
-    assert {item.path for item in client.list_artifacts(runs["r1"].info.run_id)} == {
+    assert {item.path for item in client.list_artifacts(runs[FIRST].info.run_id)} == {
         "prompts",
         "report.html",
         "summary.json",
     }
-    kept = home / "artifacts" / runs["r1"].info.run_id / "artifacts" / "prompts" / "champion" / "answer.txt"
+    kept = home / "artifacts" / runs[FIRST].info.run_id / "artifacts" / "prompts" / "champion" / "answer.txt"
     assert kept.read_text() == TUNED["answer"]
     nested = {item.path for item in client.list_artifacts(runs["iteration 1"].info.run_id)}
     assert nested == {"blame.json", "prompts"}
 
 
 def test_a_second_experiment_goes_into_the_same_store(client: Any, home: Path) -> None:
-    run = start(home, name="r2")
-    run.finish(loop_result(), run_folder(home, 30), status="KILLED")
+    folder = run_folder(home, 30)
+    start(home, folder).finish(loop_result(), status="KILLED")
     runs = runs_of(client)
-    assert runs["r2"].info.experiment_id == runs["r1"].info.experiment_id
-    assert runs["r2"].info.status == "KILLED"
+    assert runs[folder.id].info.experiment_id == runs[FIRST].info.experiment_id
+    assert runs[folder.id].info.status == "KILLED"
 
 
 def test_an_iteration_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:
-    run = start(home, name="r3")
+    run = start(home, run_folder(home, 31))
     run.blame(7, SIGNALS)
-    run.finish(loop_result(verdict=None), run_folder(home, 31), status="KILLED")
+    run.finish(loop_result(verdict=None), status="KILLED")
     assert runs_of(client)["iteration 7"].info.status == "KILLED"
 
 
 def test_trouble_with_the_store_does_not_end_an_experiment(client: Any, home: Path) -> None:
-    run = start(home, name="r4")
+    run = start(home, run_folder(home, 32))
+    assert run.link is not None
     client.delete_run(run.link.run_id)
     run.baseline("train", score(0.4))
     assert len(run.problems) == 1
@@ -118,7 +129,7 @@ def test_trouble_with_the_store_does_not_end_an_experiment(client: Any, home: Pa
 
 def test_a_store_that_cannot_be_used_is_refused_at_the_start_without_its_password(home: Path) -> None:
     with pytest.raises(ConfigError, match=r"^tracking\.uri: ") as caught:
-        start(home, uri="nosuch://user:hunter2@host/db")
+        start(home, run_folder(home, 33), uri="nosuch://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)
 
 
@@ -128,9 +139,38 @@ def test_credentials_stay_out_of_the_summary() -> None:
     assert facts().mlflow is None
 
 
+def test_each_text_of_a_prompt_is_one_version_with_its_reason_and_champion_names_the_best(
+    client: Any, home: Path
+) -> None:
+    versions = {each.version: each for each in client.search_prompt_versions("memtune.rag.answer")}
+    assert sorted(versions) == [1, 2]
+    assert versions[1].commit_message == "seed of rag"
+    assert versions[2].commit_message == "iteration 1, bank: asks for a short answer (accepted: +0.5)"
+    assert versions[2].tags["memtune.run"] == FIRST
+    champion = client.load_prompt("prompts:/memtune.rag.answer@champion")
+    assert champion.version == 2
+    assert champion.format(context="M1", question="Q?") == TUNED["answer"].format(context="M1", question="Q?")
+    linked = runs_of(client)[FIRST].data.tags["mlflow.linkedPrompts"]
+    assert {each["version"] for each in json.loads(linked)} == {"1", "2"}
+
+
+@pytest.mark.parametrize("verdict", ["inconclusive", "regressed"])
+def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
+    client: Any, home: Path, verdict: VerdictName
+) -> None:
+    run = start(home, run_folder(home, 34))
+    run.verdict(Verdict(verdict, 0.0, (0.0, 0.0), 1.0, 0.0))
+    run.finish(loop_result(verdict=None))
+    assert run.problems == []
+    assert client.load_prompt("prompts:/memtune.rag.answer@champion").version == 2
+    assert len(client.search_prompt_versions("memtune.rag.answer")) == 2
+
+
 def test_settings_become_flat_parameters_without_keys() -> None:
     config = load_config(None, overrides={"models.task.model": "m", "models.task.api_key": "sk-hidden123456"})
     params = params_of(config.model_dump(mode="json"))
     assert params["models.task.model"] == "m"
     assert params["rounds"] == 3
     assert not [value for key, value in params.items() if "api_key" in key and "env" not in key]
+    kept = params_of({"tracking": {"uri": "postgresql://user:pass@host/db"}})
+    assert kept == {"tracking.uri": "postgresql://host/db"}

@@ -15,7 +15,8 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.signals import Signal
 from optimizer.evaluation import Evaluator
 from optimizer.loop import optimize
-from optimizer.results import IterationRecord, LoopResult, LoopSettings, Score, SplitName, Splits, Verdict
+from optimizer.proposals import Proposal
+from optimizer.results import Attempt, IterationRecord, LoopResult, LoopSettings, Score, SplitName, Splits, Verdict
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.budget import Budget
@@ -65,7 +66,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         *,
         limits: Limits | None = None,
         clock: Callable[[], float] | None = None,
-        **settings: int,
+        **settings: Any,
     ) -> tuple[LoopResult, Notes]:
         scripted_server.script = model
         access = open_access(limits if clock is None else None, cache=False, retries=0)
@@ -227,6 +228,52 @@ def test_equal_seeds_give_equal_runs(run: Run, scripted_server: ScriptedServer) 
     assert [prompt_of(body) for body in scripted_server.requests] == once
     assert second == first
     assert [record.proposals for record in first.iterations] == [4, 4]
+
+
+CURED = SEED["answer"].replace("\n", f"\n{WeakModel('answer').cures[0]}\n", 1)
+
+
+def by_hand(prompt: str, text: str) -> Proposal:
+    return Proposal(prompt, text, "hand", f"written by hand: {prompt}.txt")
+
+
+def test_rewrites_by_hand_race_first_all_of_them_and_for_their_own_prompt(run: Run) -> None:
+    hand = (by_hand("answer", CURED), by_hand("answer", CURED + "\n"), by_hand("answer", SEED["answer"]))
+    result, _ = run(WeakModel("answer"), rounds=1, proposals=1, hand=hand)
+    (record,) = result.iterations
+    assert [attempt.source for attempt in record.attempts] == ["hand", "hand"]
+    assert record.accepted
+    assert result.champion_candidate["answer"] == CURED
+    # Nothing blames the extraction, but somebody wrote a prompt for it.
+    useless = SEED["extract"] + "\n"
+    result, _ = run(WeakModel("answer"), rounds=2, proposals=2, hand=(by_hand("extract", useless),))
+    assert [record.edited for record in result.iterations] == [("extract",), ("answer",)]
+    assert result.iterations[0].attempts[0].text == useless
+
+
+def test_a_rewrite_by_hand_that_breaks_its_contract_is_not_tried(run: Run, scripted_server: ScriptedServer) -> None:
+    result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("extract", "no placeholders"),))
+    assert result.iterations[0].edited == ("answer",)
+    assert not any("no placeholders" in prompt_of(body) for body in scripted_server.requests)
+
+
+def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
+    asked: list[tuple[Attempt, str]] = []
+
+    def decline(attempt: Attempt, before: str) -> bool:
+        asked.append((attempt, before))
+        return False
+
+    result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=decline)
+    assert result.champion_candidate == SEED
+    (record,) = result.iterations
+    assert not record.accepted
+    assert {before for _, before in asked} == {SEED["answer"]}
+    attempt = asked[0][0]
+    assert (attempt.text, (attempt.gate or "")[:8]) == (CURED, "accepted")
+    assert (record.attempts[0].gate or "").startswith("declined by hand, though accepted")
+    approved, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=lambda *_: True)
+    assert approved.champion_candidate["answer"] == CURED
 
 
 def test_a_source_whose_offers_cannot_be_tried_is_not_paid(run: Run, scripted_server: ScriptedServer) -> None:

@@ -42,6 +42,7 @@ class ModelAccess:
         meter: calls by operation.
         budget: what is spent and what may be.
         ledger: where paid calls are written down, and those of the run's earlier life stand; None where none is kept.
+        repeat: number of the repetition under way; another one asks the models again instead of the cache.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ModelAccess:
         unknown = set(roles) - {"task", "proposer", "judge", "embedding"}
         if unknown:
             raise ConfigError(f"unknown model role {sorted(unknown)[0]!r}; known: task, proposer, judge, embedding")
+        self.repeat = 0
         self.meter = Meter()
         self.budget = Budget(limits)
         self.ledger: Ledger | None = None
@@ -124,7 +126,8 @@ class ModelAccess:
         """For each role what its replies depend on besides the request: model, runtime and temperature."""
         chats = {"task": self.task, "proposer": self.proposer, "judge": self.judge}
         named = {role: f"{model.identity} temperature={model.settings.temperature:g}" for role, model in chats.items()}
-        return {**named, "embedding": self.embedding.identity}
+        again = f" repeat={self.repeat}" if self.repeat else ""
+        return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[Watch]:

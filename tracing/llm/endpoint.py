@@ -57,7 +57,8 @@ class Endpoint:
         self._lock = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Post a chat request: `{"text", "finish_reason", "prompt_tokens", "completion_tokens"}`.
+        """Post a chat request: `{"text", "finish_reason", "prompt_tokens", "completion_tokens"}`, and `first_token`
+        where the body asks for log-probabilities and the endpoint gives them.
 
         Raises:
             CallFailedError: refused, or every attempt failed.
@@ -179,9 +180,18 @@ def _read_chat(reply: Any) -> dict[str, Any]:
             "finish_reason": str(choice.get("finish_reason") or "stop"),
             "prompt_tokens": int(usage.get("prompt_tokens") or 0),
             "completion_tokens": int(usage.get("completion_tokens") or 0),
+            **_first_token(choice),
         }
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise _MalformedBodyError("the reply holds no choice with a message") from None
+
+
+def _first_token(choice: Any) -> dict[str, dict[str, float]]:
+    """Log-probabilities of the first token's alternatives, in a form that an endpoint without them leaves empty."""
+    steps = (choice.get("logprobs") or {}).get("content") or []
+    if not steps:
+        return {}
+    return {"first_token": {str(each["token"]): float(each["logprob"]) for each in steps[0].get("top_logprobs") or []}}
 
 
 def _read_vectors(reply: Any, count: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 _TEXTS_A_REQUEST = 64
+_SAMPLES_A_REPETITION = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ChatReply:
         prompt_tokens, completion_tokens: as the endpoint counted them when the reply was made.
         cached: True where no model was asked this time.
         model: name of the model.
+        first_token: log-probabilities of the likeliest first tokens, where they were asked for and the endpoint tells.
     """
 
     text: str
@@ -39,6 +41,7 @@ class ChatReply:
     completion_tokens: int
     cached: bool
     model: str
+    first_token: Mapping[str, float] | None = None
 
 
 class _Model:
@@ -67,6 +70,7 @@ class ChatModel(_Model):
         sample: int = 0,
         stop: Sequence[str] = (),
         whole: bool = True,
+        alternatives: int = 0,
     ) -> ChatReply:
         """Ask for a reply to `messages` (each with `role` and `content`).
 
@@ -75,8 +79,10 @@ class ChatModel(_Model):
             schema: JSON schema the reply must fit, enforced where the endpoint can; properties come in its order.
             temperature: of sampling; the settings' where None.
             sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
+                Another repetition (`ModelAccess.repeat`) has samples of its own.
             stop: texts before which the reply ends.
             whole: whether a reply that was cut short is an error; if not, it is returned as it is.
+            alternatives: how many of the likeliest first tokens to tell the log-probabilities of.
 
         Raises:
             CallFailedError: refused, or every attempt failed.
@@ -85,6 +91,7 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
+        sample += _SAMPLES_A_REPETITION * self._access.repeat
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
@@ -95,6 +102,8 @@ class ChatModel(_Model):
             sent["stop"] = list(stop)
         if warmth > 0:
             sent["seed"] = sample
+        if alternatives:
+            sent |= {"logprobs": True, "top_logprobs": alternatives}
         if schema is not None:
             reply_format = {"name": "reply", "schema": dict(schema)}
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
@@ -168,7 +177,8 @@ def _estimate(size: int, texts: int) -> int:
 def _decode_chat(stored: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(stored)
-        return {name: found[name] for name in ("text", "finish_reason", "prompt_tokens", "completion_tokens")}
+        names = ("text", "finish_reason", "prompt_tokens", "completion_tokens")
+        return {**{name: found[name] for name in names}, "first_token": found.get("first_token")}
     except (ValueError, KeyError, TypeError):
         return None
 

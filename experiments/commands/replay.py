@@ -1,0 +1,51 @@
+"""`memtune mlflow`: send MLflow what it missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.options import home_option
+
+
+@click.group()
+def mlflow() -> None:
+    """Bring MLflow up to date after an outage."""
+
+
+@mlflow.command(
+    epilog="""\b
+Examples:
+  memtune mlflow replay latest
+  memtune mlflow replay 20261121-225700-rag --uri https://user:password@host
+"""
+)
+@click.argument("run", metavar="RUN")
+@click.option("--uri", metavar="URI", help="Of the store, where it needs a password: a run's folder keeps none.")
+@home_option
+def replay(run: str, uri: str | None, home: Path | None) -> None:
+    """Write to MLflow what it missed of a run while it did not answer. What it has already is not written twice.
+
+    RUN: a run's id or the start of it, `latest`, or the path of its folder.
+    """
+    from experiments.folder import RunFolder
+    from experiments.outbox import Outbox
+    from experiments.tracking import REPLAY_SECONDS, link_of
+    from experiments.wiring import home_folder
+    from tracing.errors import RunError
+
+    folder = RunFolder.find(home_folder(home), run)
+    outbox = Outbox.load(folder, uri=uri, timeout=60)
+    before = outbox.waiting
+    outbox.flush(seconds=REPLAY_SECONDS)
+    link = link_of(outbox.store)
+    summary = folder.summary()
+    if summary.mlflow is None and link is not None:
+        folder.write_summary(summary.model_copy(update={"mlflow": link}))
+    click.echo(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
+    for reason in outbox.refused[:1]:
+        click.echo(f"warning: MLflow refused {len(outbox.refused)} of them: {reason}", err=True)
+    if outbox.waiting:
+        why = outbox.trouble or "the time is over"
+        raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")

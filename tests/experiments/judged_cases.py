@@ -1,0 +1,40 @@
+"""Cases as a run sees them, recorded with the real recorder: shapes that the tests of case traces and tables share."""
+
+from typing import Any
+
+from attribution.cases import Attribution, Blame, Case
+from attribution.judge import judge
+from experiments.seen_cases import SeenCase
+from experiments.tracking_store import TrackingStore
+from optimizer.results import SplitName
+from tracing.recorder import operation, session, trace, variable
+from tracing.systems.conversations import Question
+
+ANSWER = "Oslo"
+
+
+def table_of(store: TrackingStore, run: str, path: str) -> Any:
+    """A table as MLflow's own reader loads it; that knows only the default store."""
+    with store.as_default():
+        return store.client.load_table(store.experiment_id, path, run_ids=[run])
+
+
+def seen_case(number: int, reply: str, *, split: SplitName = "test", lost_at: str | None = None) -> SeenCase:
+    """A question that a memory of two operations answered; `lost_at` is blamed where the reply is wrong."""
+    with trace(prefix=f"c{number}") as recorder:
+        message = variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        with operation("extract_facts", kind="llm", inputs={"messages": [message]}) as extract:
+            fact = extract.output("facts", "Mara moved.", name="fact", kind="fact")
+        with session(f"q{number}"), operation("pipeline"):
+            query = variable("Where does Mara live?", name="query", kind="query")
+            with operation("answer", kind="llm", inputs={"query": query, "context": [fact, message]}) as answer:
+                answer.record_call(model="m", prompt_tokens=30, completion_tokens=2)
+                prediction = answer.output("prediction", reply, kind="prediction")
+    question = Question(id=f"q{number}", question="Where does Mara live?", answers=(ANSWER,))
+    case = Case(f"conv{number}", question, reply, judge(reply, (ANSWER,)), prediction.id)
+    ids = {"extract_facts": extract.id, "answer": answer.id}
+    attribution = None
+    if lost_at is not None:
+        blame = Blame(lost_at, ids.get(lost_at), "ExtractionError", 0.8, f"{lost_at} lost 'Oslo'")
+        attribution = Attribution(case, (blame,))
+    return SeenCase(split, case, recorder.graph, attribution)

@@ -1,0 +1,48 @@
+"""Prompts that people wrote: named for their prompt, and refused before anything is spent on them."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.handwritten import handwritten
+from tracing.errors import ContractError, RunError
+from tracing.systems.rag import Rag
+
+TEXT = "Short.\n{context}\n{question}"
+
+
+def write(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / f"{name.replace('__', '/').replace('_', '.')}.txt"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    return folder
+
+
+def test_a_folder_gives_all_its_rewrites_and_a_file_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        answer=TEXT,
+        answer_short=f"Very short. {TEXT}",
+        sub__answer=TEXT,
+        answer_seed=Rag.prompts["answer"].text,
+    )
+    found = handwritten(tmp_path, Rag.prompts)
+    assert [(each.prompt, each.text, each.source) for each in found] == [
+        ("answer", f"Very short. {TEXT}", "hand"),
+        ("answer", TEXT, "hand"),
+    ]
+    assert found[0].reason == "written by hand: answer.short.txt"
+    (one,) = handwritten(tmp_path / "answer.txt", Rag.prompts)
+    assert one.text == TEXT
+
+
+def test_what_cannot_be_tried_is_refused_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match=r"answer\.txt: the placeholder \{context\} is missing"):
+        handwritten(write(tmp_path / "a", answer="{question}"), Rag.prompts)
+    with pytest.raises(RunError, match="no prompt is called 'anwser'; name the file for one of answer"):
+        handwritten(write(tmp_path / "b", anwser=TEXT), Rag.prompts)
+    with pytest.raises(RunError, match="holds no rewrite"):
+        handwritten(write(tmp_path / "c", answer=Rag.prompts["answer"].text), Rag.prompts)
+    with pytest.raises(RunError, match="cannot be read"):
+        handwritten(tmp_path / "answer.txt", Rag.prompts)

@@ -1,0 +1,196 @@
+"""An MLflow server that goes away costs a run seconds and loses nothing: a real server is stopped and started again."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judged_cases import seen_case, table_of
+from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
+
+from attribution.signals import Signal
+from experiments import ui
+from experiments.command import main
+from experiments.folder import RunFolder
+from experiments.outbox import OUTBOX, Outbox
+from experiments.tracking import MlflowRun
+from experiments.tracking_store import TrackingStore
+from experiments.ui import HOST
+from optimizer.results import Verdict
+from tracing.errors import RunError
+
+SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]
+DEAD = "http://127.0.0.1:9"
+
+
+class Server:
+    """An MLflow server that can be stopped, and started again at the same address."""
+
+    def __init__(self, home: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            self._port = int(probe.getsockname()[1])
+        self._home, self._process = home, None
+        self.address = f"http://{HOST}:{self._port}"
+
+    def start(self) -> None:
+        if self._process is None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(ui, "READY_SECONDS", 600)
+                self._process, _ = ui.start_ui(self._home, port=self._port)  # type: ignore[assignment]
+
+    def stop(self) -> None:
+        if self._process is not None:
+            ui.stop_ui(self._process)
+            self._process = None
+
+
+@pytest.fixture(scope="module")
+def server(mlflow_home: Path) -> Iterator[Server]:
+    server = Server(mlflow_home)
+    yield server
+    server.stop()
+
+
+def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowRun:
+    return MlflowRun.start(
+        uri=uri,
+        experiment=experiment,
+        home=folder.path,
+        folder=folder,
+        system="rag",
+        seed=SEED,
+        params={"a": 1},
+        **given,
+    )
+
+
+def rest_of_a_run(run: MlflowRun) -> None:
+    run.baseline("val", score(0.45))
+    run.blame(1, SIGNALS)
+    run.iteration(record(1, accepted=True, champion=TUNED))
+    run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
+    seen = [seen_case(1, "unknown", lost_at="answer")]
+    run.cases(seen, [seen_case(1, "Oslo")], metric="short_contains", most=5)
+    run.finish(loop_result())
+
+
+def test_a_run_without_its_server_is_whole_after_a_replay(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_folder(tmp_path)
+    begun = time.monotonic()
+    run = start(folder, server.address, "late")
+    rest_of_a_run(run)
+    assert time.monotonic() - begun < 60
+    assert run.link is None
+    assert run.problems[0].endswith(f"`memtune mlflow replay {folder.id}` sends them")
+
+    def replay() -> tuple[Any, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(["mlflow", "replay", str(folder.path)])
+        said = capsys.readouterr()
+        return caught.value.code, said.out + said.err
+
+    code, said = replay()
+    assert code == 2
+    assert "writes still wait" in said
+    server.start()
+    code, said = replay()
+    assert code == 0, said
+    assert not (folder.path / OUTBOX).exists()
+    link = folder.summary().mlflow
+    assert link is not None
+    assert link.tracking_uri == server.address
+    check_whole(link.experiment_id, link.run_id, server, folder)
+    code, said = replay()
+    assert code == 2
+    assert "nothing to replay" in said
+
+
+def test_an_outage_within_a_run_loses_nothing_and_a_second_replay_doubles_nothing(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.start()
+    folder = run_folder(tmp_path)
+    # Its first replies take a while.
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
+    run = start(folder, server.address, "outage")
+    assert run.link is not None
+    server.stop()
+    rest_of_a_run(run)
+    kept = (folder.path / OUTBOX).read_text()
+    server.start()
+    for _ in range(2):
+        (folder.path / OUTBOX).write_text(kept)
+        box = Outbox.load(folder)
+        box.flush(seconds=600)
+        assert (box.waiting, box.refused) == (0, [])
+    assert run.link is not None
+    check_whole(run.link.experiment_id, run.link.run_id, server, folder)
+
+
+def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) -> None:
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(server.address)
+    parent = client.get_run(run)
+    assert (parent.info.run_name, parent.info.status) == (folder.id, "FINISHED")
+    assert parent.data.tags["verdict"] == "improved"
+    assert [(each.step, each.value) for each in client.get_metric_history(run, "val/score")] == [
+        (0, 0.45),
+        (1, 0.51),
+        (3, 0.55),
+    ]
+    runs = client.search_runs([experiment])
+    assert sorted(each.info.run_name for each in runs) == [folder.id, "iteration 1"]
+    assert {each.info.status for each in runs} == {"FINISHED"}
+    traces = client.search_traces(locations=[experiment])
+    assert sorted(each.info.tags["mlflow.traceName"] for each in traces) == ["champion conv1 q1", "seed conv1 q1"]
+    assert sorted(len(each.info.assessments) for each in traces) == [2, 3]
+    versions = client.search_prompt_versions("memtune.rag.answer")
+    texts = [each.template for each in versions]
+    assert len(set(texts)) == len(texts)
+    store = TrackingStore(server.address, client.get_experiment(experiment).name, "")
+    assert table_of(store, run, "cases/test.json").shape[0] == 1
+
+
+def test_a_server_that_accepts_and_never_answers_holds_a_run_up_for_seconds_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    with socket.socket() as deaf:
+        deaf.bind((HOST, 0))
+        deaf.listen(64)
+        folder = run_folder(tmp_path)
+        import mlflow.tracking  # noqa: F401 (its import is not the server's time)
+
+        begun = time.monotonic()
+        run = start(folder, f"http://{HOST}:{deaf.getsockname()[1]}", "deaf")
+        rest_of_a_run(run)
+    # The start and the end ask once each.
+    assert time.monotonic() - begun < 20
+    assert "writes wait" in run.problems[0]
+
+
+def test_writes_wait_without_the_servers_password(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    start(folder, DEAD.replace("//", "//me:hunter2@"), "secret").finish(loop_result())
+    text = (folder.path / OUTBOX).read_text()
+    assert "hunter2" not in text
+    assert json.loads(text.splitlines()[0])["uri"] == DEAD
+
+
+def test_a_file_whose_writer_was_killed_gives_its_whole_lines(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    start(folder, DEAD, "killed")
+    path = folder.path / OUTBOX
+    whole = Outbox.load(folder).waiting
+    path.write_bytes(path.read_bytes()[:-5])
+    assert Outbox.load(folder).waiting == whole - 1
+    path.write_text("no header\n")
+    with pytest.raises(RunError, match="cannot be read"):
+        Outbox.load(folder)
