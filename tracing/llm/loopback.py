@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,7 +22,7 @@ class Request:
     """A request: its parsed body (None without one) and its headers, whose names are case-insensitive."""
 
     body: Any
-    headers: Mapping[str, str]
+    headers: Message
 
 
 @dataclass(frozen=True, slots=True)

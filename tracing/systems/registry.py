@@ -13,6 +13,7 @@ from tracing.systems.protocol import MemorySystem
 SYSTEMS: Mapping[str, str] = {
     "fact-memory": "tracing.systems.fact_memory:FactMemory",
     "rag": "tracing.systems.rag:Rag",
+    "mem0": "tracing.systems.mem0_memory:Mem0",
 }
 """Name → `module:class`; the module is imported when the system is asked for."""
 
