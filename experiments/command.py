@@ -25,6 +25,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "ui": "history:ui",
     "data": "data:data",
     "model": "models:model",
+    "gateway": "gateway:gateway",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 
