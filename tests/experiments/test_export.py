@@ -112,7 +112,7 @@ def test_an_export_that_the_library_ignores_is_not_written(tmp_path: Path, monke
     opened = library.open_memory
     # A configuration key of another generation is dropped without a word.
     monkeypatch.setattr(library, "open_memory", lambda prompts, **given: opened({}, **given))
-    with pytest.raises(ContractError, match="custom_fact_extraction_prompt: .* does not send it"):
+    with pytest.raises(ContractError, match=r"custom_fact_extraction_prompt: .* does not send it"):
         export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {}, verify=True)
     assert not (tmp_path / "out").exists()
 
@@ -133,4 +133,3 @@ def test_conditions_that_the_user_will_not_have_are_warned_of(tmp_path: Path) ->
     schema, model = warnings(tuned, None)
     assert schema == "A schema held the replies."
     assert "tuned on small: with another model" in model
-

@@ -65,7 +65,8 @@ class Attached:
             # A context cannot be entered by two threads at once.
             return self._context.copy().run(call)
         except MemtuneError as error:
-            self.failures.append(error)
+            if self.headers:
+                self.failures.append(error)
             raise
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.elements import Variable
+from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
@@ -79,6 +80,10 @@ class Writer(ConnectedMemory):
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
         self.through(lambda: self.memory.add(messages, user_id=USER))
+        # An update or deletion may find its entry gone by an earlier item of the same reply; an addition cannot fail.
+        lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
+        if lost is not None:
+            raise ModelError(f"mem0 was to add {lost!r}, and did not; its log says why")
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded, or the text where the model worded it anew."""
