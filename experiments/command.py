@@ -26,6 +26,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "mlflow": "replay:mlflow",
     "data": "data:data",
     "model": "models:model",
+    "gateway": "gateway:gateway",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

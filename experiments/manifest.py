@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import yaml
+
+from experiments.config import RunConfig
+from experiments.folder import CONFIG, RunFolder
 from experiments.summary import Summary
+from tracing.systems.registry import caveats_of
 
 
 def memtune_version() -> str:
@@ -16,8 +21,8 @@ def memtune_version() -> str:
         return "source"
 
 
-def manifest_of(summary: Summary) -> dict[str, Any]:
-    """Run, model, data and result of a run, as plain JSON values."""
+def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
+    """Run, model, data, result and caveats of a run, as plain JSON values."""
     return {
         "memtune": memtune_version(),
         "run_id": summary.run_id,
@@ -29,4 +34,13 @@ def manifest_of(summary: Summary) -> dict[str, Any]:
         "delta": summary.delta,
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
+        "caveats": _caveats(folder),
     }
+
+
+def _caveats(folder: RunFolder) -> list[str]:
+    path = folder.path / CONFIG
+    if not path.is_file():
+        return []
+    config = RunConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return caveats_of(config.system, config.system_settings, embedded=config.models.task.embedded)

@@ -13,6 +13,7 @@ from experiments import pictures
 from experiments.summary import Summary
 from optimizer.results import Attempt
 from tracing.systems.prompts import Candidate
+from tracing.systems.registry import caveats_of
 
 CONTEXT_LINES = 4
 """Unchanged lines shown around a change; a longer stretch is folded."""
@@ -86,6 +87,7 @@ def render_report(given: ReportInput) -> str:
         last=last,
         splits=pictures.SPLITS,
         verdict_line=VERDICTS[summary.verdict],
+        caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
         diffs={name: list(diff(given.seed.get(name, ""), text)) for name, text in given.champion.items()},
@@ -106,6 +108,12 @@ def diff(before: str, after: str) -> Iterator[DiffLine]:
             yield DiffLine("removed", pairs[place][0] if place < len(pairs) else ((line, False),))
         for place, line in enumerate(added):
             yield DiffLine("added", pairs[place][1] if place < len(pairs) else ((line, False),))
+
+
+def _caveats(given: ReportInput) -> list[str]:
+    prefix = "system_settings."
+    settings = {key.removeprefix(prefix): value for key, value in given.settings.items() if key.startswith(prefix)}
+    return caveats_of(given.summary.system, settings, embedded="models.task.base_url" not in given.settings)
 
 
 def _folded(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:

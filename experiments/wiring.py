@@ -49,25 +49,37 @@ def home_folder(option: Path | None = None) -> Path:
 
 
 @contextmanager
-def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
-    """The system, model access and evaluator of `config`; closed at the end.
+def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
+    """The models of `config`, with the cache of `home`; closed at the end.
 
     Raises:
         ConfigError: a setting does not fit.
         WeightsError: an embedded model is not on this machine.
     """
-    from attribution.llm_judge import LlmJudge
-    from optimizer.evaluation import Evaluator
     from tracing.llm.access import ModelAccess
     from tracing.llm.weights import locate
 
-    system = open_system(config.system, config.system_settings)
     roles = config.models.roles()
     for role, settings in roles.items():
         # Said before anything starts, not at the first call.
         if settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+        yield access
+
+
+@contextmanager
+def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
+    """The system, model access and evaluator of `config`; closed at the end.
+
+    Raises:
+        ConfigError, WeightsError: as `open_access`.
+    """
+    from attribution.llm_judge import LlmJudge
+    from optimizer.evaluation import Evaluator
+
+    system = open_system(config.system, config.system_settings)
+    with open_access(config, home) as access:
         evaluator = Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories")
         if config.metric == LLM_JUDGE:
             evaluator.metric, evaluator.model_judge = METRICS[0], LlmJudge(access.judge)

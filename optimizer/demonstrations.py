@@ -87,6 +87,9 @@ class DemonstrationProposer:
         passed = [example for example in request.passed if example.case.conversation in self._train]
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
         parts = take_apart(request.text)
+        if not parts.data:
+            # The system adds the data in a layout of its own, which a demonstration would have to share.
+            return []
         found: dict[str, Proposal] = {}
         for chosen in _sets(pool, request):
             if len(found) == request.count:

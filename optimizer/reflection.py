@@ -130,7 +130,7 @@ def _request_for(spec: PromptSpec) -> str:
     listed = ", ".join(repr(marker) for marker in contract.markers)
     return _REQUEST.format(
         purpose=spec.purpose,
-        placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)),
+        placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
         markers=f"- Keep these words exactly: {listed}\n" if listed else "",
         max_chars=min(contract.max_chars, 3 * _REPLY_TOKENS),
     )

@@ -55,7 +55,7 @@ def instructions_last(template: str) -> str | None:
     """The instructions after the data, where a long context does not push them out of sight."""
     parts = take_apart(template)
     head = trimmed(parts.head)
-    if not head:
+    if not head or not parts.data:
         return None
     tail = trimmed(parts.tail)
     return replace(parts, head=(), data=trimmed(parts.data), tail=("", *tail, *head)).text
@@ -76,7 +76,7 @@ def numbered_rules(template: str, markers: Sequence[str] = ()) -> str | None:
 def with_format_line(template: str, line: str) -> str | None:
     """The template closed by `line`, which takes the place of an earlier closing cue."""
     parts = take_apart(template)
-    if line in template:
+    if line in template or not parts.data:
         return None
     gap = () if parts.cue else ("",)
     return replace(parts, cue=(*gap, line)).text

@@ -53,15 +53,15 @@ class Parts:
 
 
 def take_apart(template: str) -> Parts:
-    """The parts of a template.
+    """The parts of a template; one without a placeholder, to which the system adds the data, is all instructions.
 
     Raises:
-        ValueError: its braces are broken, or it has no placeholder.
+        ValueError: its braces are broken.
     """
     lines = template.split("\n")
     with_data = [number for number, line in enumerate(lines) if placeholders_of(line)]
     if not with_data:
-        raise ValueError("the template has no placeholder")
+        return Parts(tuple(lines), (), ())
     first, last = with_data[0], with_data[-1]
     if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
         first -= 1

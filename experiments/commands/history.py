@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -75,6 +76,7 @@ def compare(first: str, second: str, home: Path | None) -> None:
 Examples:
   memtune export latest --to text --out tuned/
   memtune export 20261121-225700-rag --to rag --out tuned-rag/
+  memtune export latest --to mem0@1.0 --out tuned-mem0/ --verify
 """
 )
 @click.argument("run", metavar="RUN")
@@ -83,20 +85,29 @@ Examples:
     "target",
     required=True,
     metavar="TARGET",
-    help="text: one .txt a prompt; rag: rag.json with a $question/$context template.",
+    help="text: one .txt a prompt; rag: rag.json with a $question/$context template; mem0@1.0: Mem0's configuration.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
+@click.option("--verify", is_flag=True, help="Load it in the real library and find the prompts in what that sends.")
+@click.option("--model", metavar="NAME", help="Model the prompts will be used with.")
 @home_option
-def export(run: str, target: str, out: Path, home: Path | None) -> None:
+def export(run: str, target: str, out: Path, verify: bool, model: str | None, home: Path | None) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from."""
     from experiments.folder import RunFolder
     from experiments.manifest import manifest_of
     from experiments.wiring import home_folder
+    from tracing.systems.export import MANIFEST
     from tracing.systems.export import export as write
 
     folder = RunFolder.find(home_folder(home), run)
     summary = folder.summary()
-    written = write(summary.system, folder.prompts("champion"), target, out, manifest_of(summary))
+    origin = manifest_of(folder, summary)
+    written = write(summary.system, folder.prompts("champion"), target, out, origin, verify=verify, model=model)
+    manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
+    for warning in manifest["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    for found in manifest["verified"]:
+        click.echo(f"verified: {found}")
     click.echo(f"exported to {written}")
 
 

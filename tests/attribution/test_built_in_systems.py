@@ -17,6 +17,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recorder import session, trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory.system import FactMemory
+from tracing.systems.mem0_memory import Mem0
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.rag.system import Rag
 
@@ -96,3 +97,36 @@ def test_rag_is_understood(
     assert (answered.operation, answered.error_type) == ("answer", "ResponseError")
     missed = blame_of(Rag(chunk_tokens=20, top_k=1), pets, "bed", access)
     assert (missed.operation, missed.error_type) == ("retrieve", "RetrievalError")
+
+
+@pytest.mark.parametrize(
+    ("question", "faults", "expected"),
+    [
+        ("food", {"forgets": "D1:1"}, ("extract_facts", "ExtractionError")),
+        ("food", {}, ("answer", "ResponseError")),
+        ("bed", {"event": "ADD", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+        ("bed", {"event": "NONE", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+    ],
+)
+def test_mem0_is_understood(
+    pets: Conversation,
+    scripted_server: ScriptedServer,
+    open_access: Callable[..., ModelAccess],
+    question: str,
+    faults: dict[str, str],
+    expected: tuple[str, str],
+) -> None:
+    model = Model(pets, **faults)
+
+    def scripted(body: dict[str, Any]) -> str:
+        decided = (((body.get("response_format") or {}).get("json_schema") or {}).get("schema") or {})["properties"]
+        if "memory" not in decided:
+            return model(body)
+        # The schema says for which facts; the first session's find an empty memory.
+        items = [one["properties"] for one in decided["memory"]["prefixItems"]]
+        event = model.event if model.event in items[0]["event"]["enum"] else "ADD"
+        return json.dumps({"memory": [{"text": one["text"]["const"], "event": event, "id": "0"} for one in items]})
+
+    scripted_server.script = lambda body: scripted(body) if "response_format" in body else model(body)
+    blame = blame_of(Mem0(reply_schema="always"), pets, question, open_access())
+    assert (blame.operation, blame.error_type) == expected

@@ -20,7 +20,7 @@ def write(folder: Path, text: str) -> str:
         ("sistem: rag", ": sistem: unknown key; did you mean 'system'?"),
         ("models: {task: {modell: x}}", ": models.task.modell: unknown key; did you mean 'model'?"),
         ("models: {judge: {model: x, url: y}}", ": models.judge.url: unknown key; known here: model, base_url"),
-        ("system: mem9", ": system: unknown: 'mem9'; choose one of fact-memory, rag"),
+        ("system: mem9", ": system: unknown: 'mem9'; choose one of fact-memory, rag, mem0"),
         ("metric: bleu", ": metric: unknown: 'bleu'; choose one of short_contains"),
         ("rounds: many", ": rounds: "),
         ("limits: {sessions: 0}", ": limits.sessions: "),

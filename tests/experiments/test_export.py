@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from tracing.errors import ContractError, RunError
 from tracing.systems.export import as_string_template, export
 from tracing.systems.fact_memory import FactMemory
+from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.prompts import render
 from tracing.systems.rag import Rag
 
 RAG = {"answer": "Costs $5, ${question} stays; {{literal}} $$.\n{context}\nQ: {question}s {question}_x {context}1"}
 FACTS = {name: spec.text for name, spec in FactMemory.prompts.items()}
+MEM0 = {name: spec.text + "\nMind «every» {{brace}}, kestrel." for name, spec in Mem0.prompts.items()}
 
 
 def test_text_exports_one_file_a_prompt_and_a_manifest_of_their_hashes(tmp_path: Path) -> None:
@@ -78,3 +80,56 @@ def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
         export("rag", RAG, "text", out, {})
     assert sorted(path.name for path in out.iterdir()) == before
     assert (out / "answer.txt").read_text() == Rag.prompts["answer"].text
+
+
+def test_mem0_exports_its_configuration_keys_as_it_sends_them(tmp_path: Path) -> None:
+    out = export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {"run_id": "r1"})
+    keys = json.loads((out / "mem0.json").read_text())
+    assert keys == {
+        "custom_fact_extraction_prompt": render(MEM0["extract"], {}),
+        "custom_update_memory_prompt": render(MEM0["update"], {}),
+    }
+    assert keys["custom_update_memory_prompt"].endswith("«every» {brace}, kestrel.")
+    assert (out / "answer.txt").read_text() == MEM0["answer"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert {name: entry["file"] for name, entry in manifest["prompts"].items()} == {
+        "extract": "mem0.json",
+        "update": "mem0.json",
+        "answer": "answer.txt",
+    }
+
+
+def test_a_verified_export_is_seen_in_what_the_real_library_sends(tmp_path: Path) -> None:
+    out = export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {}, verify=True)
+    proof = json.loads((out / "manifest.json").read_text())["verified"]
+    release = f"mem0ai {library.installed_version()}"
+    assert [line.partition(":")[0] for line in proof] == list(json.loads((out / "mem0.json").read_text()))
+    assert f"system message of {release}'s extraction request" in proof[0]
+    assert f"user message of {release}'s update request" in proof[1]
+
+
+def test_an_export_that_the_library_ignores_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = library.open_memory
+    # A configuration key of another generation is dropped without a word.
+    monkeypatch.setattr(library, "open_memory", lambda prompts, **given: opened({}, **given))
+    with pytest.raises(ContractError, match=r"custom_fact_extraction_prompt: .* does not send it"):
+        export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {}, verify=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_without_a_library_cannot_be_verified(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="--verify: text is for no library"):
+        export("mem0", MEM0, "text", tmp_path / "out", {}, verify=True)
+
+
+def test_conditions_that_the_user_will_not_have_are_warned_of(tmp_path: Path) -> None:
+    def warnings(origin: dict[str, object], used_with: str | None) -> list[str]:
+        out = export("mem0", MEM0, "mem0@1.0", tmp_path / f"{len(origin)}-{used_with}", origin, model=used_with)
+        return list(json.loads((out / "manifest.json").read_text())["warnings"])
+
+    tuned = {"model": "small", "caveats": ["A schema held the replies."]}
+    assert warnings({"model": "small"}, "small") == []
+    assert "tuned on small: with large" in warnings({"model": "small"}, "large")[0]
+    schema, model = warnings(tuned, None)
+    assert schema == "A schema held the replies."
+    assert "tuned on small: with another model" in model

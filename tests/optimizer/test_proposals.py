@@ -17,6 +17,7 @@ from optimizer.structure import OPERATORS, StructureProposer
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
 from tracing.systems.fact_memory.prompts import PROMPTS
+from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
 from tracing.systems.prompts import render
 from tracing.systems.protocol import Stage
 
@@ -98,6 +99,19 @@ def test_bank_and_structure_have_something_for_every_prompt() -> None:
     for name in PROMPTS:
         assert len(BankProposer().propose(request(name))) == 4
         assert StructureProposer().propose(request(name))
+
+
+@pytest.mark.parametrize("name", ["extract", "update"])
+def test_a_prompt_without_placeholders_is_rewritten_too(
+    name: str, recorded: tuple[list[Outcome], list[Attribution]]
+) -> None:
+    likeness = {"extract": "extract", "update": "decide"}[name]
+    asked = replace(request(likeness, recorded), prompt=MEM0[name], text=MEM0[name].text)
+    found = {proposer.name: proposer.propose(asked) for proposer in proposers()}
+    for proposals in found.values():
+        assert admit(proposals, MEM0[name], frozenset({asked.text}))[0] == proposals
+    assert found["bank"]
+    assert found["demonstration"] == []
 
 
 def test_what_fails_decides_what_is_proposed_first(recorded: tuple[list[Outcome], list[Attribution]]) -> None:

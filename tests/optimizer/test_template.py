@@ -13,6 +13,7 @@ from optimizer.structure import (
 )
 from optimizer.template import add_instruction, filled, take_apart
 from tracing.systems.fact_memory.prompts import PROMPTS
+from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
 from tracing.systems.prompts import Contract, placeholders_of, render
 
 VALUES = {"context": "CONTEXT {x}", "question": "QUESTION"}
@@ -158,3 +159,19 @@ def test_the_bank_fits_every_seed_prompt(spec: object) -> None:
         assert not set("{}") & set(each.text)
         assert len(each.text) <= 160
         assert not spec.contract.violations(add_instruction(spec.text, each.text))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["extract", "update"])
+def test_a_prompt_to_which_the_system_adds_the_data_is_all_instructions(name: str) -> None:
+    text, contract = MEM0[name].text, MEM0[name].contract
+    parts = take_apart(text)
+    assert (parts.text, parts.data, parts.cue) == (text, (), ())
+    assert instructions_last(text) is None
+    assert with_format_line(text, "All facts as JSON:") is None
+    edited = [
+        add_instruction(text, "Be kind."),
+        recomposed(text, ["Be kind."], contract.markers),
+        *shortened(text, MEM0[name].purpose, contract.markers),
+    ]
+    assert all(not contract.violations(each) for each in edited)
+    assert all("Be kind." in each for each in edited[:2])

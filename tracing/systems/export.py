@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ContractError, RunError
+from tracing.systems.mem0_memory import native as mem0
 from tracing.systems.prompts import Candidate, PromptSpec, check_candidate, placeholders_of, render
 from tracing.systems.registry import open_system
 
@@ -28,29 +29,47 @@ class Target:
         prompts: names of the prompts it holds; None takes whatever a system has.
         write: writes a candidate into a folder and returns `{prompt name: file}`.
         render: reads one prompt back from that folder and renders it as the user of the export will.
+        prove: loads the folder in the library it is for and says where the prompts are in what that sends; None where
+            there is no such library.
     """
 
     prompts: frozenset[str] | None
     write: Callable[[Candidate, Path], dict[str, str]]
     render: Callable[[str, Mapping[str, str], Path], str]
+    prove: Callable[[Path], list[str]] | None = None
 
 
-def export(system_name: str, candidate: Candidate, target: str, out: Path, manifest: Mapping[str, Any]) -> Path:
+def export(
+    system_name: str,
+    candidate: Candidate,
+    target: str,
+    out: Path,
+    manifest: Mapping[str, Any],
+    *,
+    verify: bool = False,
+    model: str | None = None,
+) -> Path:
     """Write `candidate` to the new folder `out` in the form of `target`, with `manifest.json` beside it.
 
     What was written is read back and rendered with awkward values, and must give what the candidate gives: only then
     does the folder appear, all at once.
 
     Args:
-        manifest: the origin of the prompts (run, models, scores); hashes, format and version are added.
+        manifest: the origin of the prompts (run, models, scores, caveats); hashes, format, version and warnings are
+            added.
+        verify: load what was written in the library it is for, and add to the manifest where that sends the prompts.
+        model: what the prompts will be used with; None where that is not known.
 
     Raises:
-        ContractError: a prompt breaks its contract, or reads back differently.
-        RunError: the target is unknown or does not fit the system's prompts, or `out` cannot be written.
-        ConfigError: no such system.
+        ContractError: a prompt breaks its contract, reads back differently, or is not sent by the library.
+        RunError: the target is unknown, does not fit the system's prompts or has no library to verify it in, or `out`
+            cannot be written.
+        ConfigError: no such system, or the library to verify in is not installed.
     """
     system = open_system(system_name)
     form = target_for(system_name, system.prompts, target)
+    if verify and form.prove is None:
+        raise RunError(f"--verify: {target} is for no library that could be asked; export without it")
     check_candidate(system.prompts, candidate)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: exists already; give --out a new folder")
@@ -73,6 +92,8 @@ def export(system_name: str, candidate: Candidate, target: str, out: Path, manif
                 "system": system_name,
                 "system_version": system.version,
                 "prompts": prompts,
+                "warnings": _warnings(manifest, model),
+                "verified": form.prove(folder) if verify and form.prove else [],
             }
             _write(folder / MANIFEST, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
             if out.exists():
@@ -101,6 +122,17 @@ def target_for(system_name: str, prompts: Mapping[str, PromptSpec], target: str)
             f"{system_name} can be exported to: {', '.join(fitting)}"
         )
     return TARGETS[target]
+
+
+def _warnings(manifest: Mapping[str, Any], model: str | None) -> list[str]:
+    warnings = list(manifest.get("caveats", ()))
+    tuned = manifest.get("model")
+    if tuned and model != tuned:
+        used = "another model" if model is None else model
+        warnings.append(
+            f"These prompts were tuned on {tuned}: with {used}, measure them again before you rely on them."
+        )
+    return warnings
 
 
 def _verify(candidate: Candidate, form: Target, folder: Path) -> None:
@@ -157,4 +189,5 @@ def _write(path: Path, text: str) -> None:
 TARGETS: Mapping[str, Target] = {
     "text": Target(None, _write_text, _render_text),
     "rag": Target(frozenset({"answer"}), _write_rag, _render_rag),
+    "mem0@1.0": Target(frozenset({"extract", "update", "answer"}), mem0.write, mem0.read_back, mem0.prove),
 }

@@ -13,6 +13,7 @@ from tracing.systems.protocol import MemorySystem
 SYSTEMS: Mapping[str, str] = {
     "fact-memory": "tracing.systems.fact_memory:FactMemory",
     "rag": "tracing.systems.rag:Rag",
+    "mem0": "tracing.systems.mem0_memory:Mem0",
 }
 """Name → `module:class`; the module is imported when the system is asked for."""
 
@@ -40,3 +41,17 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
                 f"system_settings.{key}: a value of type {wanted} is expected, not {value!r}; mend the value"
             )
     return made(**(settings or {}))
+
+
+def caveats_of(name: str, settings: Mapping[str, Any], *, embedded: bool) -> list[str]:
+    """What must be known of results with a system, one sentence each; most systems have none.
+
+    Args:
+        name: of the system; one that memtune does not ship has no caveats it knows of.
+        settings: of the system.
+        embedded: whether the task model is an embedded one.
+    """
+    if name not in SYSTEMS:
+        return []
+    told = getattr(open_system(name, settings), "caveats", None)
+    return list(told(embedded=embedded)) if told is not None else []

@@ -1,0 +1,59 @@
+"""`memtune gateway`: memtune's model access for programs that bring their own client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.commands.options import config_from, home_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune gateway
+  memtune gateway experiment.yaml --port 8090 --budget-calls 500
+  memtune gateway --model my-model --base-url http://127.0.0.1:8000/v1 --trace calls.jsonl
+"""
+)
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
+@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@click.option("--budget-calls", type=int, metavar="N", help="Refuse more model calls than this.")
+@click.option("--budget-minutes", type=float, metavar="M", help="Refuse model calls after this time.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 [default: a free one].")
+@click.option("--trace", "file", type=click.Path(path_type=Path), help="New file that records every call.")
+@home_option
+def gateway(config: str | None, port: int, file: Path | None, home: Path | None, **given: Any) -> None:
+    """Serve the models of a configuration, OpenAI-compatible, with memtune's cache, budgets and recording.
+
+    For other programs on this machine, until Ctrl-C; then it prints what was called.
+    """
+    import contextlib
+    import threading
+    from contextvars import copy_context
+
+    from experiments.wiring import home_folder, open_access
+    from tracing.llm.gateway import Gateway
+    from tracing.recorder import trace
+
+    settings = config_from(config, given)
+    with contextlib.ExitStack() as stack:
+        access = stack.enter_context(open_access(settings, home_folder(home)))
+        if file is not None:
+            stack.enter_context(trace(file))
+        server = Gateway(access, port=port, context=copy_context())
+        stack.callback(server.close)
+        server.start()
+        try:
+            # The token is made for this server and dies with it; whoever starts it needs to see it.
+            click.echo(
+                f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}"
+                f"  # model {access.task.settings.model}, embeddings {access.embedding.settings.model}; Ctrl-C ends it"
+            )
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            counts = access.meter.totals()
+            click.echo(f"\n{counts['calls_made']:,} calls made, {counts['calls_cached']:,} from the cache", err=True)

@@ -1,0 +1,50 @@
+"""Mem0 through the whole loop: `memtune run`, then its prompts in the form the real library takes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mem0_model import Mem0Model
+from scripted_server import ScriptedServer
+
+from experiments.command import main
+from experiments.folder import RunFolder
+from experiments.tracking import store_uri
+
+
+def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
+    mlflow_home: Path,
+    tmp_path: Path,
+    scripted_server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    Path("mem0.yaml").write_text(
+        "system: mem0\nlimits: {conversations: 3, sessions: 1, questions: 2}\nrounds: 1\nproposals: 1\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n"
+    )
+    # Nothing is extracted, so that the extraction prompt is what the loop rewrites.
+    scripted_server.script = Mem0Model(extract=lambda lines: [])
+
+    def memtune(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        said = capsys.readouterr()
+        assert caught.value.code == 0, said.err
+        return said.out + said.err
+
+    memtune("run", "mem0.yaml", "--out", "run")
+    found = RunFolder(Path("run")).summary()
+    assert found.stopped == "all rounds done"
+    assert found.iterations[0].edited == ("extract",)
+    said = memtune("export", "run", "--to", "mem0@1.0", "--out", "tuned", "--verify")
+    assert "verified: custom_fact_extraction_prompt" in said
+    assert "verified: custom_update_memory_prompt" in said
+    assert "warning: These prompts were tuned on m" in said
+    assert set(json.loads(Path("tuned/mem0.json").read_text())) == {
+        "custom_fact_extraction_prompt",
+        "custom_update_memory_prompt",
+    }

@@ -1,0 +1,292 @@
+"""Mem0, the real library: it passes the conformance suite, and what it does and swallows is seen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mem0_model import Mem0Model, decide, is_extraction, is_update
+from scripted_server import Reply, ScriptedServer, prompt_of
+
+from optimizer.evaluation import Evaluator
+from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
+from tracing.graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.llm.embedded import compact_grammar
+from tracing.llm.settings import Limits
+from tracing.recorder import trace
+from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.mem0_memory import Mem0, library
+from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
+from tracing.systems.mem0_memory.prompts import PROMPTS, update_schema
+from tracing.systems.protocol import Memory, MemorySystem
+
+Open = Callable[..., ModelAccess]
+SEED = {name: spec.text for name, spec in PROMPTS.items()}
+GREEN, YELLOW = "Aurel's cottage is painted green.", "Aurel's cottage is painted yellow."
+BASSOON = "Birte plays bassoon."
+
+
+class TestMem0(MemorySystemContract):
+    @pytest.fixture(autouse=True)
+    def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
+        scripted_server.script = Mem0Model()
+        self.opened = open_access(cache=False)
+
+    def access(self) -> ModelAccess:
+        return self.opened
+
+    def system(self) -> MemorySystem:
+        return Mem0()
+
+
+def build(access: ModelAccess, system: Mem0 | None = None) -> tuple[Memory, ExecutionGraph]:
+    with trace(prefix="b") as recorder:
+        memory = (system or Mem0()).build(SMALL_TALK, SEED, access)
+    return memory, recorder.graph
+
+
+def stored(memory: Memory) -> list[tuple[str, str]]:
+    return [(entry["id"], entry["text"]) for entry in memory.state["entries"]]
+
+
+def shape(graph: ExecutionGraph) -> list[Any]:
+    steps = [(op.name, op.inputs, op.outputs, op.parent, op.calls, op.status) for op in graph.operations.values()]
+    return [*steps, *graph.variables.values()]
+
+
+def test_a_re_run_makes_no_new_call_and_gives_the_same_graph(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model(update=decide("UPDATE"))
+    memory, graph = build(open_access())
+    made = (scripted_server.count, len(scripted_server.embedding_requests))
+    again, same = build(open_access())
+    assert (scripted_server.count, len(scripted_server.embedding_requests)) == made
+    assert again.state == memory.state
+    assert shape(same) == shape(graph)
+
+
+def test_both_speakers_are_users_with_their_names_in_the_text(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model()
+    build(open_access())
+    said = "".join(body["messages"][-1]["content"] for body in scripted_server.requests if is_extraction(body))
+    for turn in SMALL_TALK.turns():
+        assert f"user: {turn.speaker}: {turn.text}\n" in said
+
+
+def test_calls_and_their_costs_stand_with_the_operation_that_made_them(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model()
+    _, graph = build(open_access())
+    calls = {op.name: op.calls for op in graph.operations.values()}
+    assert calls == {"extract_facts": 1, "embed": 1, "update_memory": 1, "decide_update": 0, "store": 0}
+    assert all(op.prompt_tokens > 0 for op in graph.find_operations(name="extract_facts"))
+
+
+@pytest.mark.parametrize(
+    ("failing", "reply", "error"),
+    [
+        (is_update, Reply("down", status=500), CallFailedError),
+        (is_extraction, Reply("down", status=500), CallFailedError),
+        (is_update, Reply('{"memory": [{"text": "Aur', finish_reason="length"), ReplyCutShortError),
+    ],
+)
+def test_a_failure_that_mem0_swallows_taints_the_build(
+    scripted_server: ScriptedServer,
+    open_access: Open,
+    tmp_path: Path,
+    failing: Callable[[dict[str, Any]], bool],
+    reply: Reply,
+    error: type[Exception],
+) -> None:
+    model = Mem0Model()
+    scripted_server.script = lambda body: reply if failing(body) else model(body)
+    access = open_access(retries=0, cache=False)
+    with pytest.raises(error):
+        build(access)
+    (outcome,) = Evaluator(Mem0(), access, "contains", snapshots=tmp_path).evaluate(SEED, [SMALL_TALK])
+    assert outcome.tainted is not None
+    assert outcome.cases == ()
+
+
+def test_a_spent_budget_leaves_the_build_as_such(scripted_server: ScriptedServer, open_access: Open) -> None:
+    scripted_server.script = Mem0Model()
+    with pytest.raises(BudgetExceededError):
+        build(open_access(Limits(calls=3), cache=False))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ("ADD", [("m1", GREEN), ("m2", YELLOW)]),
+        ("UPDATE", [("m1", YELLOW)]),
+        ("DELETE", []),
+        ("NONE", [("m1", GREEN)]),
+    ],
+)
+def test_mem0_carries_out_the_decision_and_the_trace_says_so(
+    scripted_server: ScriptedServer, open_access: Open, event: str, expected: list[tuple[str, str]]
+) -> None:
+    scripted_server.script = Mem0Model(update=decide(event))
+    with trace() as recorder:
+        memory = Mem0().build_from_facts([[GREEN], [YELLOW]], SEED, open_access())
+    assert stored(memory) == expected
+    graph = recorder.graph
+    decisions = [graph.variables[op.output_ids()[0]].value for op in graph.find_operations(name="decide_update")]
+    assert decisions == [
+        {"event": "ADD", "target": None},
+        {"event": event, "target": None if event == "ADD" else "m1"},
+    ]
+    current = {entry["variable"]: entry["text"] for entry in memory.state["entries"]}
+    assert {vid: graph.variables[vid].value for vid in current} == current
+    if event == "UPDATE":
+        assert [version.value for version in graph.versions(next(iter(current)))] == [GREEN, YELLOW]
+    assert len(graph.find_variables(kind="delete_marker")) == (event == "DELETE")
+
+
+@pytest.mark.parametrize("reply", ["", "I would add it.", "[]", '{"memory": [{"text": "x", "event": "KEEP"}]}'])
+def test_a_reply_of_no_use_stores_nothing_and_is_told_as_malformed(
+    scripted_server: ScriptedServer, open_access: Open, reply: str
+) -> None:
+    scripted_server.script = Mem0Model(update=lambda body: reply)
+    access = open_access()
+    with trace() as recorder, access.watch() as watch:
+        memory = Mem0().build_from_facts([[GREEN]], SEED, access)
+    assert stored(memory) == []
+    assert watch.failures == []
+    assert all("malformed" in op.attributes for op in recorder.graph.find_operations(name="decide_update"))
+
+
+FACTS = [GREEN, BASSOON]
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        (
+            [{"id": "0", "text": GREEN, "event": "UPDATE"}, {"id": "7", "text": BASSOON, "event": "ADD"}],
+            [Decision("UPDATE", 0, GREEN, (0,)), Decision("ADD", None, BASSOON, (1,))],
+        ),
+        (
+            [{"id": "1", "text": "Aurel's cottage was red and is painted green.", "event": "UPDATE"}],
+            [
+                Decision("UPDATE", 1, "Aurel's cottage was red and is painted green.", (0,)),
+                Decision("NONE", None, BASSOON, (1,)),
+            ],
+        ),
+        (
+            [{"id": "0", "text": "An old memory.", "event": "NONE"}, {"id": "x", "text": "Qq", "event": "ADD"}],
+            [Decision("ADD", None, "Qq", (0, 1))],
+        ),
+        (
+            [{"id": 0, "text": GREEN, "event": "UPDATE"}, {"id": "9", "text": BASSOON, "event": "DELETE"}],
+            [
+                Decision("UPDATE", None, GREEN, (0,), "the id 0 is none of the memories shown"),
+                Decision("DELETE", None, BASSOON, (1,), "the id '9' is none of the memories shown"),
+            ],
+        ),
+        (
+            ["what?", {"text": ""}, {"event": "ADD"}],
+            [Decision("NONE", None, GREEN, (0,)), Decision("NONE", None, BASSOON, (1,))],
+        ),
+    ],
+)
+def test_each_fact_gets_the_decision_that_mem0_makes_of_the_reply(items: list[Any], expected: list[Decision]) -> None:
+    library.load()
+    assert decisions_of(json.dumps({"memory": items}), FACTS, 2) == expected
+    assert decisions_of(f"Sure:\n```json\n{json.dumps({'memory': items})}\n```", FACTS, 2) == expected
+
+
+def test_facts_are_read_as_mem0_reads_them() -> None:
+    library.load()
+    assert facts_of('```json\n{"facts": ["a", {"fact": "b"}, "a", {"other": 1}, ""]}\n```') == ["a", "b"]
+    for reply in ("", "none", "{}", '["a"]', '{"facts": 7}'):
+        with pytest.raises(ValueError, match=r"."):
+            facts_of(reply)
+
+
+def schemas(requests: Sequence[dict[str, Any]]) -> list[Any]:
+    return [body.get("response_format", {}).get("json_schema", {}).get("schema") for body in requests]
+
+
+def test_a_reply_schema_fixes_each_text_and_is_recorded_and_told(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model()
+    system = Mem0(reply_schema="always")
+    _, graph = build(open_access(), system)
+    updates = [body for body in scripted_server.requests if is_update(body)]
+    (schema,) = schemas(updates[-1:])
+    facts = [variable.value for variable in graph.find_variables(kind="fact")][-2:]
+    items = schema["properties"]["memory"]["prefixItems"]
+    assert [item["properties"]["text"]["const"] for item in items] == facts
+    assert items[0]["properties"]["event"]["enum"] == ["ADD", "UPDATE", "DELETE", "NONE"]
+    assert items[0]["properties"]["id"]["enum"] == ["0", "1"]
+    assert graph.find_operations(name="update_memory")[-1].attributes["reply_schema"] == schema
+    assert all("reply_schema" in op.attributes for op in graph.find_operations(name="extract_facts"))
+    assert "JSON schema" in system.caveats(embedded=False)[0]
+
+
+def test_without_an_embedded_model_mem0s_own_request_is_left_alone(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model()
+    build(open_access())
+    asked = [body for body in scripted_server.requests if is_extraction(body) or is_update(body)]
+    assert {body["response_format"]["type"] for body in asked} == {"json_object"}
+    assert Mem0().caveats(embedded=False) == []
+    assert Mem0().caveats(embedded=True)
+
+
+def test_the_embedded_runtime_can_hold_a_reply_to_the_update_schema() -> None:
+    grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], shown=2))
+    assert "bassoon" in grammar
+    assert grammar.count("UPDATE") == 2
+
+
+def test_an_unknown_choice_of_reply_schema_is_told() -> None:
+    with pytest.raises(ConfigError, match="embedded, always, never"):
+        Mem0(reply_schema="sometimes")
+
+
+def test_the_library_sends_no_telemetry_keeps_out_of_the_home_and_leaves_the_environment_alone() -> None:
+    library.load()
+    from mem0.memory.setup import mem0_dir
+    from mem0.memory.telemetry import MEM0_TELEMETRY
+
+    assert MEM0_TELEMETRY is False
+    assert not Path(mem0_dir).is_relative_to(Path.home())
+    assert "MEM0_DIR" not in os.environ
+
+
+def test_nothing_goes_past_the_gateway(
+    scripted_server: ScriptedServer, open_access: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-elsewhere")
+    scripted_server.script = Mem0Model()
+    memory, _ = build(open_access())
+    assert stored(memory)
+    assert "sk-elsewhere" not in scripted_server.keys
+
+
+def test_another_generation_is_refused_with_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "version", lambda name: "2.2.1")
+    with pytest.raises(ConfigError, match=r"2\.2\.1 is installed: pip install 'memtune\[mem0\]'"):
+        library.load()
+
+
+def test_the_answer_is_given_what_mem0s_search_finds(scripted_server: ScriptedServer, open_access: Open) -> None:
+    scripted_server.script = Mem0Model()
+    access = open_access()
+    memory = Mem0().with_entries([GREEN, BASSOON, "Birte's sister breeds huskies."], access)
+    answer = Mem0(top_k=1).answer(memory, SMALL_TALK.questions[0], SEED, access)
+    assert answer.text == GREEN
+    assert BASSOON not in prompt_of(scripted_server.requests[-1])

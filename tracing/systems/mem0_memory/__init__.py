@@ -1,0 +1,5 @@
+"""Mem0 1.0.x: the real library, traced at its instance hooks, with its models behind the gateway."""
+
+from tracing.systems.mem0_memory.system import Mem0
+
+__all__ = ["Mem0"]

@@ -1,0 +1,145 @@
+"""A real `mem0.Memory` whose model calls go through the gateway as part of the operation that makes them."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError
+from tracing.llm.access import ModelAccess
+from tracing.recorder import bind, current_operation, operation
+from tracing.systems.mem0_memory import library
+from tracing.systems.recall import Entry
+
+R = TypeVar("R")
+
+USER = "memtune"
+"""The one user id of a conversation: its speakers share a memory."""
+
+_BEGINNING = "1970-01-01T00:00:00+00:00"
+
+
+class ConnectedMemory:
+    """Mem0 with both its clients on the gateway; a context manager that releases it.
+
+    Mem0 swallows most errors of its models and goes on with what it has. Here the first one is remembered, lets every
+    later call fail at once, and is raised in the end.
+
+    Attributes:
+        memory: the `mem0.Memory`.
+        entries: what it holds, by its id, in order of storing.
+    """
+
+    def __init__(self, access: ModelAccess, prompts: Mapping[str, str], *, max_tokens: int) -> None:
+        """See `library.open_memory`."""
+        self._gateway = access.gateway()
+        self.memory = library.open_memory(
+            prompts,
+            base_url=self._gateway.base_url,
+            key=self._gateway.key,
+            chat_model=access.task.settings.model,
+            embedding_model=access.embedding.settings.model,
+            temperature=access.task.settings.temperature,
+            max_tokens=max_tokens,
+        )
+        self.entries: dict[str, Entry] = {}
+        self._failures: list[MemtuneError] = []
+        self._generate = self.memory.llm.generate_response
+        self._embed = self.memory.embedding_model.embed
+        self.memory.embedding_model.embed = self._embedded
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        library.close(self.memory)
+
+    def restore(self, entries: Sequence[Entry]) -> None:
+        """Put the entries of a built memory back into the store."""
+        for number, entry in enumerate(entries, start=1):
+            self.fit(len(entry.vector))
+            pinned = id_of(number)
+            payload = {"data": entry.text, "user_id": USER, "created_at": _BEGINNING, "updated_at": _BEGINNING}
+            self.memory.vector_store.insert(vectors=[list(entry.vector)], payloads=[payload], ids=[pinned])
+            self.entries[pinned] = entry
+
+    def search(self, query: str, count: int) -> list[Entry]:
+        """The `count` entries that Mem0's own search finds, best first.
+
+        Raises:
+            ModelError, BudgetExceededError: the query could not be embedded.
+        """
+        self._cross_threads("_search_vector_store")
+        found = self.through(lambda: self.memory.search(query, user_id=USER, limit=count))
+        return [self.entries[hit["id"]] for hit in found["results"]]
+
+    def through(self, call: Callable[[], R]) -> R:
+        """What `call` returns, unless a model call it made has failed.
+
+        Raises:
+            ModelError, BudgetExceededError: what the access raised for that model call.
+        """
+        import openai
+
+        try:
+            result = call()
+        except openai.OpenAIError as error:
+            self._raise_failure()
+            raise CallFailedError(f"mem0 cannot reach its models: {error}") from error
+        self._raise_failure()
+        return result
+
+    def ask(self, messages: Any, response_format: Any, schema: Mapping[str, Any] | None) -> str:
+        """Mem0's own chat request, made as part of the current operation, with `schema` as the form of the reply."""
+        with self._call(self.memory.llm, schema=schema):
+            return str(self._generate(messages=messages, response_format=response_format))
+
+    def fit(self, size: int) -> None:
+        """Make an empty store ready for vectors of this size, which only the first of them tells."""
+        if not self.entries:
+            library.fit(self.memory, size)
+
+    def embedding_of(self, text: str) -> Mapping[str, Any]:
+        """Inputs of the operation that embeds `text` where no other is running."""
+        return {"text": text}
+
+    def _embedded(self, text: str, memory_action: str | None = None) -> list[float]:
+        alone = current_operation() is None
+        recorded = operation("embed", kind="embedding", inputs=self.embedding_of(text)) if alone else nullcontext()
+        with recorded, self._call(self.memory.embedding_model, query=memory_action == "search"):
+            vector: list[float] = self._embed(text, memory_action)
+        self.fit(len(vector))
+        return vector
+
+    @contextlib.contextmanager
+    def _call(self, part: Any, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[None]:
+        if self._failures:
+            raise self._failures[0]
+        client = part.client
+        with self._gateway.attached(schema=schema, query=query) as attached:
+            part.client = client.with_options(default_headers=attached.headers)
+            try:
+                yield
+            finally:
+                part.client = client
+                self._failures += attached.failures
+
+    def _cross_threads(self, method: str) -> None:
+        """Let the thread that Mem0 hands `method` to record in the present context."""
+        setattr(self.memory, method, bind(getattr(type(self.memory), method).__get__(self.memory)))
+
+    def _raise_failure(self) -> None:
+        spent = [failure for failure in self._failures if isinstance(failure, BudgetExceededError)]
+        for failure in (*spent, *self._failures):
+            raise failure
+
+
+def id_of(number: int) -> str:
+    """The id of the entry that was stored as number `number`, in place of a random one."""
+    return str(uuid.UUID(int=number))

@@ -1,0 +1,117 @@
+"""The real mem0 library: loaded late, without telemetry and without a folder in the user's home."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tracing.errors import ConfigError
+
+PACKAGE, GENERATION = "mem0ai", "1.0."
+
+_loading = threading.Lock()
+_loaded: list[Any] = []
+
+
+def installed_version() -> str | None:
+    """The installed version of the library, or None."""
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return None
+
+
+def load() -> Any:
+    """The module `mem0`.
+
+    Raises:
+        ConfigError: it is not installed, or of another generation, whose prompts have other names.
+    """
+    found = installed_version()
+    if found is None or not found.startswith(GENERATION):
+        has = "it is not installed" if found is None else f"{found} is installed"
+        raise ConfigError(f"mem0 needs {PACKAGE} {GENERATION}x, but {has}: pip install 'memtune[mem0]'")
+    with _loading:
+        if not _loaded:
+            _loaded.append(_imported())
+        return _loaded[0]
+
+
+def _imported() -> Any:
+    # It reads these two on import only, and then writes a file with a user id.
+    folder = tempfile.mkdtemp(prefix="memtune-mem0-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        return import_module("mem0")
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def open_memory(
+    prompts: Mapping[str, str],
+    *,
+    base_url: str,
+    key: str,
+    chat_model: str,
+    embedding_model: str,
+    temperature: float = 0.0,
+    max_tokens: int = 1024,
+) -> Any:
+    """A `mem0.Memory` that keeps everything in this process and asks the models of one endpoint.
+
+    Args:
+        prompts: the configuration keys of the prompts, with their texts.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    endpoint = {"api_key": key, "openai_base_url": base_url}
+    memory = load().Memory.from_config(
+        {
+            "llm": {
+                "provider": "openai",
+                "config": {**endpoint, "model": chat_model, "temperature": temperature, "max_tokens": max_tokens},
+            },
+            "embedder": {"provider": "openai", "config": {**endpoint, "model": embedding_model}},
+            "vector_store": {
+                "provider": "qdrant",
+                "config": {"path": ":memory:", "collection_name": "memtune", "embedding_model_dims": 1},
+            },
+            "history_db_path": ":memory:",
+            **prompts,
+        }
+    )
+    for part in (memory.llm, memory.embedding_model):
+        # Where OPENROUTER_API_KEY is set, it would send everything there. The gateway waits and retries itself.
+        part.client = part.client.with_options(api_key=key, base_url=base_url, max_retries=0, timeout=None)
+    return memory
+
+
+def fit(memory: Any, size: int) -> None:
+    """Make the store of a memory that holds nothing yet ready for vectors of this size."""
+    if memory.vector_store.embedding_model_dims != size:
+        memory.vector_store.delete_col()
+        memory.vector_store.create_col(size, False)
+        memory.vector_store.embedding_model_dims = size
+
+
+def close(memory: Any) -> None:
+    """Release what a memory holds open."""
+    memory.close()
+    memory.vector_store.client.close()
+    memory.llm.client.close()
+    memory.embedding_model.client.close()

@@ -1,0 +1,102 @@
+"""The seed prompts of Mem0, their contracts, and the reply schemas that a small model needs.
+
+Mem0 sends `extract` as a system message before the messages, and `update` before the stored memories, the new facts and
+its own description of the reply. Neither is a template to it: it receives the rendered text, in which braces are plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracing.systems.answering import ANSWER_PROMPT
+from tracing.systems.prompts import Contract, PromptSpec
+
+MAX_FACTS = 4
+"""Most facts of one extraction under a reply schema; a small model fills whatever list it is given."""
+
+EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
+
+EXTRACT_PROMPT = PromptSpec(
+    name="extract",
+    text=(
+        "List the facts that the speakers tell about themselves and their families. "
+        "Write each fact as one short sentence in the third person.\n"
+        'Reply as JSON: {{"facts": ["...", "..."]}}'
+    ),
+    operation="extract_facts",
+    contract=Contract(
+        placeholders=frozenset(),
+        reply_schema={
+            "type": "object",
+            "properties": {
+                "facts": {"type": "array", "items": {"type": "string", "maxLength": 140}, "maxItems": MAX_FACTS}
+            },
+            "required": ["facts"],
+            "additionalProperties": False,
+        },
+        markers=('"facts"', "JSON"),
+    ),
+    purpose="Turn a conversation into short, self-contained facts that name the person and keep every concrete value.",
+    builds=True,
+)
+
+UPDATE_PROMPT = PromptSpec(
+    name="update",
+    text=(
+        "Compare each new fact with the stored memories and choose what to do.\n"
+        "ADD: the fact is new.\n"
+        "UPDATE: the fact changes a memory; give the id of that memory.\n"
+        "DELETE: the fact says that a memory is to be forgotten; give its id.\n"
+        "NONE: the fact is stored already."
+    ),
+    operation="decide_update",
+    contract=Contract(
+        placeholders=frozenset(),
+        reply_schema={
+            "type": "object",
+            "properties": {
+                "memory": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "text": {"type": "string"},
+                            "event": {"type": "string", "enum": list(EVENTS)},
+                            "id": {"type": "string"},
+                        },
+                        "required": ["text", "event", "id"],
+                    },
+                }
+            },
+            "required": ["memory"],
+        },
+        markers=EVENTS,
+    ),
+    purpose="Decide whether each new fact is added, changes a stored memory, asks to forget one, or is stored already.",
+    builds=True,
+)
+
+PROMPTS = {prompt.name: prompt for prompt in (EXTRACT_PROMPT, UPDATE_PROMPT, ANSWER_PROMPT)}
+
+
+def update_schema(facts: Sequence[str], shown: int) -> dict[str, Any]:
+    """Schema of an update reply: one item a new fact, whose text is that fact, for one of the `shown` memories."""
+    events = list(EVENTS) if shown else ["ADD"]
+    ids = [str(number) for number in range(max(shown, 1))]
+    items = [
+        {
+            "type": "object",
+            "properties": {"text": {"const": fact}, "event": {"enum": events}, "id": {"enum": ids}},
+            "required": ["text", "event", "id"],
+            "additionalProperties": False,
+        }
+        for fact in facts
+    ]
+    memory = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    return {
+        "type": "object",
+        "properties": {"memory": memory},
+        "required": ["memory"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,143 @@
+"""Mem0 as a memory system: its own `add` builds, its own search recalls, and the shared answer operation replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracing.errors import ConfigError
+from tracing.llm.access import ModelAccess
+from tracing.recorder import operation, session, variable
+from tracing.systems.answering import answer_from_context
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.mem0_memory.connected import ConnectedMemory
+from tracing.systems.mem0_memory.library import installed_version
+from tracing.systems.mem0_memory.prompts import MAX_FACTS, PROMPTS
+from tracing.systems.mem0_memory.writing import Writer
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.recall import Entry, given_context, recorded
+
+SCHEMA_CHOICES = ("embedded", "always", "never")
+
+
+class Mem0:
+    """The real Mem0 1.0.x, unmodified: extract, decide, store, search, answer.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: greatest length of a reply of extraction and update.
+        reply_schema: when the prompts' reply schemas take the place of the `json_object` that Mem0 asks for:
+            "embedded" with an embedded model, which stores next to nothing otherwise, "always" or "never".
+
+    Raises:
+        ConfigError: `reply_schema` is none of these.
+    """
+
+    name = "mem0"
+    prompts = PROMPTS
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        # `update_memory`, the request for the decisions on all new facts, is told apart into these.
+        OperationSpec("decide_update", "update", "update"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"
+    ) -> None:
+        if reply_schema not in SCHEMA_CHOICES:
+            raise ConfigError(
+                f"system_settings.reply_schema: unknown: {reply_schema!r}; choose one of {', '.join(SCHEMA_CHOICES)}"
+            )
+        self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
+        # Memories built by another release of the library are other memories.
+        self.version = f"1 with mem0ai {installed_version() or 'missing'}"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {
+            "top_k": self.top_k,
+            "window": self.window,
+            "max_tokens": self.max_tokens,
+            "reply_schema": self.reply_schema,
+        }
+
+    def enforces_schema(self, *, embedded: bool) -> bool:
+        """Whether reply schemas are enforced with such a model: a condition that Mem0 alone does not have."""
+        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """What must be known of results with this system, one sentence each."""
+        if not self.enforces_schema(embedded=embedded):
+            return []
+        return [
+            "Replies to Mem0's extraction and update requests were held to a JSON schema (one item a new fact, "
+            "its text fixed), where Mem0 alone asks for any JSON object: with Mem0 alone the prompts may do worse."
+        ]
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation, a window of turns at a time; a failed call raises, whatever Mem0 makes of it."""
+        with self._writer(candidate, access) as writer:
+            for dialogue in conversation.sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    for start in range(0, len(dialogue.turns), self.window):
+                        turns = dialogue.turns[start : start + self.window]
+                        texts = {turn.id: f"{turn.speaker}: {turn.text}" for turn in turns}
+                        writer.read(
+                            [variable(text, name=name, kind="message") for name, text in texts.items()], dialogue.time
+                        )
+            return _state(writer.entries.values())
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from what Mem0's search finds."""
+        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        query = variable(question.question, name=question.id, kind="query")
+        with (
+            ConnectedMemory(access, {}, max_tokens=self.max_tokens) as restored,
+            operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op,
+        ):
+            restored.restore(entries)
+            context = [
+                op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
+                for rank, entry in enumerate(restored.search(question.question, self.top_k), start=1)
+            ]
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Let Mem0 decide on these facts, as many at a time as an extraction finds, and store them."""
+        with self._writer(candidate, access) as writer:
+            for number, texts in enumerate(sessions, start=1):
+                with session(f"given{number}"):
+                    facts = [variable(text, name="given", kind="fact") for text in texts]
+                    for start in range(0, len(facts), MAX_FACTS):
+                        writer.take(facts[start : start + MAX_FACTS])
+            return _state(writer.entries.values())
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these facts."""
+        vectors = access.embedding.embed(texts) if texts else []
+        made = [variable(text, name=f"m{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
+        return _state(
+            Entry(stored.name, text, tuple(vector), stored.id)
+            for text, vector, stored in zip(texts, vectors, made, strict=True)
+        )
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of a search."""
+        query, given = given_context(question, context)
+        return answer_from_context(query, given, candidate["answer"], access.task)
+
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
+        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
+        return Writer(access, candidate, max_tokens=self.max_tokens, enforced=enforced)
+
+
+def _state(entries: Any) -> Memory:
+    return Memory({"entries": [entry.as_json() for entry in entries]})

@@ -1,0 +1,184 @@
+"""The building of a memory by Mem0, recorded step by step at its instance hooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracing.elements import Variable
+from tracing.errors import ModelError
+from tracing.llm.access import ModelAccess
+from tracing.recorder import ActiveOperation, operation, variable
+from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
+from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
+from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.recall import Entry, recorded
+
+CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
+"""Prompt name → Mem0's configuration key for it."""
+
+
+def native_prompts(candidate: Candidate) -> dict[str, str]:
+    """The prompts of a candidate as Mem0 takes them: by configuration key, rendered, since it knows no templates."""
+    return {key: render(candidate[name], {}) for name, key in CONFIG_KEYS.items()}
+
+
+@dataclass(slots=True)
+class _Decided:
+    """A decision whose carrying out is awaited: the entry it is about, and what was recorded of it."""
+
+    decision: Decision
+    target: str | None
+    facts: list[Variable]
+    variable: Variable
+
+
+@dataclass(slots=True)
+class _Step:
+    """One call of `Memory.add`: what went in, and what has come of it so far."""
+
+    time: str
+    messages: Sequence[Variable] = ()
+    given: Sequence[Variable] | None = None
+    facts: list[Variable] | None = None
+    shown: dict[str, None] = field(default_factory=dict)
+    decided: list[_Decided] = field(default_factory=list)
+
+
+class Writer(ConnectedMemory):
+    """Adds messages or facts to a new Mem0, and records extraction, decisions and storing."""
+
+    def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
+        """`enforced` says whether reply schemas take the place of `json_object`."""
+        super().__init__(access, native_prompts(candidate), max_tokens=max_tokens)
+        self._enforced = enforced
+        self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
+        self._step = _Step("")
+        self._extracted = self._added = 0
+        store = self.memory.vector_store
+        self._search, self._insert, self._update, self._delete = store.search, store.insert, store.update, store.delete
+        store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
+        self.memory.llm.generate_response = self._asked
+
+    def read(self, messages: Sequence[Variable], time: str) -> None:
+        """Let Mem0 read messages; all have the role `user`, since it extracts from no other.
+
+        Raises:
+            ModelError, BudgetExceededError: a model call failed, whatever Mem0 made of it.
+        """
+        self._add([str(message.value) for message in messages], _Step(time, messages=messages))
+
+    def take(self, facts: Sequence[Variable], time: str = "") -> None:
+        """Let Mem0 go on as if it had extracted these facts. Raises as `read`."""
+        self._add([str(fact.value) for fact in facts], _Step(time, given=facts))
+
+    def _add(self, texts: Sequence[str], step: _Step) -> None:
+        self._step = step
+        self._cross_threads("_add_to_vector_store")
+        messages = [{"role": "user", "content": text} for text in texts]
+        self.through(lambda: self.memory.add(messages, user_id=USER))
+        # An update or deletion may find its entry gone by an earlier item of the same reply; an addition cannot fail.
+        lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
+        if lost is not None:
+            raise ModelError(f"mem0 was to add {lost!r}, and did not; its log says why")
+
+    def embedding_of(self, text: str) -> Mapping[str, Any]:
+        """The fact that is embedded, or the text where the model worded it anew."""
+        facts = [fact for fact in self._step.facts or () if fact.value == text]
+        return {"facts": facts} if facts else {"text": text}
+
+    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """Hook of `llm.generate_response`: the first request of an `add` extracts, the second decides."""
+        if self._step.facts is None:
+            return self._extract(messages, response_format)
+        return self._decide(messages, response_format)
+
+    def _extract(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        if step.given is not None:
+            step.facts = list(step.given)
+            return json.dumps({"facts": [fact.value for fact in step.given]})
+        schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
+        inputs = {"messages": list(step.messages), "prompt": self._prompts["extract"]}
+        with operation("extract_facts", kind="llm", inputs=inputs) as op:
+            reply = self.ask(messages, response_format, schema)
+            try:
+                texts = facts_of(reply)
+            except ValueError as error:
+                op.annotate(malformed=str(error), reply=reply[:500])
+                texts = []
+            step.facts = [self._fact(op, text) for text in texts]
+        return reply
+
+    def _fact(self, op: ActiveOperation, text: str) -> Variable:
+        self._extracted += 1
+        return op.output("facts", text, name=f"fact{self._extracted}", kind="fact")
+
+    def _decide(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        facts = list(step.facts or ())
+        texts = [str(fact.value) for fact in facts]
+        shown = [self.entries[each] for each in step.shown]
+        memories, prompt = recorded(shown), self._prompts["update"]
+        schema = update_schema(texts, len(shown)) if self._enforced else None
+        # One request decides on all new facts; blame needs to know what was decided on each.
+        inputs = {"facts": facts, "memories": memories, "prompt": prompt}
+        with operation("update_memory", kind="llm", inputs=inputs):
+            reply = self.ask(messages, response_format, schema)
+            for decision in decisions_of(reply, texts, len(shown)):
+                about = [facts[number] for number in decision.facts]
+                with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
+                    if decision.problem is not None:
+                        op.annotate(malformed=decision.problem, reply=reply[:500])
+                    target = None if decision.target is None else shown[decision.target].id
+                    value = {"event": decision.event, "target": target}
+                    made = op.output("decision", value, name="decision", kind="value")
+                    step.decided.append(_Decided(decision, target, about, made))
+        return reply
+
+    def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
+        """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
+        hits = self._search(query=query, vectors=vectors, limit=limit, filters=filters)
+        self._step.shown.update((hit.id, None) for hit in hits)
+        return hits
+
+    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Hook of `vector_store.insert`; the id and the times are not left to chance and clock."""
+        (vector,), (payload,) = vectors, payloads
+        with self._stored("ADD", payload["data"]) as op:
+            self._added += 1
+            pinned, name = id_of(self._added), f"m{self._added}"
+            times = {"created_at": self._step.time, "updated_at": self._step.time}
+            self._insert(vectors=[vector], payloads=[{**payload, **times}], ids=[pinned])
+            stored = op.output("entry", payload["data"], name=name, kind="memory_entry")
+            self.entries[pinned] = Entry(name, payload["data"], tuple(vector), stored.id)
+
+    def _changed(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
+        """Hook of `vector_store.update`."""
+        old = self.entries[vector_id]
+        with self._stored("UPDATE", payload["data"], old.id) as op:
+            self._update(vector_id=vector_id, vector=vector, payload={**payload, "updated_at": self._step.time})
+            stored = op.output(
+                "entry", payload["data"], name=old.id, kind="memory_entry", previous=old.variable or None
+            )
+            self.entries[vector_id] = Entry(old.id, payload["data"], tuple(vector), stored.id)
+
+    def _dropped(self, vector_id: str) -> None:
+        """Hook of `vector_store.delete`."""
+        old = self.entries[vector_id]
+        with self._stored("DELETE", None, old.id) as op:
+            self._delete(vector_id=vector_id)
+            op.output("entry", None, name=old.id, kind="delete_marker", previous=old.variable or None)
+            del self.entries[vector_id]
+
+    def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
+        """The operation that carries out the first decision for this that has not been carried out yet."""
+        for decided in self._step.decided:
+            same = (decided.decision.event, decided.target) == (event, target)
+            if same and text in (None, decided.decision.text):
+                self._step.decided.remove(decided)
+                return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
+        return operation("store")
