@@ -91,6 +91,10 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert {item.name for item in folder.path.iterdir()} == {
         "attempts.jsonl",
         "config.yaml",
+        "fingerprint.json",
+        "ledger.jsonl",
+        "lock",
+        "mlflow-key",
         "summary.json",
         "report.html",
         "prompts",
@@ -230,7 +234,7 @@ def test_an_interrupted_run_is_saved_and_says_where(command: Command, scripted_s
     scripted_server.script = interrupt
     code, _, err = command("run", "rag.yaml", "--out", "run")
     assert code == 130
-    assert err.splitlines()[-1] == "memtune: interrupted; saved in run"
+    assert err.splitlines()[-1] == "memtune: interrupted; saved in run; go on with: memtune run --resume run"
     folder = RunFolder(Path("run"))
     assert folder.summary().stopped == "interrupted"
     assert "train" in folder.summary().baseline
