@@ -33,6 +33,7 @@ class Instruction:
         text: the sentence or two that goes into the prompt.
         errors: error types it treats.
         symptoms: visible faults it treats, which decide between instructions for the same error type.
+        task: whether it says the whole task, and so takes the place of the prompt's first sentence.
     """
 
     id: str
@@ -41,10 +42,13 @@ class Instruction:
     text: str
     errors: frozenset[ErrorType]
     symptoms: frozenset[Symptom] = frozenset()
+    task: bool = False
 
 
-def _extract(id_: str, topic: str, text: str, *symptoms: Symptom, also: Sequence[ErrorType] = ()) -> Instruction:
-    return Instruction(id_, topic, "extract", text, frozenset({"ExtractionError", *also}), frozenset(symptoms))
+def _extract(
+    id_: str, topic: str, text: str, *symptoms: Symptom, also: Sequence[ErrorType] = (), task: bool = False
+) -> Instruction:
+    return Instruction(id_, topic, "extract", text, frozenset({"ExtractionError", *also}), frozenset(symptoms), task)
 
 
 def _update(id_: str, topic: str, text: str, errors: Sequence[ErrorType], *symptoms: Symptom) -> Instruction:
@@ -124,6 +128,28 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         "A request to forget something is a fact too: write who wants what forgotten.",
         "lost retraction",
         also=("DeletionError",),
+    ),
+    # A small model copies with fewer mistakes than it rephrases, and what it copies keeps its words.
+    _extract(
+        "x-copy",
+        "task",
+        "Copy the sentences in which the speakers tell something, each with the speaker's name in front.",
+        "lost value",
+        "nameless facts",
+        "lost change",
+        "lost retraction",
+        also=("RetrievalError", "DeletionError"),
+        task=True,
+    ),
+    _extract(
+        "x-turn",
+        "task",
+        "Rewrite each turn as one fact about its speaker, with the speaker's name instead of I.",
+        "lost value",
+        "nameless facts",
+        "lost change",
+        also=("RetrievalError",),
+        task=True,
     ),
     _extract("x-skip", "skip", "Skip greetings, jokes and opinions."),
     _update(
@@ -262,19 +288,24 @@ def one_a_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
     return list(topics.values())
 
 
-def recomposed(template: str, instructions: Sequence[str], markers: Sequence[str] = ()) -> str:
-    """The template with its first sentence, what the contract asks for, and these instructions instead of others."""
+def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequence[str] = ()) -> str:
+    """The template with its first sentence, what the contract asks for, and these instructions instead of others.
+
+    Where one of them says the whole task, it stands first and the first sentence goes too.
+    """
     parts = take_apart(template)
     rules = sentences(parts.instructions, markers)
-    task = [rule for rule in rules[:1] if not is_fixed(rule, markers)]
+    given = sorted(instructions, key=lambda each: not each.task)
+    says_task = any(each.task for each in given)
+    task = [rule for rule in rules[:1] if not is_fixed(rule, markers) and not says_task]
     fixed = [rule for rule in rules if is_fixed(rule, markers)]
     shown = [rule for rule in fixed if "{" in rule]
     named = [rule for rule in fixed if "{" not in rule]
-    return parts.with_instructions([*task, *named, *instructions, *shown]).text
+    return parts.with_instructions([*task, *named, *(each.text for each in given), *shown]).text
 
 
 class BankProposer:
-    """Instructions from the bank: a bundle of the best, the best alone, and the best with a closing format line."""
+    """Instructions from the bank: the best instead of all rules, a bundle of the best, each added alone."""
 
     name = "bank"
 
@@ -294,8 +325,10 @@ class BankProposer:
         markers = request.prompt.contract.markers
         bundle = best[:3]
         if bundle:
+            # Alone first: every further instruction takes some of a small model's attention from the others.
+            yield recomposed(request.text, bundle[:1], markers), f"rules rewritten: {bundle[0].id}"
             names = ", ".join(each.id for each in bundle)
-            yield recomposed(request.text, [each.text for each in bundle], markers), f"rules rewritten: {names}"
+            yield recomposed(request.text, bundle, markers), f"rules rewritten: {names}"
             added = request.text
             for each in bundle:
                 added = add_instruction(added, each.text)
@@ -308,6 +341,6 @@ class BankProposer:
         for start in range(1, max(len(best) - 2, 1)):
             group = best[start : start + 3]
             yield (
-                recomposed(request.text, [each.text for each in group], markers),
+                recomposed(request.text, group, markers),
                 (f"rules rewritten: {', '.join(each.id for each in group)}"),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optimizer.bank import BankProposer
@@ -46,7 +47,10 @@ class ProposalSources:
             if len({offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
-            admitted, _ = admit(proposer.propose(request), request.prompt, request.tried)
+            # Reflection measures what it offers, and of a weak author's rewrites hardly two are worth that.
+            single = proposer is self._reflection and not self._strong_author
+            asked = replace(request, count=1) if single else request
+            admitted, _ = admit(proposer.propose(asked), request.prompt, request.tried)
             offers.append(admitted)
         chosen: dict[str, Proposal] = {}
         for rank in range(max(map(len, offers), default=0)):

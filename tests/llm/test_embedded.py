@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -11,8 +13,9 @@ import pytest
 
 from tracing.errors import CallFailedError, ConfigError, WeightsError
 from tracing.llm.access import ModelAccess
-from tracing.llm.embedded import EmbeddedServer
+from tracing.llm.embedded import EmbeddedModel, EmbeddedServer
 from tracing.llm.settings import Limits, ModelSettings
+from tracing.llm.weights import locate
 
 SMALL = ModelSettings(model="smollm2-135m", context=512)
 HELLO = [{"role": "user", "content": "hello"}]
@@ -70,6 +73,23 @@ def test_a_port_in_use_is_refused_with_its_number(server: EmbeddedServer) -> Non
     port = int(server.base_url.split(":")[2].split("/")[0])
     with pytest.raises(ConfigError, match=str(port)):
         EmbeddedServer({}, port=port)
+
+
+@pytest.mark.usefixtures("embedded_weights")
+def test_closing_waits_for_the_reply_that_is_being_computed() -> None:
+    """Freed under a computation, the runtime takes the whole process down."""
+    server = EmbeddedServer({"small": EmbeddedModel("small", lambda: locate("smollm2-135m"), 512)})
+    server.start()
+    body = {"model": "small", "messages": HELLO, "max_tokens": 400, "temperature": 0}
+    headers = {"Authorization": f"Bearer {server.key}"}
+    url = f"{server.base_url}/chat/completions"
+    assert httpx.post(url, json={**body, "max_tokens": 1}, headers=headers, timeout=60).status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, url, json=body, headers=headers, timeout=60)
+        while not server._computing.locked():
+            time.sleep(0.01)
+        server.close()
+        assert asked.result(timeout=1).json()["choices"][0]["message"]["content"]
 
 
 def test_weights_that_were_not_pulled_are_named_with_the_command() -> None:

@@ -52,6 +52,21 @@ def templates(draw: st.DrawFn) -> str:
     return "\n".join([*parts, *draw(st.sampled_from([[], ["Answer:"], ["", "Answer:", ""]]))])
 
 
+PLAIN = [each for each in INSTRUCTIONS if not each.task][:2]
+TASKS = [each for each in INSTRUCTIONS if each.task]
+
+
+def test_an_instruction_that_says_the_task_takes_the_place_of_the_first_sentence() -> None:
+    template = "List the facts. Be brief. Reply as JSON: {{}}\n\n{conversation}"
+    (rules, *data) = recomposed(template, [*PLAIN, *TASKS[:1]], ("JSON",)).partition("\n\n")
+    assert rules.startswith(TASKS[0].text)
+    assert "List the facts" not in rules
+    assert "Be brief" not in rules
+    assert all(each.text in rules for each in PLAIN)
+    assert "List the facts" in recomposed(template, PLAIN, ("JSON",))
+    assert data[1] == "{conversation}"
+
+
 def edits(template: str) -> list[str]:
     markers = CONTRACT.markers
     made = [
@@ -61,7 +76,8 @@ def edits(template: str) -> list[str]:
         *(with_format_line(template, line) for line in FORMAT_LINES["answer"]),
         *shortened(template, "List facts with names", markers),
         add_instruction(template, "Do it well."),
-        recomposed(template, ["Do it well.", "And soon."], markers),
+        recomposed(template, PLAIN, markers),
+        recomposed(template, TASKS[:1], markers),
         take_apart(template).with_demonstrations([filled(take_apart(template), VALUES, '{"facts": []}')]).text,
     ]
     return [text for text in made if text is not None]
@@ -154,8 +170,9 @@ def test_a_prompt_to_which_the_system_adds_the_data_is_all_instructions(name: st
     assert with_format_line(text, "All facts as JSON:") is None
     edited = [
         add_instruction(text, "Be kind."),
-        recomposed(text, ["Be kind."], contract.markers),
+        recomposed(text, PLAIN[:1], contract.markers),
         *shortened(text, MEM0[name].purpose, contract.markers),
     ]
     assert all(not contract.violations(each) for each in edited)
-    assert all("Be kind." in each for each in edited[:2])
+    assert "Be kind." in edited[0]
+    assert PLAIN[0].text in edited[1]

@@ -44,7 +44,8 @@ class EmbeddedServer:
         """
         self._models = dict(models)
         self._loaded: dict[str, Any] = {}
-        self._loading = threading.Lock()
+        self._computing = threading.Lock()
+        self._closed = False
         self._embedder: Any = None
         self._embedding = threading.Lock()
         self._http = LoopbackServer(
@@ -64,9 +65,12 @@ class EmbeddedServer:
         self._http.start()
 
     def close(self) -> None:
-        """Stop serving and free the models."""
+        """Stop serving and free the models, once the reply that is being computed is done."""
         self._http.close()
-        self._loaded.clear()
+        self._closed = True
+        # A runtime freed, or a process ended, under a computation crashes.
+        with self._computing:
+            self._loaded.clear()
         self._embedder = None
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +82,8 @@ class EmbeddedServer:
         # A prefix taken over from an earlier request leaves a shorter rest to compute, in other batches: the last
         # digits of the numbers, and now and then the reply, would depend on what was asked before.
         request["cache_prompt"] = False
-        runtime = self._runtime(str(body.get("model")))
-        return dict(runtime.handle_chat_completions(request))
+        with self._computing:
+            return dict(self._runtime(str(body.get("model"))).handle_chat_completions(request))
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer an embedding request."""
@@ -101,12 +105,13 @@ class EmbeddedServer:
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
 
     def _runtime(self, name: str) -> Any:
-        with self._loading:
-            if name not in self._loaded:
-                if name not in self._models:
-                    raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
-                self._loaded[name] = _load_chat(self._models[name])
-            return self._loaded[name]
+        if self._closed:
+            raise ConfigError("the embedded server is closed")
+        if name not in self._loaded:
+            if name not in self._models:
+                raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
+            self._loaded[name] = _load_chat(self._models[name])
+        return self._loaded[name]
 
 
 _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed", "logprobs", "top_logprobs", "grammar")
