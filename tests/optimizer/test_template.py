@@ -170,8 +170,9 @@ def test_a_prompt_to_which_the_system_adds_the_data_is_all_instructions(name: st
     assert with_format_line(text, "All facts as JSON:") is None
     edited = [
         add_instruction(text, "Be kind."),
-        recomposed(text, ["Be kind."], contract.markers),
+        recomposed(text, PLAIN[:1], contract.markers),
         *shortened(text, MEM0[name].purpose, contract.markers),
     ]
     assert all(not contract.violations(each) for each in edited)
-    assert all("Be kind." in each for each in edited[:2])
+    assert "Be kind." in edited[0]
+    assert PLAIN[0].text in edited[1]
