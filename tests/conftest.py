@@ -17,10 +17,15 @@ os.environ.update(
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
+from hypothesis import HealthCheck, settings
 from scripted_server import ScriptedServer
 
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, home
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("memtune", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memtune")
 
 USER_HOME = home()
 """Where the user's own weights lie; looked up before tests get homes of their own."""

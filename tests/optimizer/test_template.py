@@ -57,7 +57,7 @@ TASKS = [each for each in INSTRUCTIONS if each.task]
 
 
 def test_an_instruction_that_says_the_task_takes_the_place_of_the_first_sentence() -> None:
-    template = "List the facts. Be brief. Reply as JSON: {{}}\n\n{conversation}"
+    template = "List the facts. Be brief.\nReply as JSON: {{}}\n\n{conversation}"
     (rules, *data) = recomposed(template, [*PLAIN, *TASKS[:1]], ("JSON",)).partition("\n\n")
     assert rules.startswith(TASKS[0].text)
     assert "List the facts" not in rules
