@@ -78,7 +78,7 @@ def configured(
         Path("run.yaml").write_text(
             "limits: {conversations: 9, sessions: 2, questions: 3}\nrounds: 2\nproposals: 3\nbudget: {calls: 2000}\n"
             f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
-            f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}}}\n"
+            f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}, traces: 2}}\n"
         )
 
     return write
