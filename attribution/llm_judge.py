@@ -224,8 +224,14 @@ def _yes_minus_no(alternatives: Mapping[str, float]) -> float | None:
     if not any(said.values()):
         return None
     least = min(alternatives.values())
-    yes, no = (math.log(sum(map(math.exp, each))) if each else least for each in said.values())
+    yes, no = (_log_of_sum(each) if each else least for each in said.values())
     return yes - no
+
+
+def _log_of_sum(logs: Sequence[float]) -> float:
+    """Logarithm of the sum of numbers given by their logarithms; those may be too small to be numbers themselves."""
+    greatest = max(logs)
+    return greatest + math.log(sum(math.exp(each - greatest) for each in logs))
 
 
 def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:

@@ -90,7 +90,9 @@ class LogCase(Write):
     def _found(self, store: TrackingStore, mark: str) -> Any:
         """The trace, if all of it is there; what an outage left in part is deleted."""
         where = store.experiment_id
-        for trace in store.client.search_traces(locations=[where], filter_string=f"tags.`{CASE}` = '{mark}'"):
+        wanted = f"tags.`{CASE}` = '{mark}'"
+        # A program that traces with MLflow itself may have it write in the background.
+        for trace in store.client.search_traces(locations=[where], filter_string=wanted, flush=True):
             if len(trace.data.spans) == len(self.spans) + 1:
                 return trace
             store.client.delete_traces(where, trace_ids=[trace.info.trace_id])

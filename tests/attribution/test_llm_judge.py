@@ -105,6 +105,9 @@ def test_spellings_of_yes_and_no_are_added_and_a_missing_one_is_at_most_the_leas
     half = math.log(0.4)
     scripted_server.script = lambda body: Reply("Yes", first_token={" Yes": half, "yes": half, "ok": math.log(0.1)})
     assert judge.opinion(question(1), "Oslo").margin == pytest.approx(math.log(0.8) - math.log(0.1))
+    # What some endpoints write for "next to impossible".
+    scripted_server.script = lambda body: Reply("No", first_token={"No": -0.01, "Yes": -9999.0})
+    assert judge.opinion(question(1), "Paris").margin == pytest.approx(-9998.99)
 
 
 def test_an_empty_reply_is_wrong_and_a_reply_is_asked_about_once(
