@@ -56,7 +56,7 @@ def client(home: Path) -> Any:
 
 def start(home: Path, folder: RunFolder, **given: Any) -> MlflowRun:
     params = {"system": "rag", "long": "x" * 9000}
-    settings = {"uri": None, "experiment": "memtune", "home": home, "system": "rag", "seed": SEED, "params": params}
+    settings = {"uri": None, "experiment": "memtune", "home": home, "system": "tracked", "seed": SEED, "params": params}
     return MlflowRun.start(folder=folder, **{**settings, **given})
 
 
@@ -142,12 +142,12 @@ def test_credentials_stay_out_of_the_summary() -> None:
 def test_each_text_of_a_prompt_is_one_version_with_its_reason_and_champion_names_the_best(
     client: Any, home: Path
 ) -> None:
-    versions = {each.version: each for each in client.search_prompt_versions("memtune.rag.answer")}
+    versions = {each.version: each for each in client.search_prompt_versions("memtune.tracked.answer")}
     assert sorted(versions) == [1, 2]
-    assert versions[1].commit_message == "seed of rag"
+    assert versions[1].commit_message == "seed of tracked"
     assert versions[2].commit_message == "iteration 1, bank: asks for a short answer (accepted: +0.5)"
     assert versions[2].tags["memtune.run"] == FIRST
-    champion = client.load_prompt("prompts:/memtune.rag.answer@champion")
+    champion = client.load_prompt("prompts:/memtune.tracked.answer@champion")
     assert champion.version == 2
     assert champion.format(context="M1", question="Q?") == TUNED["answer"].format(context="M1", question="Q?")
     linked = runs_of(client)[FIRST].data.tags["mlflow.linkedPrompts"]
@@ -162,8 +162,8 @@ def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
     run.verdict(Verdict(verdict, 0.0, (0.0, 0.0), 1.0, 0.0))
     run.finish(loop_result(verdict=None))
     assert run.problems == []
-    assert client.load_prompt("prompts:/memtune.rag.answer@champion").version == 2
-    assert len(client.search_prompt_versions("memtune.rag.answer")) == 2
+    assert client.load_prompt("prompts:/memtune.tracked.answer@champion").version == 2
+    assert len(client.search_prompt_versions("memtune.tracked.answer")) == 2
 
 
 def test_settings_become_flat_parameters_without_keys() -> None:
