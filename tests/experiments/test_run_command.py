@@ -231,6 +231,7 @@ def test_an_interrupted_run_is_saved_and_says_where(command: Command, scripted_s
 
     # A shell that starts the tests in the background has them ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def interrupt(body: dict[str, Any]) -> Reply:
         if scripted_server.count == 6:
             _thread.interrupt_main()
