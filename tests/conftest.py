@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from scripted_server import ScriptedServer
 
+from tracing.llm import endpoint
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, home
 
@@ -50,8 +51,14 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def open_access(scripted_server: ScriptedServer, tmp_path: Path) -> Iterator[Callable[..., ModelAccess]]:
-    """Opens accesses to the scripted server, chat and embedding, with one cache in this test's folder."""
+def open_access(
+    scripted_server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., ModelAccess]]:
+    """Opens accesses to the scripted server, chat and embedding, with one cache in this test's folder.
+
+    They wait little before they try again.
+    """
+    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
     opened: list[ModelAccess] = []
 
     def open_it(

@@ -25,11 +25,6 @@ HELLO = [{"role": "user", "content": "hello"}]
 SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}, "required": ["b"]}
 
 
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
-
-
 def one_after(*first: Reply, then: str = "fine") -> Callable[[dict[str, object]], Reply]:
     """A script that answers with each of `first` once and then always with `then`."""
     left = list(first)

@@ -47,10 +47,8 @@ def run(
     scripted_server: ScriptedServer,
     open_access: Callable[..., ModelAccess],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Script], LoopResult]:
     """Runs the loop through the scripted server, with little patience; each time with empty caches."""
-    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
 
     def run_it(script: Script) -> LoopResult:
         scripted_server.script = script
@@ -71,6 +69,17 @@ def run(
     return run_it
 
 
+_SOUND: list[LoopResult] = []
+
+
+@pytest.fixture
+def sound(run: Callable[[Script], LoopResult]) -> LoopResult:
+    """What the model that answers badly leads to on a sound endpoint; run once for all tests."""
+    if not _SOUND:
+        _SOUND.append(run(WeakModel("answer")))
+    return _SOUND[0]
+
+
 def faulty(script: Script, kind: str, rate: float) -> Script:
     """`script`, but the fault in a share of the requests, the same ones each time."""
     drawn = random.Random(f"{kind} {rate}")  # noqa: S311
@@ -89,15 +98,15 @@ def without_costs(result: LoopResult) -> LoopResult:
 
 @pytest.mark.parametrize("rate", [0.01, 0.1])
 @pytest.mark.parametrize("kind", FAULTS)
-def test_passing_faults_change_no_score(run: Callable[[Script], LoopResult], kind: str, rate: float) -> None:
-    sound = run(WeakModel("answer"))
+def test_passing_faults_change_no_score(
+    run: Callable[[Script], LoopResult], sound: LoopResult, kind: str, rate: float
+) -> None:
     assert sound.champion_candidate != SEED
     assert without_costs(run(faulty(WeakModel("answer"), kind, rate))) == without_costs(sound)
 
 
-def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult]) -> None:
+def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult], sound: LoopResult) -> None:
     """Two minutes of it are two seconds here: first wait and patience are scaled alike."""
-    sound = run(WeakModel("answer"))
     model, asked = WeakModel("answer"), [0]
     back = [0.0]
 
