@@ -38,6 +38,7 @@ from optimizer.results import (
 )
 from tracing.errors import MemtuneError
 from tracing.llm.ledger import Ledger
+from tracing.systems.prompts import seed_candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
@@ -96,12 +97,12 @@ def run_experiment(
         folder = resume or RunFolder.create(home, system=config.system, now=now(), out=out)
         held.enter_context(locked(folder.path / LOCK))
         parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER)))
-        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
-        now_is = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
+        seed = seed_candidate(parts.system.prompts)
+        depends_on = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
         if resume is not None:
-            check_fingerprint(folder, now_is)
+            check_fingerprint(folder, depends_on)
         folder.write(CONFIG, dump_config(config))
-        folder.write(FINGERPRINT, json.dumps(now_is, indent=2) + "\n")
+        folder.write(FINGERPRINT, json.dumps(depends_on, indent=2) + "\n")
         parts.evaluator.traces = folder.path / TRACES
         settings = params_of(config.model_dump(mode="json"))
         tracked = MlflowRun.start(
@@ -129,16 +130,20 @@ def run_experiment(
         journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
-            seen = [seen_cases(parts.evaluator, dataset.splits, each) for each in (seed, result.champion_candidate)]
+            champion = result.champion_candidate
+            of_seed = seen_cases(parts.evaluator, dataset.splits, seed)
+            of_champion = of_seed if champion == seed else seen_cases(parts.evaluator, dataset.splits, champion)
             summary = journal.save(result)
             if parts.evaluator.model_judge is not None:
-                found = judge_summary(parts.evaluator.model_judge, parts.access.judge.settings.model, chain(*seen))
+                found = judge_summary(
+                    parts.evaluator.model_judge, parts.access.judge.settings.model, chain(of_seed, of_champion)
+                )
                 summary = summary.model_copy(update={"judge": found})
                 folder.write_summary(summary)
             page = ReportInput(
                 summary=summary,
                 seed=seed,
-                champion=result.champion_candidate,
+                champion=champion,
                 error_types={signal.operation: signal.error_types for signal in journal.signals if signal.failures},
                 power=result.power,
                 tokens_per_question=result.tokens_per_question,
@@ -147,7 +152,7 @@ def run_experiment(
                 attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
-            tracked.cases(*seen, metric=config.metric, most=config.tracking.traces)
+            tracked.cases(of_seed, of_champion, metric=config.metric, most=config.tracking.traces)
             tracked.finish(result, status=status)
             if summary.mlflow is None and tracked.link is not None:
                 summary = summary.model_copy(update={"mlflow": tracked.link})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from experiments.manifest import memtune_version
 from experiments.tracking import params_of
 from optimizer.proposals import Proposal
 from optimizer.results import Splits
+from optimizer.snapshots import digest
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
 
@@ -30,9 +30,9 @@ def fingerprint(
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
     return {
         **{f"config.{key}": str(value) for key, value in settings.items() if not key.startswith(MAY_CHANGE)},
-        "data": _digest(json.dumps(data, sort_keys=True)),
-        **{f"prompts.{name}": _digest(text) for name, text in seed.items()},
-        "candidates": _digest(json.dumps([[each.prompt, each.text] for each in hand])),
+        "data": digest(data),
+        **{f"prompts.{name}": digest(text) for name, text in seed.items()},
+        "candidates": digest([[each.prompt, each.text] for each in hand]),
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         "memtune.code": _code(),
@@ -66,11 +66,7 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
         )
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _code() -> str:
     root = Path(__file__).parent.parent
     files = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
-    return _digest("\n".join(f"{path.relative_to(root)} {_digest(path.read_text(encoding='utf-8'))}" for path in files))
+    return digest({str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files})

@@ -16,7 +16,8 @@ from optimizer.statistics import bootstrap_ci
 from tracing.errors import DataError
 from tracing.recorder import trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.protocol import Answer, MemorySystem, Stage
+from tracing.systems.prompts import seed_candidate
+from tracing.systems.protocol import Answer, Stage
 
 if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate
@@ -55,7 +56,6 @@ def attainable(rungs: Sequence[Rung]) -> dict[Stage, float]:
 
 
 def audit(
-    system: MemorySystem,
     evaluator: Evaluator,
     conversations: Sequence[Conversation],
     *,
@@ -77,7 +77,7 @@ def audit(
                     f"{conversation.id}: questions.{question.id}.fact is missing; the ladder needs gold facts, "
                     "see docs/data-format.md"
                 )
-    candidate = {name: spec.text for name, spec in system.prompts.items()}
+    candidate = seed_candidate(evaluator.system.prompts)
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
     rungs = [Rung("seed pipeline", pipeline.score, pipeline.ci, pipeline.n)]
     climbs: tuple[tuple[str, Stage, _Climb], ...] = (

@@ -13,6 +13,7 @@ from attribution.survival import Survival
 from optimizer.evaluation import Evaluator, Outcome, score_of
 from optimizer.gate import GateDecision, behind, decide
 from optimizer.proposals import Proposal, ProposalRequest, examples_of
+from optimizer.reserve import TimeReserve
 from optimizer.results import (
     Attempt,
     BlameShare,
@@ -25,12 +26,11 @@ from optimizer.results import (
     SplitName,
     Splits,
     Verdict,
-    VerdictName,
 )
 from optimizer.screening import SCREENED, hardest, race
 from optimizer.selection import Choice, Edit, choose
 from optimizer.sources import ProposalSources
-from optimizer.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.verdict import NO_CHANGE, verdict_of
 from tracing.errors import BudgetExceededError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from optimizer.examples import Example
     from tracing.llm.access import ModelAccess
     from tracing.systems.prompts import PromptSpec
-
-SIGNIFICANCE = 0.05
-"""Two-sided level of the verdict on the test conversations."""
 
 FINALISTS = 2
 """Proposals of one iteration that meet the validation conversations, best of the screening first."""
@@ -96,7 +93,7 @@ class _Loop:
         self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
         self.verdict: Verdict | None = None
         self.tokens: dict[str, float] = {}
-        self.pace = 0.0
+        self.reserve = TimeReserve(access.budget, len(splits.test), evaluator.workers)
         self.sources = ProposalSources(evaluator, access, splits.train, settings.hand)
 
     def run(self) -> LoopResult:
@@ -121,11 +118,11 @@ class _Loop:
         for n in range(1, self.settings.rounds + 1):
             if not signals.failures:
                 return "no wrong answer is left on the train conversations"
-            self._keep_time_for_test(SCREENED)
+            self.reserve.allow(SCREENED)
             before = self.champion
             validation = self._iterate(n, train, attributions, signals, validation, seed_validation)
             if self.champion != before and n < self.settings.rounds:
-                self._keep_time_for_test(len(self.splits.train))
+                self.reserve.allow(len(self.splits.train))
                 train = self._score("train", self.champion, self.scores)
                 attributions, signals = self._attribute(train, n + 1)
         return None
@@ -163,25 +160,8 @@ class _Loop:
             self.observer.progress(phase, done + now, total or len(conversations))
 
         progress(0, 0)
-        started = self.access.budget.seconds
-        outcomes = self.evaluator.evaluate(candidate, conversations, progress=progress)
-        turns = math.ceil(len(conversations) / self.evaluator.workers)
-        self.pace = max(self.pace, (self.access.budget.seconds - started) / max(turns, 1))
-        return outcomes
-
-    def _keep_time_for_test(self, count: int) -> None:
-        """Refuse to evaluate `count` conversations where the test could then not be finished in time.
-
-        A conversation is expected to take as long as in the slowest evaluation so far: those that the caches answered
-        tell nothing of the test.
-
-        Raises:
-            BudgetExceededError: there is a time budget, and what is left of it is needed.
-        """
-        left = self.access.budget.remaining_seconds()
-        turns = [math.ceil(each / self.evaluator.workers) for each in (count, len(self.splits.test))]
-        if left is not None and left < self.pace * (turns[0] + 2 * turns[1]):
-            raise BudgetExceededError("the time that is left is kept for the test conversations")
+        with self.reserve.timed(len(conversations)):
+            return self.evaluator.evaluate(candidate, conversations, progress=progress)
 
     def _attribute(self, train: Sequence[Outcome], iteration: int) -> tuple[list[Attribution], Signals]:
         attributions: list[Attribution] = []
@@ -228,23 +208,35 @@ class _Loop:
                 self.history.append(Edit(choice.prompt, accepted))
         finally:
             self.scores["val"] = score_of(validation, seed=self.settings.seed)
-            after = self.access.meter.totals()
-            record = IterationRecord(
-                n=n,
-                blame={s.operation: BlameShare(s.share, s.share_ci) for s in signals.signals},
-                edited=(choice.prompt,) if choice else (),
-                proposals=len(attempts),
-                accepted=accepted,
-                val_score=self.scores["val"].score,
-                calls_made=int(after["calls_made"] - before["calls_made"]),
-                calls_cached=int(after["calls_cached"] - before["calls_cached"]),
-                tokens=int(_tokens(after) - _tokens(before)),
-                champion=dict(self.champion),
-                attempts=tuple(attempts.values()),
-            )
-            self.iterations.append(record)
-            self.observer.iteration(record)
+            self._record(n, signals, choice, accepted, attempts, before)
         return validation
+
+    def _record(
+        self,
+        n: int,
+        signals: Signals,
+        choice: Choice | None,
+        accepted: bool,
+        attempts: Mapping[str, Attempt],
+        before: Mapping[str, float],
+    ) -> None:
+        """Keep and tell what an iteration did; `before` are the meter's totals at its start."""
+        after = self.access.meter.totals()
+        record = IterationRecord(
+            n=n,
+            blame={s.operation: BlameShare(s.share, s.share_ci) for s in signals.signals},
+            edited=(choice.prompt,) if choice else (),
+            proposals=len(attempts),
+            accepted=accepted,
+            val_score=self.scores["val"].score,
+            calls_made=int(after["calls_made"] - before["calls_made"]),
+            calls_cached=int(after["calls_cached"] - before["calls_cached"]),
+            tokens=int(_tokens(after) - _tokens(before)),
+            champion=dict(self.champion),
+            attempts=tuple(attempts.values()),
+        )
+        self.iterations.append(record)
+        self.observer.iteration(record)
 
     def _editable(self) -> Mapping[str, PromptSpec]:
         """The prompts to choose from: those with rewrites by hand that were not tried, where there are any."""
@@ -294,7 +286,7 @@ class _Loop:
 
         def measure(attempt: Attempt, reference: Outcome) -> Outcome:
             nonlocal done
-            self._keep_time_for_test(1)
+            self.reserve.allow(1)
             challenger = {**self.champion, attempt.prompt: attempt.text}
             (outcome,) = self._evaluate(phase, challenger, [reference.conversation], done=done, total=total)
             done += 1
@@ -311,7 +303,7 @@ class _Loop:
         """The gate's decision on a challenger; one that is behind after half of the conversations meets no more."""
         phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
         conversations = self.splits.validation
-        self._keep_time_for_test(total)
+        self.reserve.allow(total)
         outcomes = self._evaluate(phase, challenger, conversations[:half], total=total) if half else []
         decision = behind(champion[:half], outcomes) if half else None
         if decision is None:
@@ -325,9 +317,8 @@ class _Loop:
         base = self._score("test", self.seed, self.baseline)
         self.tokens["baseline"] = _tokens_a_question(base)
         if self.champion == self.seed:
-            # Nothing passed the gate: there is no difference to test.
             self.tokens["champion"] = self.tokens["baseline"]
-            self.verdict = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
+            self.verdict = NO_CHANGE
         else:
             best = self._score("test", self.champion, self.scores)
             self.tokens["champion"] = _tokens_a_question(best)
@@ -354,17 +345,6 @@ class _Loop:
             calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
             tokens_per_question={k: v for k, v in self.tokens.items() if k in ("baseline", "champion")},  # type: ignore[misc]
         )
-
-
-def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
-    """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
-    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
-    delta = sum(deltas) / len(deltas)
-    p_value = sign_flip_p(deltas, "two-sided", seed=seed)
-    name: VerdictName = "inconclusive"
-    if p_value <= SIGNIFICANCE:
-        name = "improved" if delta > 0 else "regressed"
-    return Verdict(name, delta, bootstrap_ci(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))
 
 
 def _tokens(totals: Mapping[str, float]) -> float:

@@ -85,14 +85,13 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
     from experiments.wiring import home_folder, open_parts
     from optimizer.ladder import attainable
     from optimizer.ladder import audit as climb
+    from tracing.systems.prompts import seed_candidate
 
     settings = config_from(config, given)
     conversations = getattr(load_dataset(settings).splits, split)
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
-        seed = {name: spec.text for name, spec in parts.system.prompts.items()}
-        calibrate_judge(parts.evaluator, seed, conversations)
+        calibrate_judge(parts.evaluator, seed_candidate(parts.system.prompts), conversations)
         rungs = climb(
-            parts.system,
             parts.evaluator,
             conversations,
             progress=lambda done, total: view.progress("seed pipeline", done, total),

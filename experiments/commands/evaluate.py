@@ -63,18 +63,14 @@ def evaluate(
     from experiments.wiring import home_folder, open_parts
     from optimizer.evaluation import score_of
     from optimizer.noise import noise_floor
-    from tracing.systems.prompts import check_candidate
+    from tracing.systems.prompts import check_candidate, seed_candidate
 
     settings = config_from(config, given)
     chosen = load_sealed(settings) if sealed else getattr(load_dataset(settings).splits, split)
     named = "sealed" if sealed else split
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
         specs = parts.system.prompts
-        candidate = (
-            {name: spec.text for name, spec in specs.items()}
-            if prompts == "seed"
-            else read_prompts(Path(prompts), specs)
-        )
+        candidate = seed_candidate(specs) if prompts == "seed" else read_prompts(Path(prompts), specs)
         check_candidate(specs, candidate)
         # Nothing is learned from it here, so that the judge may be calibrated on what it judges.
         calibrate_judge(parts.evaluator, candidate, chosen)

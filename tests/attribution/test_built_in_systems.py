@@ -65,15 +65,18 @@ def blame_of(system: MemorySystem, conversation: Conversation, question: str, ac
     return attribution.decisive[0]
 
 
+FAULTS = [
+    ("food", {"forgets": "D1:1"}, ("extract_facts", "ExtractionError")),
+    ("food", {}, ("answer", "ResponseError")),
+    ("bed", {"event": "ADD", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+    ("bed", {"event": "NONE", "reply": "wine crate"}, ("decide_update", "UpdateError")),
+]
+"""What goes wrong with which question, and whose fault it is, in every system that extracts and decides."""
+
+
 @pytest.mark.parametrize(
     ("question", "faults", "expected"),
-    [
-        ("food", {"forgets": "D1:1"}, ("extract_facts", "ExtractionError")),
-        ("food", {}, ("answer", "ResponseError")),
-        ("bed", {"event": "ADD", "reply": "wine crate"}, ("decide_update", "UpdateError")),
-        ("bed", {"event": "NONE", "reply": "wine crate"}, ("decide_update", "UpdateError")),
-        ("bed", {"event": "UPDATE", "reply": "wine crate"}, ("answer", "ResponseError")),
-    ],
+    [*FAULTS, ("bed", {"event": "UPDATE", "reply": "wine crate"}, ("answer", "ResponseError"))],
 )
 def test_the_fact_memory_is_understood(
     pets: Conversation,
@@ -101,12 +104,7 @@ def test_rag_is_understood(
 
 @pytest.mark.parametrize(
     ("question", "faults", "expected"),
-    [
-        ("food", {"forgets": "D1:1"}, ("extract_facts", "ExtractionError")),
-        ("food", {}, ("answer", "ResponseError")),
-        ("bed", {"event": "ADD", "reply": "wine crate"}, ("decide_update", "UpdateError")),
-        ("bed", {"event": "NONE", "reply": "wine crate"}, ("decide_update", "UpdateError")),
-    ],
+    FAULTS,
 )
 def test_mem0_is_understood(
     pets: Conversation,

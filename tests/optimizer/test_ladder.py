@@ -107,7 +107,7 @@ def test_each_rung_lifts_the_loss_of_the_stage_it_replaces(
 ) -> None:
     scripted_server.script = Clerk(fault)
     judging = evaluator(open_access(), tmp_path, top_k=0 if fault == "retrieve" else 4)
-    rungs = audit(judging.system, judging, [HARBOUR])
+    rungs = audit(judging, [HARBOUR])
     assert [round(3 * rung.score) for rung in rungs] == expected
     assert {rung.n for rung in rungs} == {3}
     assert all(rung.ci == (rung.score, rung.score) for rung in rungs)  # one conversation tells nothing of others
@@ -121,7 +121,7 @@ def test_what_was_withdrawn_stands_in_no_gold_context(
 ) -> None:
     scripted_server.script = Clerk("none")
     judging = evaluator(open_access(), tmp_path)
-    audit(judging.system, judging, [HARBOUR])
+    audit(judging, [HARBOUR])
     gate = [prompt_of(body) for body in scripted_server.requests if "Tilo's gate painted?" in prompt_of(body)]
     assert len(gate) > 1
     assert "teal" not in gate[-1]
@@ -134,5 +134,5 @@ def test_a_question_without_a_gold_fact_is_told_before_any_call(
     bare = HARBOUR.questions[0].model_copy(update={"fact": None})
     judging = evaluator(open_access(), tmp_path)
     with pytest.raises(DataError, match=r"harbour: questions\.boat\.fact is missing"):
-        audit(judging.system, judging, [HARBOUR.model_copy(update={"questions": (bare,)})])
+        audit(judging, [HARBOUR.model_copy(update={"questions": (bare,)})])
     assert scripted_server.count == 0

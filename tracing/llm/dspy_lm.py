@@ -7,13 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError
-from tracing.llm.models import ChatModel, ChatReply
+from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply
 
 if TYPE_CHECKING:
     import dspy
     from dspy.lm15 import Request, Response
-
-DEFAULT_MAX_TOKENS = 1024
 
 
 def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.LM:

@@ -99,23 +99,21 @@ class Endpoint:
                 self._has_answered = True
                 if not self._is_silent(found) or tried_enough:
                     return found
+                self._wait(attempt, None)
+                continue
             except openai.APIStatusError as error:
                 asked = _retry_after(error.response.headers)
-                patient = error.status_code in _OUTAGE_STATUS and self._waits_for_outage(started)
-                given_up = tried_enough and not patient
-                if not _may_pass(error) or (asked or 0) > LONGEST_ASKED_WAIT_S or given_up:
-                    raise self._failed(_explain(error, remote=not self.settings.embedded), attempt) from None
-            except openai.APITimeoutError as error:
-                if tried_enough:
-                    raise self._failed(_chain(error), attempt) from None
-            except openai.APIConnectionError as error:
-                if tried_enough and not self._waits_for_outage(started):
-                    raise self._failed(_chain(error), attempt) from None
-            except _MalformedBodyError as error:
-                if tried_enough:
-                    raise self._failed(_chain(error), attempt) from None
+                may_pass = _may_pass(error) and (asked or 0) <= LONGEST_ASKED_WAIT_S
+                outage = error.status_code in _OUTAGE_STATUS
+                reason = _explain(error, remote=not self.settings.embedded)
+            except (openai.APIConnectionError, _MalformedBodyError) as error:
+                may_pass, reason = True, _chain(error)
+                # A timeout is a connection error to the client, but somebody is there.
+                outage = not isinstance(error, (openai.APITimeoutError, _MalformedBodyError))
             except (openai.OpenAIError, UnicodeError, TypeError, ValueError) as error:
-                raise self._failed(_chain(error), attempt) from None
+                may_pass, outage, reason = False, False, _chain(error)
+            if not may_pass or (tried_enough and not (outage and self._waits_for_outage(started))):
+                raise self._failed(reason, attempt)
             self._wait(attempt, asked)
         raise AssertionError("the last attempt returns or raises")
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.loopback import Events, LoopbackServer, RefusalError, Request
+from tracing.llm.models import DEFAULT_MAX_TOKENS
 from tracing.operations import operation
 from tracing.recorder import current_operation, current_recorder
 
@@ -32,9 +33,6 @@ R = TypeVar("R")
 
 CALL_HEADER = "X-Memtune-Call"
 """Names the attachment a request belongs to."""
-
-DEFAULT_MAX_TOKENS = 1024
-"""Greatest length of a reply where the request gives none: an access reserves budget for the most a call may cost."""
 
 _NOT_OFFERED = ("tools", "functions", "logprobs", "audio", "modalities")
 """Fields that change the form of a reply; dropped silently they would mislead the system that sent them."""

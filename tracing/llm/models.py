@@ -18,6 +18,9 @@ from tracing.llm.settings import ModelSettings
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
+DEFAULT_MAX_TOKENS = 1024
+"""Greatest length of a reply where a program that brings its own client names none: budgets reserve the most."""
+
 _TEXTS_A_REQUEST = 64
 _SAMPLES_A_REPETITION = 1000
 

@@ -103,6 +103,11 @@ def render(template: str, values: Mapping[str, str]) -> str:
     return template.format_map(values)
 
 
+def seed_candidate(specs: Mapping[str, PromptSpec]) -> Candidate:
+    """The texts that a system ships, by prompt."""
+    return {name: spec.text for name, spec in specs.items()}
+
+
 def check_candidate(specs: Mapping[str, PromptSpec], candidate: Candidate) -> None:
     """Refuse a candidate that lacks or invents a prompt, or whose texts break a contract.
 

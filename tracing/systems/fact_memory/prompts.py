@@ -1,35 +1,19 @@
 """The seed prompts of the fact memory and their contracts."""
 
 from tracing.systems.answering import ANSWER_PROMPT
+from tracing.systems.facts import EVENTS, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
 from tracing.systems.prompts import Contract, PromptSpec
-
-MAX_FACTS = 4
-"""Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
-
-EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
 EXTRACT_PROMPT = PromptSpec(
     name="extract",
-    text=(
-        "List the facts that the speakers tell about themselves and their families. "
-        "Write each fact as one short sentence in the third person.\n"
-        'Reply as JSON: {{"facts": ["...", "..."]}}\n\n'
-        "Conversation:\n{conversation}"
-    ),
+    text=EXTRACT_TASK + "\n\nConversation:\n{conversation}",
     operation="extract_facts",
     contract=Contract(
         placeholders=frozenset({"conversation"}),
-        reply_schema={
-            "type": "object",
-            "properties": {
-                "facts": {"type": "array", "items": {"type": "string", "maxLength": 140}, "maxItems": MAX_FACTS}
-            },
-            "required": ["facts"],
-            "additionalProperties": False,
-        },
+        reply_schema=FACTS_SCHEMA,
         markers=('"facts"',),
     ),
-    purpose="Turn a conversation into short, self-contained facts that name the person and keep every concrete value.",
+    purpose=EXTRACT_PURPOSE,
     builds=True,
 )
 

@@ -13,7 +13,8 @@ from tracing.llm.models import ChatModel
 from tracing.recorder import ActiveOperation, operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question
-from tracing.systems.fact_memory.prompts import EVENTS, PROMPTS
+from tracing.systems.fact_memory.prompts import PROMPTS
+from tracing.systems.facts import EVENTS
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, nearest, recorded, retrieve

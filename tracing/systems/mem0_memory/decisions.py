@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.systems.mem0_memory.prompts import EVENTS
+from tracing.systems.facts import EVENTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,34 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracing.systems.answering import ANSWER_PROMPT
+from tracing.systems.facts import EVENTS, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
 from tracing.systems.prompts import Contract, PromptSpec
-
-MAX_FACTS = 4
-"""Most facts of one extraction under a reply schema; a small model fills whatever list it is given."""
-
-EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
 EXTRACT_PROMPT = PromptSpec(
     name="extract",
-    text=(
-        "List the facts that the speakers tell about themselves and their families. "
-        "Write each fact as one short sentence in the third person.\n"
-        'Reply as JSON: {{"facts": ["...", "..."]}}'
-    ),
+    text=EXTRACT_TASK,
     operation="extract_facts",
     contract=Contract(
         placeholders=frozenset(),
-        reply_schema={
-            "type": "object",
-            "properties": {
-                "facts": {"type": "array", "items": {"type": "string", "maxLength": 140}, "maxItems": MAX_FACTS}
-            },
-            "required": ["facts"],
-            "additionalProperties": False,
-        },
+        reply_schema=FACTS_SCHEMA,
         markers=('"facts"', "JSON"),
     ),
-    purpose="Turn a conversation into short, self-contained facts that name the person and keep every concrete value.",
+    purpose=EXTRACT_PURPOSE,
     builds=True,
 )
 

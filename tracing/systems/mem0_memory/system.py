@@ -10,9 +10,10 @@ from tracing.llm.access import ModelAccess
 from tracing.recorder import operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.facts import MAX_FACTS
 from tracing.systems.mem0_memory.connected import ConnectedMemory
 from tracing.systems.mem0_memory.library import installed_version
-from tracing.systems.mem0_memory.prompts import MAX_FACTS, PROMPTS
+from tracing.systems.mem0_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec

@@ -1,0 +1,50 @@
+"""The part of a time budget that is kept back for the test conversations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tracing.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from tracing.llm.budget import Budget
+
+
+class TimeReserve:
+    """Learns how long a conversation takes, and refuses what would leave too little time for the test.
+
+    A conversation is expected to take as long as in the slowest evaluation so far: those that the caches answered
+    tell nothing of the test.
+
+    Args:
+        budget: of the run.
+        conversations: of the test split; seed and champion meet each.
+        workers: conversations evaluated at the same time.
+    """
+
+    def __init__(self, budget: Budget, conversations: int, workers: int) -> None:
+        self._budget, self._test, self._workers = budget, conversations, workers
+        self._pace = 0.0
+
+    @contextmanager
+    def timed(self, count: int) -> Iterator[None]:
+        """Measure the evaluation of `count` conversations inside; one that fails teaches nothing."""
+        started = self._budget.seconds
+        yield
+        self._pace = max(self._pace, (self._budget.seconds - started) / max(self._turns(count), 1))
+
+    def allow(self, count: int) -> None:
+        """Make sure that `count` conversations can be evaluated and the test still be finished in time.
+
+        Raises:
+            BudgetExceededError: there is a time budget, and what is left of it is needed.
+        """
+        left = self._budget.remaining_seconds()
+        if left is not None and left < self._pace * (self._turns(count) + 2 * self._turns(self._test)):
+            raise BudgetExceededError("the time that is left is kept for the test conversations")
+
+    def _turns(self, count: int) -> int:
+        return math.ceil(count / self._workers)
