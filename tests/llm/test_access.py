@@ -15,7 +15,6 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
-from tracing.llm import endpoint
 from tracing.llm.access import NO_OPERATION, ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
 from tracing.recorder import operation, trace
