@@ -27,7 +27,7 @@ from optimizer.results import (
     Splits,
     Verdict,
 )
-from optimizer.screening import SCREENED, hardest, race
+from optimizer.screening import SCREENED, drawn, race
 from optimizer.selection import Choice, Edit, choose
 from optimizer.sources import ProposalSources
 from optimizer.verdict import NO_CHANGE, verdict_of
@@ -191,7 +191,7 @@ class _Loop:
             if choice is not None:
                 spec = self.system.prompts[choice.prompt]
                 failed, passed = examples_of(spec, train, attributions)
-                batch = hardest(train, failed, seed=self._seed_of(n))
+                batch = drawn(train, failed, seed=self._seed_of(n))
                 for each in self._propose(n, choice, failed, passed, batch):
                     attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
                 for finalist in self._screen(n, attempts, batch)[:FINALISTS]:

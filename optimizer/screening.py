@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,15 +20,16 @@ Measure = Callable[[Attempt, "Outcome"], "Outcome"]
 """Evaluates an attempt on the conversation of one of the champion's outcomes."""
 
 
-def hardest(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
-    """The champion's outcomes on the conversations where a prompt failed most.
+def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
+    """Outcomes of the champion on conversations drawn at random by `seed` from those where a prompt failed.
 
-    Equal ones are ordered by score, the lowest first, and then by `seed`.
+    The worst ones would promise too much: their scores rise under any other prompt (regression to the mean).
+    Where the prompt failed on too few conversations, others fill up.
     """
-    failures = Counter(example.case.conversation for example in failed)
+    failures = {example.case.conversation for example in failed}
     order = list(train)
-    random.Random(seed).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
-    order.sort(key=lambda outcome: (-failures[outcome.conversation.id], outcome.score))
+    random.Random(seed).shuffle(order)  # noqa: S311 (a draw, not a secret)
+    order.sort(key=lambda outcome: outcome.conversation.id not in failures)
     return tuple(order[:SCREENED])
 
 

@@ -1,11 +1,11 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from marked_outcomes import outcomes
 
 from optimizer.evaluation import Outcome
 from optimizer.examples import Example
 from optimizer.results import Attempt
-from optimizer.screening import SCREENED, hardest, race
+from optimizer.screening import SCREENED, drawn, race
 
 BATCH = outcomes("+---", "++--")
 
@@ -27,8 +27,8 @@ def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[Attempt, Outcome], Outc
     return measure, measured
 
 
-def failed_in(*places: int) -> list[Example]:
-    return [Example(BATCH[place].cases[0], None, {}, "") for place in places]
+def failed_in(train: Sequence[Outcome], *places: int) -> list[Example]:
+    return [Example(train[place].cases[0], None, {}, "") for place in places]
 
 
 def test_the_mean_gain_over_the_conversations_is_noted() -> None:
@@ -51,9 +51,16 @@ def test_an_attempt_that_cannot_be_scored_has_no_gain() -> None:
     assert ("early", "c1") not in measured
 
 
-def test_screened_are_the_conversations_where_the_prompt_failed_most_then_the_lowest_scores() -> None:
+def test_screened_are_conversations_where_the_prompt_failed_whatever_their_scores() -> None:
     train = outcomes("++++", "+---", "++--", "+---")
-    assert hardest(train, failed_in(0, 0, 1), seed=0)[0] is train[0]
-    assert {outcome.conversation.id for outcome in hardest(train, [], seed=0)} == {"c1", "c3"}
-    assert len(hardest(train, [], seed=0)) == SCREENED
-    assert hardest(train, [], seed=3) == hardest(train, [], seed=3)
+    failed = failed_in(train, 0, 0, 2, 3)
+    batches = {tuple(each.conversation.id for each in drawn(train, failed, seed=seed)) for seed in range(30)}
+    assert {name for batch in batches for name in batch} == {"c0", "c2", "c3"}
+    assert {batch[0] for batch in batches} == {"c0", "c2", "c3"}
+    assert drawn(train, failed, seed=3) == drawn(train, failed, seed=3)
+
+
+def test_others_fill_up_where_the_prompt_failed_on_too_few() -> None:
+    train = outcomes("++++", "+---", "++--", "+---")
+    assert drawn(train, failed_in(train, 2), seed=0)[0] is train[2]
+    assert len(drawn(train, failed_in(train, 2), seed=0)) == len(drawn(train, [], seed=0)) == SCREENED

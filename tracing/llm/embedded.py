@@ -147,6 +147,13 @@ def runtime_version(package: str) -> str:
         raise ConfigError(f"embedded models need {package}: pip install 'memtune[embedded]', or set base_url") from None
 
 
+def _cores() -> int:
+    """The cores this process may run on: more threads than those wait for each other actively."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 2
+
+
 def _load_chat(model: EmbeddedModel) -> Any:
     path = model.path()
     runtime_version("xllamacpp")
@@ -156,7 +163,7 @@ def _load_chat(model: EmbeddedModel) -> Any:
     params.model.path = str(path)
     params.n_ctx = model.context
     params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _cores()
     params.cache_ram_mib = 0
     params.verbosity = 0
     # The runtime insists on a listener of its own; nobody is told its key.
