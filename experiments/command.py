@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -39,6 +40,8 @@ OFFLINE = {
 """Defaults for libraries that would otherwise reach out to the network or wait for it."""
 
 FAILED, INTERRUPTED = 2, 130
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class _Subcommands(click.Group):
@@ -98,6 +101,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of the output went away; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"memtune: {where}cannot be written ({error.strerror}); make room and start it again", err=True)
+        sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

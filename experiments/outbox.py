@@ -46,7 +46,7 @@ _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
 
 
 class Outbox:
-    """Writes on their way to a store, in order; never raises for what the store does.
+    """Writes on their way to a store, in order; what the store does raises nothing.
 
     Attributes:
         store: where they go.
@@ -90,6 +90,7 @@ class Outbox:
                 box._waiting.append(_READER.validate_json(line))
             except ValidationError:
                 # Only the last line can be half written, by a process that was killed at it.
+                box._rewrite()
                 break
         box._kept = box.waiting
         return box
@@ -100,7 +101,11 @@ class Outbox:
         return len(self._waiting)
 
     def send(self, *writes: Write) -> None:
-        """Write to the store, or keep the writes where earlier ones wait or the store fails."""
+        """Write to the store, or keep the writes where earlier ones wait or the store fails.
+
+        Raises:
+            RunError: they cannot be kept either.
+        """
         self._waiting += writes
         if self._clock() >= self._quiet_until:
             self.flush(seconds=SLOW_SECONDS)
@@ -136,12 +141,18 @@ class Outbox:
     def _append(self, writes: Sequence[Write]) -> None:
         path = self._folder.path / OUTBOX
         fresh = not path.exists()
-        with path.open("a", encoding="utf-8") as file:
-            if fresh:
-                file.write(self._header())
-            file.writelines(write.model_dump_json() + "\n" for write in writes)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                if fresh:
+                    file.write(self._header())
+                file.writelines(write.model_dump_json() + "\n" for write in writes)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RunError(
+                f"{path}: cannot be written ({error.strerror}); "
+                f"make room, then go on with: memtune run --resume {self._folder.path}"
+            ) from None
         self._kept += len(writes)
 
     def _rewrite(self) -> None:

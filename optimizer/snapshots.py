@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from typing import Any
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1
 
@@ -69,17 +72,20 @@ class SnapshotStore:
             return None
 
     def save(self, key: str, snapshot: Snapshot) -> None:
-        """Store a snapshot under `key`."""
+        """Store a snapshot under `key`. A failure (a full disk) costs the reuse, not the run: it is logged."""
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(snapshot), file, ensure_ascii=False)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    json.dump(asdict(snapshot), file, ensure_ascii=False)
+                os.replace(name, path)
+            except BaseException:
+                os.unlink(name)
+                raise
+        except OSError as error:
+            logger.warning("%s: the memory is not kept for later (%s)", path, error.strerror)
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"

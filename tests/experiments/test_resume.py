@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
@@ -136,14 +136,33 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
     return found
 
 
+class Whole(NamedTuple):
+    """What the run that nobody disturbed ends with, and the requests it makes."""
+
+    outcome: dict[str, Any]
+    curves: dict[str, list[tuple[str, int, float]]]
+    calls: int
+
+
+_WHOLE: list[Whole] = []
+
+
+@pytest.fixture
+def whole(configured: Callable[[str], None], scripted_server: ScriptedServer) -> Whole:
+    """Run once for all tests."""
+    if not _WHOLE:
+        configured("whole")
+        before = scripted_server.count
+        assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
+        folder = RunFolder(Path("whole"))
+        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.count - before))
+    return _WHOLE[0]
+
+
 def test_runs_killed_at_thirty_moments_and_resumed_end_as_the_undisturbed_one(
-    configured: Callable[[str], None], scripted_server: ScriptedServer
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
 ) -> None:
-    configured("whole")
-    assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
-    whole = RunFolder(Path("whole"))
-    calls = scripted_server.count
-    assert outcome(whole)["iterations"][0]["accepted"]
+    assert whole.outcome["iterations"][0]["accepted"]
     drawn = random.Random(7)  # noqa: S311
     kills, runs = 0, 0
     while kills < KILLS:
@@ -159,10 +178,42 @@ def test_runs_killed_at_thirty_moments_and_resumed_end_as_the_undisturbed_one(
                 arguments = ["run", "run.yaml", "--resume", name, "--home", home]
             else:
                 shutil.rmtree(name, ignore_errors=True)
-        assert outcome(RunFolder(Path(name))) == outcome(whole)
-        assert curves(RunFolder(Path(name))) == curves(whole)
+        assert outcome(RunFolder(Path(name))) == whole.outcome
+        assert curves(RunFolder(Path(name))) == whole.curves
         # At most the call that was under way when the process was killed is paid again.
-        assert calls <= scripted_server.count - before <= calls + killed
+        assert whole.calls <= scripted_server.count - before <= whole.calls + killed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only here the files of another process can be limited")
+@pytest.mark.parametrize("full_at", [5, 60])
+def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, full_at: int
+) -> None:
+    import resource
+
+    configured("full")
+    model, before = GoldModel(), scripted_server.count
+
+    def fill(body: dict[str, Any]) -> Reply:
+        if scripted_server.count - before == full_at:
+            (child,) = (each.pid for each in multiprocessing.active_children())
+            assert child is not None
+            resource.prlimit(child, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        return model(body)
+
+    scripted_server.script = fill
+    Path("output.txt").unlink(missing_ok=True)
+    os.mkfifo("output.txt")
+    reader = os.open("output.txt", os.O_RDONLY | os.O_NONBLOCK)
+    assert live(["run", "run.yaml", "--out", "run"], None) == 2
+    said = os.read(reader, 1 << 20).decode().splitlines()[-1]
+    assert "cannot be written (File too large); make room" in said
+    os.close(reader)
+    Path("output.txt").unlink()
+    scripted_server.script = model
+    assert live(["run", "run.yaml", "--resume", "run"], None) == 0
+    assert outcome(RunFolder(Path("run"))) == whole.outcome
+    assert curves(RunFolder(Path("run"))) == whole.curves
 
 
 def test_a_resumed_run_that_had_ended_ends_the_same_without_a_call(
@@ -178,16 +229,12 @@ def test_a_resumed_run_that_had_ended_ends_the_same_without_a_call(
     assert curves(RunFolder(Path("run"))) == points
 
 
-def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(
-    configured: Callable[[str], None], scripted_server: ScriptedServer
-) -> None:
-    configured("whole")
-    assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
+def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Callable[[str], None], whole: Whole) -> None:
     configured("budget")
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"], None) == 0
-    assert outcome(RunFolder(Path("run"))) == outcome(RunFolder(Path("whole")))
+    assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ class Ledger:
     leaves it, is cut off.
 
     Args:
-        path: the file; created where it is missing.
+        path: the file; created where it is missing. The folder it lies in is that of the run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,13 +47,16 @@ class Ledger:
         Raises:
             RunError: the file cannot be read or written.
         """
+        self._path = path
         self._lock = threading.Lock()
+        self._failed: str | None = None
         self._unclaimed: dict[str, Paid] = {}
         self._memories: set[str] = set()
         try:
             if path.exists():
                 self._load(path)
-            self._file = path.open("ab")
+            # Without a buffer: a line that could not be written must not be written later, behind half of itself.
+            self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise RunError(f"{path}: cannot be used ({error.strerror}); check the folder's permissions") from None
 
@@ -71,7 +74,11 @@ class Ledger:
                 self._unclaimed.update(dict.fromkeys(paid.keys, paid))
 
     def paid(self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
-        """Write down a call whose reply has come."""
+        """Write down a call whose reply has come.
+
+        Raises:
+            RunError: it cannot be written, nor could an earlier one.
+        """
         self._append(
             {
                 "keys": list(keys),
@@ -91,7 +98,11 @@ class Ledger:
         return sorted(found, key=lambda call: call.seconds)
 
     def memory(self, key: str) -> None:
-        """Write down that the run is about to save a memory."""
+        """Write down that the run is about to save a memory.
+
+        Raises:
+            RunError: as for `paid`.
+        """
         self._append({"memory": key})
 
     def claim_memory(self, key: str) -> bool:
@@ -102,9 +113,19 @@ class Ledger:
             return known
 
     def _append(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
-            self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-            self._file.flush()
+            if self._failed is None:
+                try:
+                    if self._file.write(line) == len(line):
+                        return
+                    self._failed = "the disk is full"
+                except OSError as error:
+                    self._failed = str(error.strerror)
+        raise RunError(
+            f"{self._path}: cannot be written ({self._failed}); "
+            f"make room, then go on with: memtune run --resume {self._path.parent}"
+        )
 
     def close(self) -> None:
         """Close the file."""
