@@ -6,7 +6,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export GIT_PYTHON_REFRESH := quiet
 
-.PHONY: venv demo test check clean
+.PHONY: venv demo test test-slow check clean
 venv: .venv/.installed
 
 .venv/.installed: pyproject.toml
@@ -22,6 +22,9 @@ demo: venv
 test: venv
 	$(BIN)/memtune model pull smollm2-135m
 	$(BIN)/python -m pytest -q
+
+test-slow: venv
+	$(BIN)/python -m pytest -q -m slow
 
 check: venv
 	$(BIN)/ruff check .

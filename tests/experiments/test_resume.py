@@ -25,7 +25,6 @@ from experiments.lock import locked
 from experiments.tracking import store_uri
 from tracing.systems.fact_memory import FactMemory
 
-KILLS = 30
 SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
 
 _processes = multiprocessing.get_context("forkserver")
@@ -159,19 +158,20 @@ def whole(configured: Callable[[str], None], scripted_server: ScriptedServer) ->
     return _WHOLE[0]
 
 
-def test_runs_killed_at_thirty_moments_and_resumed_end_as_the_undisturbed_one(
-    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
+@pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
 ) -> None:
     assert whole.outcome["iterations"][0]["accepted"]
     drawn = random.Random(7)  # noqa: S311
     kills, runs = 0, 0
-    while kills < KILLS:
+    while kills < moments:
         runs += 1
         name, home = f"run{runs}", f"home{runs}"
         configured(name)
         before, killed = scripted_server.count, 0
         arguments = ["run", "run.yaml", "--out", name, "--home", home]
-        while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < KILLS else None)) != 0:
+        while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < moments else None)) != 0:
             assert code == -signal.SIGKILL, Path("output.txt").read_text()[-2000:]
             kills, killed = kills + 1, killed + 1
             if (Path(name) / "config.yaml").exists():
@@ -184,6 +184,7 @@ def test_runs_killed_at_thirty_moments_and_resumed_end_as_the_undisturbed_one(
         assert whole.calls <= scripted_server.count - before <= whole.calls + killed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only here the files of another process can be limited")
 @pytest.mark.parametrize("full_at", [5, 60])
 def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
