@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +29,7 @@ class Reply:
         hang: never answer while the server runs.
         raw: body to send in place of a well-formed one.
         drop: announce a body, send half of it and close the connection.
+        reset: reset the connection instead of answering.
         first_token: log-probabilities of the first token's alternatives, sent where the request asks for them.
     """
 
@@ -37,6 +41,7 @@ class Reply:
     hang: bool = False
     raw: bytes | None = None
     drop: bool = False
+    reset: bool = False
     first_token: Mapping[str, float] | None = None
 
 
@@ -180,6 +185,11 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.hang:
             self.close_connection = True
             return
+        if reply.reset:
+            self.close_connection = True
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            os.close(self.connection.detach())
+            return
         data = json.dumps(answer).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
         data = data if reply.raw is None else reply.raw
         if reply.drop:
@@ -192,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
-        for name, value in headers.items():
+        for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data[:sent])
