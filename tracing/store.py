@@ -3,7 +3,8 @@
 The first line is the header; then one record a line: sessions, variables and operations, each after what it refers to
 (but for `parent`: an outer operation ends, and is written, after the inner). `type` says which, the other keys are
 the fields of the class; a record of type `graph` adds to the attributes of the whole. UTF-8, keys of a record in the
-order of its fields.
+order of its fields. Since version 2 a variable may have, in place of `value`, `value_of`: the id of one before it that
+has the same large value.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,24 +20,18 @@ from typing import TYPE_CHECKING, Any
 from tracing.elements import Operation, Session, Variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
+from tracing.lines import FORMAT, HEADER, VERSION, Lines, Record, record_of
+from tracing.writer import TraceFile
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Record = dict[str, Any]
-FORMAT = "memtune-trace"
-VERSION = 1
-HEADER: Record = {"type": "header", "format": FORMAT, "version": VERSION}
-# Every Unicode character as itself, and one encoder for all records: `json.dumps` would build one each time.
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _CLASSES: dict[str, type[Session] | type[Variable] | type[Operation]] = {
     "session": Session,
     "variable": Variable,
     "operation": Operation,
 }
 _GRAPH = "graph"
-_FIELDS = {kind: tuple(field.name for field in fields(cls)) for kind, cls in _CLASSES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,61 +47,9 @@ class LoadedTrace:
     problem: str | None
 
 
-class TraceFile:
-    """The writing side of a trace file. Not thread-safe by itself: the recorder writes under its lock.
-
-    Raises:
-        TraceError: the file holds something already, or cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab")
-        except OSError as error:
-            raise TraceError(f"{path}: cannot be opened for a trace: {error.strerror}; give another path") from error
-        if self._file.tell():
-            self._file.close()
-            raise TraceError(f"{path}: holds data already; a trace never overwrites, so delete it or give another path")
-        self.write(HEADER)
-
-    def write(self, record: Record) -> None:
-        """Append one record and hand it to the operating system, so that the death of this process cannot lose it."""
-        try:
-            self._file.write(_line(record))
-            self._file.flush()
-        except OSError as error:
-            raise TraceError(
-                f"{self._path}: cannot be written: {error.strerror}; make room or give another path"
-            ) from error
-
-    def close(self) -> None:
-        """Close the file; closing it again does nothing."""
-        self._file.close()
-
-
-def _line(record: Record) -> bytes:
-    try:
-        return _encode(record).encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair is text in Python, but not in UTF-8
-        return _encode_ascii(record).encode() + b"\n"
-
-
-_HEADER_BEGINNINGS = frozenset(_line(HEADER)[:length] for length in range(len(_line(HEADER)) - 1))
+_HEADERS = [Lines().line({**HEADER, "version": version}) for version in range(1, VERSION + 1)]
+_HEADER_BEGINNINGS = frozenset(line[:length] for line in _HEADERS for length in range(len(line) - 1))
 """What a writer killed within its first line leaves behind."""
-
-
-def record_of(item: Session | Variable | Operation) -> Record:
-    """The JSON record of an item of a graph; lists in place of tuples, so that it equals what a file gives back."""
-    kind = type(item).__name__.lower()
-    record: Record = {"type": kind}
-    for name in _FIELDS[kind]:
-        value = getattr(item, name)
-        if name in ("inputs", "outputs"):
-            value = [list(link) for link in value]
-        record[name] = dict(value) if name == "attributes" else value
-    return record
 
 
 def records_of(graph: ExecutionGraph) -> list[Record]:
@@ -122,9 +65,14 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
     Raises:
         TraceError: the file holds something already, or cannot be written.
     """
-    with contextlib.closing(TraceFile(path)) as file:
-        for record in records_of(graph):
-            file.write(record)
+    try:
+        with contextlib.closing(TraceFile(path)) as file:
+            lines = Lines()
+            _, problem = file.append([lines.line(record) for record in (HEADER, *records_of(graph))])
+            if problem is not None:
+                raise problem
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
 
 
 def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | Variable | Operation | None:
@@ -144,9 +92,14 @@ def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | 
         return None
     if kind not in _CLASSES:
         raise TraceError(f"a record has the unknown type {kind!r}; known are {', '.join((_GRAPH, *_CLASSES))}")
+    if kind == "variable" and "value_of" in record:
+        holder = graph.variables.get(record["value_of"])
+        if holder is None:
+            raise TraceError(f"variable {record.get('id')} has the value of the unknown {record['value_of']!r}")
+        record = {**record, "value": holder.value}
     try:
         item: Session | Variable | Operation = _adapter(kind).validate_python(
-            {key: value for key, value in record.items() if key != "type"}
+            {key: value for key, value in record.items() if key not in ("type", "value_of")}
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -232,8 +185,8 @@ def _check_header(path: Path, line: bytes) -> None:
         raise TraceError(
             f"{path}: is not a trace: its first line is no {FORMAT} header; give the path of a recorded trace"
         )
-    if header.get("version") != VERSION:
+    if header.get("version") not in range(1, VERSION + 1):
         raise TraceError(
-            f"{path}: has format version {header.get('version')!r}, this memtune reads {VERSION}; "
+            f"{path}: has format version {header.get('version')!r}, this memtune reads 1 to {VERSION}; "
             "install the memtune that wrote it"
         )
