@@ -27,6 +27,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "data": "data:data",
     "model": "models:model",
     "gateway": "gateway:gateway",
+    "bench": "bench:bench",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 
