@@ -6,6 +6,7 @@ Recording needs nothing but the standard library; `tracing.llm` and `tracing.sys
 from tracing.elements import Operation, Session, Variable
 from tracing.errors import MemtuneError, TraceError
 from tracing.graph import ExecutionGraph
+from tracing.loading import LoadedTrace, graph_of, load_trace
 from tracing.recorder import (
     ActiveOperation,
     Recorder,
@@ -18,7 +19,7 @@ from tracing.recorder import (
     traced,
     variable,
 )
-from tracing.store import LoadedTrace, graph_of, load_trace, records_of
+from tracing.store import records_of
 
 __all__ = [
     "ActiveOperation",

@@ -22,11 +22,12 @@ from typing import Any
 from tracing.elements import Operation, Session, Variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
+from tracing.loading import extend_graph
 from tracing.operations import ActiveOperation, operation, traced
 from tracing.redaction import redact
 from tracing.scope import Scope, bind, current, leave
 from tracing.snapshot import snapshot
-from tracing.store import Record, TraceFile, extend_graph, record_of, records_of
+from tracing.store import Record, TraceFile, record_of, records_of
 
 __all__ = [
     "ActiveOperation",
