@@ -232,13 +232,13 @@ class ExecutionGraph:
         part = ExecutionGraph()
         near = self.neighbours
         part.variables = {vid: self.variables[vid] for vid in near.in_order(vids)}
-        for oid in near.operations_in_order(operations):
-            part.operations[oid] = slices.narrowed(operations[oid], part.variables)
-        used = dict.fromkeys(one.session for one in chain(part.variables.values(), part.operations.values()))
+        part.operations = {
+            oid: slices.narrowed(operations[oid], part.variables) for oid in near.operations_in_order(operations)
+        }
+        used = dict.fromkeys([one.session for one in part.variables.values()])
+        used.update(dict.fromkeys([one.session for one in part.operations.values()]))
         part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
-        part.neighbours.note_all(
-            part.variables.values(), ((one.id, one.inputs, one.outputs) for one in part.operations.values())
-        )
+        part.neighbours.note_all(part.variables.values(), part.operations.values())
         return part
 
     # --- search ----------------------------------------------------------------------------------------------------

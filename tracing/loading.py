@@ -161,22 +161,22 @@ class _Reader:
         values = _OPERATION.values(record)
         if values is None:
             return None
-        oid, name, kind, inputs, outputs, parent, session, started, ended, status, error, model, *rest = values
+        # fmt: off
+        (oid, name, kind, inputs, outputs, parent, session, started, ended, status, error, model,
+         calls, cached_calls, prompt_tokens, completion_tokens, cost, attributes) = values
         try:
-            reads, makes = self._links(inputs), self._links(outputs)
+            inputs, outputs = self._links(inputs), self._links(outputs)
         except (KeyError, TypeError, ValueError):
             return None
         if status not in ("open", "ok", "error"):
             return None
-        *counts, attributes = rest
         share = self._texts.setdefault
-        session, model = session and share(session, session), model and share(model, model)
-        facts = dict(attributes) if attributes else {}
-        status = share(status, status)
         return Operation(
-            *(oid, share(name, name), share(kind, kind), reads, makes, parent, session, started, ended, status, error),
-            *(model, *counts, facts),
+            oid, share(name, name), share(kind, kind), inputs, outputs, parent, session and share(session, session),
+            started, ended, share(status, status), error, model and share(model, model),
+            calls, cached_calls, prompt_tokens, completion_tokens, cost, dict(attributes) if attributes else {},
         )
+        # fmt: on
 
     def _links(self, links: list[Any]) -> tuple[Link, ...]:
         """Links with the texts that are kept already: the variables' own ids."""
@@ -302,6 +302,10 @@ def _collector_resting() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                # All that came is old now, without a walk through it as through what is young.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

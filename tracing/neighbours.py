@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterable, Mapping
 
-from tracing.elements import Link, Variable
+from tracing.elements import Link, Operation, Variable
 
-_Entry = str | dict[str, None]
+Entry = str | dict[str, None]
 """Operations of a variable in the order seen. Nearly always it is one; a million dicts of one would fill the memory."""
 
 
@@ -22,10 +21,10 @@ class Neighbours:
     __slots__ = ("_consumers", "_lock", "_next_versions", "_operation_places", "_pending", "_producers", "_places")
 
     def __init__(self) -> None:
-        self._pending: list[Variable | tuple[str, tuple[Link, ...], tuple[Link, ...]]] = []
+        self._pending: list[Variable | Operation | tuple[str, tuple[Link, ...], tuple[Link, ...]]] = []
         self._lock = threading.Lock()
-        self._producers: dict[str, _Entry] = {}
-        self._consumers: dict[str, _Entry] = {}
+        self._producers: dict[str, Entry] = {}
+        self._consumers: dict[str, Entry] = {}
         self._next_versions: dict[str, list[str]] = {}
         self._places: dict[str, int] = {}
         self._operation_places: dict[str, int] = {}
@@ -40,11 +39,10 @@ class Neighbours:
         """Take notice of an operation's links, new ones or all of them again."""
         self._pending.append((oid, inputs, outputs))
 
-    def note_all(
-        self, variables: Iterable[Variable], links: Iterable[tuple[str, tuple[Link, ...], tuple[Link, ...]]]
-    ) -> None:
-        """Take notice of many at once."""
-        self._pending.extend(chain(variables, links))
+    def note_all(self, variables: Iterable[Variable], operations: Iterable[Operation]) -> None:
+        """Take notice of many at once, of operations with all their links."""
+        self._pending.extend(variables)
+        self._pending.extend(operations)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -57,6 +55,16 @@ class Neighbours:
         """Ids of the operations that read the variable."""
         self._catch_up()
         return _ids(self._consumers.get(vid))
+
+    def producer_index(self) -> Mapping[str, Entry]:
+        """The operations that made each variable, by its id."""
+        self._catch_up()
+        return self._producers
+
+    def consumer_index(self) -> Mapping[str, Entry]:
+        """The operations that read each variable, by its id."""
+        self._catch_up()
+        return self._consumers
 
     def next_versions(self, vid: str) -> tuple[str, ...]:
         """Ids of the variables that name this one as the version before them."""
@@ -85,6 +93,8 @@ class Neighbours:
                     if entry.previous is not None:
                         self._next_versions.setdefault(entry.previous, []).append(entry.id)
                     continue
+                if isinstance(entry, Operation):
+                    entry = (entry.id, entry.inputs, entry.outputs)
                 oid, inputs, outputs = entry
                 operation_places.setdefault(oid, len(operation_places))
                 for links, index in ((inputs, self._consumers), (outputs, self._producers)):
@@ -99,7 +109,7 @@ class Neighbours:
             del self._pending[:count]
 
 
-def _ids(entry: _Entry | None) -> tuple[str, ...]:
+def _ids(entry: Entry | None) -> tuple[str, ...]:
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, str) else tuple(entry)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tracing.elements import Link, Operation, Variable
 from tracing.filters import Filter
+from tracing.neighbours import Entry
 
 if TYPE_CHECKING:
     from tracing.graph import ExecutionGraph
@@ -17,26 +19,30 @@ Cut = tuple[Iterable[str], dict[str, Operation]]
 
 def backward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that the variables were made from, through operations and earlier versions, at most `depth` steps away."""
+    variables = graph.variables
 
-    def versions(vid: str) -> tuple[str, ...]:
-        previous = graph.variables[vid].previous
-        return (previous,) if previous in graph.variables else ()
+    def versions(vid: str) -> Sequence[str]:
+        previous = variables[vid].previous
+        return (previous,) if previous is not None and previous in variables else ()
 
-    return _walk(graph, vids, graph.neighbours.producers, lambda operation: operation.inputs, versions, only, depth)
+    return _walk(graph, vids, graph.neighbours.producer_index(), _INPUTS, versions, only, depth)
 
 
 def forward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that was made from the variables, through operations and later versions, at most `depth` steps away."""
     near = graph.neighbours
-    return _walk(graph, vids, near.consumers, lambda operation: operation.outputs, near.next_versions, only, depth)
+    return _walk(graph, vids, near.consumer_index(), _OUTPUTS, near.next_versions, only, depth)
+
+
+_INPUTS, _OUTPUTS = attrgetter("inputs"), attrgetter("outputs")
 
 
 def _walk(
     graph: ExecutionGraph,
     vids: Iterable[str],
-    operations_at: Callable[[str], tuple[str, ...]],
+    operations_at: Mapping[str, Entry],
     links_of: Callable[[Operation], tuple[Link, ...]],
-    versions_at: Callable[[str], tuple[str, ...]],
+    versions_at: Callable[[str], Sequence[str]],
     only: Filter | None,
     depth: int | None,
 ) -> Cut:
@@ -47,7 +53,8 @@ def _walk(
         step = steps[vid] + 1
         if depth is not None and step > depth:
             break  # the queue runs from near to far
-        for oid in operations_at(vid):
+        entry = operations_at.get(vid, ())
+        for oid in (entry,) if isinstance(entry, str) else tuple(entry):
             if oid in operations:
                 continue
             operation = graph.operations[oid]
