@@ -143,19 +143,41 @@ class ExecutionGraph:
 
     # --- neighbours and versions -----------------------------------------------------------------------------------
 
+    def variable(self, vid: str) -> Variable:
+        """The variable with this id.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        try:
+            return self.variables[vid]
+        except KeyError:
+            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
+
+    def operation(self, oid: str) -> Operation:
+        """The operation with this id.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        try:
+            return self.operations[oid]
+        except KeyError:
+            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
+
     def producers(self, vid: str) -> list[Operation]:
         """Operations that made the variable, in the order recorded: none for what came from outside."""
-        self._require(vid)
+        self.variable(vid)
         return [self.operations[operation] for operation in self.neighbours.producers(vid)]
 
     def consumers(self, vid: str) -> list[Operation]:
         """Operations that read the variable, in the order recorded."""
-        self._require(vid)
+        self.variable(vid)
         return [self.operations[operation] for operation in self.neighbours.consumers(vid)]
 
     def versions(self, vid: str) -> list[Variable]:
         """Every version of the variable, oldest first, those of all branches included."""
-        oldest, seen = self._require(vid), {vid}
+        oldest, seen = self.variable(vid), {vid}
         while oldest.previous in self.variables and oldest.previous not in seen:
             seen.add(oldest.previous)
             oldest = self.variables[oldest.previous]
@@ -163,7 +185,7 @@ class ExecutionGraph:
 
     def latest(self, vid: str) -> Variable:
         """The newest version that descends from this one; itself if there is none."""
-        return self._onward(self._require(vid))[-1]
+        return self._onward(self.variable(vid))[-1]
 
     def _onward(self, start: Variable) -> list[Variable]:
         found = {start.id: start}
@@ -191,7 +213,7 @@ class ExecutionGraph:
             TraceError: the graph has no such variable.
         """
         for vid in vids:
-            self._require(vid)
+            self.variable(vid)
         return self._part(*slices.backward(self, vids, only, depth))
 
     def forward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
@@ -200,7 +222,7 @@ class ExecutionGraph:
         An operation of the slice keeps only the inputs that lie in it. Arguments and errors are `backward_slice`'s.
         """
         for vid in vids:
-            self._require(vid)
+            self.variable(vid)
         return self._part(*slices.forward(self, vids, only, depth))
 
     def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
@@ -211,8 +233,8 @@ class ExecutionGraph:
         Raises:
             TraceError: the graph has no such variable.
         """
-        self._require(source)
-        self._require(target)
+        self.variable(source)
+        self.variable(target)
         return slices.shortest_path(self, source, target, only)
 
     def surroundings(self, oid: str) -> ExecutionGraph:
@@ -223,8 +245,7 @@ class ExecutionGraph:
         Raises:
             TraceError: the graph has no such operation.
         """
-        if oid not in self.operations:
-            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`")
+        self.operation(oid)
         return self._part(*slices.surroundings(self, oid))
 
     def _part(self, vids: Iterable[str], operations: Mapping[str, Operation]) -> ExecutionGraph:
@@ -281,12 +302,6 @@ class ExecutionGraph:
 
             self._nx = digraph(self)
         return self._nx
-
-    def _require(self, vid: str) -> Variable:
-        try:
-            return self.variables[vid]
-        except KeyError:
-            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
 
 
 def _joined(known: Operation, other: Operation) -> Operation:

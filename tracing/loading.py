@@ -19,7 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tracing.elements import Link, Operation, Session, Variable
+from tracing.elements import Link, Operation, Session, Status, Variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.store import CLASSES, FORMAT, HEADER, VERSION, Record, line_of
@@ -125,7 +125,7 @@ class _Reader:
             self.graph.add_operation(operation)
             return operation
         if kind == "session":
-            session = self._converted(Session, record)
+            session: Session = self._converted(Session, record)
             self.graph.add_session(session)
             return session
         raise TraceError(f"a record has the unknown type {kind!r}; known are {', '.join(CLASSES)}")
@@ -168,12 +168,12 @@ class _Reader:
             inputs, outputs = self._links(inputs), self._links(outputs)
         except (KeyError, TypeError, ValueError):
             return None
-        if status not in ("open", "ok", "error"):
+        if status not in _STATUSES:
             return None
         share = self._texts.setdefault
         return Operation(
             oid, share(name, name), share(kind, kind), inputs, outputs, parent, session and share(session, session),
-            started, ended, share(status, status), error, model and share(model, model),
+            started, ended, _STATUSES[status], error, model and share(model, model),
             calls, cached_calls, prompt_tokens, completion_tokens, cost, dict(attributes) if attributes else {},
         )
         # fmt: on
@@ -212,6 +212,14 @@ class _Draft:
     """A variable in the making. `Variable` is frozen, and its own constructor takes five times as long."""
 
     __slots__ = tuple(field.name for field in fields(Variable))
+    id: str
+    name: str
+    kind: str
+    value: Any
+    version: int
+    previous: str | None
+    session: str | None
+    attributes: Mapping[str, Any]
 
 
 class _Layout:
@@ -247,6 +255,7 @@ class _Layout:
         return values
 
 
+_STATUSES: Mapping[str, Status] = {"open": "open", "ok": "ok", "error": "error"}
 _TEXT, _MAYBE_TEXT = (str,), (str, type(None))
 _VARIABLE = _Layout(
     Variable,

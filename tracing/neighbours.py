@@ -18,7 +18,7 @@ class Neighbours:
     while others ask.
     """
 
-    __slots__ = ("_consumers", "_lock", "_next_versions", "_operation_places", "_pending", "_producers", "_places")
+    __slots__ = ("_consumers", "_lock", "_next_versions", "_operation_places", "_pending", "_places", "_producers")
 
     def __init__(self) -> None:
         self._pending: list[Variable | Operation | tuple[str, tuple[Link, ...], tuple[Link, ...]]] = []

@@ -72,9 +72,7 @@ def _walk(
     return steps, operations
 
 
-def shortest_path(
-    graph: ExecutionGraph, source: str, target: str, only: Filter | None
-) -> list[Variable | Operation]:
+def shortest_path(graph: ExecutionGraph, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
     """Variables and operations by turns from source to target; where a version follows a version, no operation."""
     came: dict[str, tuple[str, str | None]] = {source: ("", None)}
     queue = [source]
