@@ -4,11 +4,14 @@ Recording needs nothing but the standard library; `tracing.llm` and `tracing.sys
 """
 
 from tracing.changes import change, link
+from tracing.comparison import Comparison, OperationDifference, compare, version_diff
 from tracing.decorator import traced
 from tracing.elements import Operation, Session, Variable
 from tracing.errors import MemtuneError, TraceError
+from tracing.filters import Filter
 from tracing.graph import ExecutionGraph
 from tracing.handover import hand_over, take_over
+from tracing.loading import LoadedTrace, graph_of, load_trace
 from tracing.recorder import (
     ActiveOperation,
     Recorder,
@@ -23,14 +26,19 @@ from tracing.recorder import (
 )
 from tracing.redaction import Redaction
 from tracing.scope import paused
-from tracing.store import LoadedTrace, graph_of, load_trace, records_of, save_trace
+from tracing.search import Match, search
+from tracing.store import records_of, save_trace
 
 __all__ = [
     "ActiveOperation",
+    "Comparison",
     "ExecutionGraph",
+    "Filter",
     "LoadedTrace",
+    "Match",
     "MemtuneError",
     "Operation",
+    "OperationDifference",
     "Recorder",
     "Redaction",
     "Session",
@@ -39,6 +47,7 @@ __all__ = [
     "attributes",
     "bind",
     "change",
+    "compare",
     "current_operation",
     "current_recorder",
     "graph_of",
@@ -49,9 +58,11 @@ __all__ = [
     "paused",
     "records_of",
     "save_trace",
+    "search",
     "session",
     "take_over",
     "trace",
     "traced",
     "variable",
+    "version_diff",
 ]

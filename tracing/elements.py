@@ -11,7 +11,7 @@ Link = tuple[str, str]
 """A role and the id of the variable that plays it."""
 
 
-class _Noted:
+class Noted:
     """Lets a recorder hand out a variable at once and fill it in later, at the latest when a field of it is read."""
 
     __slots__ = ("_recorder",)
@@ -27,7 +27,7 @@ class _Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable(_Noted):
+class Variable(Noted):
     """An immutable, versioned value. Two variables are the same only if their ids are, whatever their values.
 
     Attributes:
@@ -57,7 +57,7 @@ class Variable(_Noted):
 
 # The quickest way to make a frozen object and fill one slot of it.
 _new = object.__new__
-_belong = _Noted._recorder.__set__  # type: ignore[attr-defined]
+_belong = Noted._recorder.__set__  # type: ignore[attr-defined]
 
 
 def noted_variable(recorder: object) -> Variable:

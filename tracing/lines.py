@@ -18,6 +18,8 @@ Element = Session | Variable | Operation
 FORMAT = "memtune-trace"
 VERSION = 2
 HEADER: Record = {"type": "header", "format": FORMAT, "version": VERSION}
+GRAPH = "graph"
+"""Type of a record about the whole graph."""
 SHARED_FROM = 1024
 """Characters of an encoded value from which on a file holds it once."""
 

@@ -22,11 +22,12 @@ from tracing.elements import Session, Variable, noted_variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import Record
+from tracing.loading import extend_graph
 from tracing.operations import ActiveOperation, Taken, operation
 from tracing.redaction import Redaction
 from tracing.scope import NOTHING, SILENCE, Scope, bind, current, within
 from tracing.snapshot import ATOMS, UNCHANGING, snapshot
-from tracing.store import extend_graph, records_of
+from tracing.store import records_of
 from tracing.writer import TraceWriter
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
-import logging
 import os
 import threading
 import weakref
@@ -27,7 +26,6 @@ MOST_HELD = 16 * 2**20
 """Bytes kept while they cannot be written, in case the disk has room again."""
 
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG)
-_log = logging.getLogger("tracing")
 
 
 class TraceFile:
@@ -143,7 +141,7 @@ class TraceWriter:
             if self._file is not None:
                 self._file.close()
             if self.lost:
-                _log.warning("%s: %d records were lost; the trace in memory has them", self._path, self.lost)
+                _warn("%s: %d records were lost; the trace in memory has them", self._path, self.lost)
             self._held.clear()
         atexit.unregister(self.close)
 
@@ -183,7 +181,7 @@ class TraceWriter:
             return
         if not self._told:
             self._told = True
-            _log.warning(
+            _warn(
                 "%s: cannot be written: %s; the program goes on, and what is recorded is kept in memory only; "
                 "make room or give another path",
                 self._path,
@@ -204,6 +202,12 @@ class TraceWriter:
             if not self._told:
                 raise  # the path was unusable from the start
             return 0, FileExistsError(errno.EEXIST, str(error))
+
+
+def _warn(message: str, *given: object) -> None:
+    import logging
+
+    logging.getLogger("tracing").warning(message, *given)
 
 
 _writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()

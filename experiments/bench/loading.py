@@ -104,8 +104,8 @@ def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     """The slope of log time over log size by least squares."""
     points = [(log(size), log(took)) for size, took in zip(sizes, seconds, strict=True)]
     x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
-    spread = sum((x - x_mean) ** 2 for x, _ in points)
-    return sum((x - x_mean) * (y - y_mean) for x, y in points) / spread
+    spread: float = sum((x - x_mean) ** 2 for x, _ in points)
+    return float(sum((x - x_mean) * (y - y_mean) for x, y in points)) / spread
 
 
 def measure_smartcomment(

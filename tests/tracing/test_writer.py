@@ -30,7 +30,7 @@ from tracing import (
     variable,
 )
 from tracing.lines import Lines, record_of
-from tracing.store import graph_of
+from tracing.loading import graph_of
 from tracing.writer import TraceFile
 
 

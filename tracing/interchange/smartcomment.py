@@ -51,7 +51,7 @@ from tracing.interchange.smartcomment_format import (
     kind_of,
 )
 from tracing.interchange.smartcomment_writing import document_of
-from tracing.store import extend_graph
+from tracing.loading import extend_graph
 
 __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read", "write"]
 

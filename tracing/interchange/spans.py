@@ -22,7 +22,7 @@ from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign import operation_of
 from tracing.lines import Record, record_of
-from tracing.store import extend_graph
+from tracing.loading import extend_graph
 
 RECORD = "memtune.record"
 """Attribute of a span or event: the JSON of what it came from."""
