@@ -36,8 +36,9 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
         with contextlib.closing(TraceFile(path)) as file:
             line = Lines().line
             facts: list[Record] = [{"type": GRAPH, "attributes": dict(graph.attributes)}] if graph.attributes else []
-            items = (*graph.sessions.values(), *graph.variables.values(), *graph.operations.values())
-            _, problem = file.append([line(one) for one in (HEADER, *facts, *items)])
+            items: list[Session | Variable | Operation] = [*graph.sessions.values(), *graph.variables.values()]
+            items += graph.operations.values()
+            _, problem = file.append([line(HEADER), *[line(fact) for fact in facts], *[line(item) for item in items]])
             if problem is not None:
                 raise problem
     except OSError as error:
