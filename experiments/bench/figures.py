@@ -92,6 +92,12 @@ def microseconds(work: Work, times: int) -> float:
     return (perf_counter() - begun) / times * 1e6
 
 
+def typical_microseconds(work: Work, times: int) -> float:
+    """Of one call, by the median of twenty slices: too short, most of them, for other programs to take their turn."""
+    size = max(1, times // 20)
+    return median(microseconds(work, size) for _ in range(20))
+
+
 def medians(measured: Sequence[dict[str, float]]) -> dict[str, float]:
     """Key by key."""
     return {key: median(one[key] for one in measured) for key in measured[0]}

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from time import time
 
-from experiments.bench.figures import REPETITIONS, Work, medians, microseconds
+from experiments.bench.figures import REPETITIONS, Work, medians, microseconds, typical_microseconds
 from tracing import operation, trace, traced
 
 CALLS = 1000
@@ -46,7 +46,7 @@ def measure_recording(
 def in_memory(calls: int) -> float:
     """An operation with an immutable input and output, in memory."""
     with trace():
-        return microseconds(_record, calls)
+        return typical_microseconds(_record, calls)
 
 
 class _Noted:
@@ -78,7 +78,7 @@ def floor(calls: int) -> float:
             with _Noted(log, {"text": GIVEN}) as noted:
                 log.append((noted, "result", MADE))
 
-    return microseconds(note, calls)
+    return typical_microseconds(note, calls)
 
 
 def mutable(calls: int) -> float:
@@ -90,7 +90,7 @@ def mutable(calls: int) -> float:
                 op.output("facts", FACTS)
 
     with trace():
-        return microseconds(record, calls)
+        return typical_microseconds(record, calls)
 
 
 def durable(path: Path, calls: int) -> float:
@@ -115,7 +115,7 @@ def disabled(calls: int) -> float:
         for _ in range(times):
             plain(GIVEN)
 
-    return max(0.0, microseconds(call, calls) - microseconds(call_plainly, calls))
+    return max(0.0, typical_microseconds(call, calls) - typical_microseconds(call_plainly, calls))
 
 
 @contextlib.contextmanager
