@@ -25,9 +25,11 @@ SUBCOMMANDS: Mapping[str, str] = {
     "export": "history:export",
     "ui": "history:ui",
     "mlflow": "replay:mlflow",
+    "trace": "trace:trace",
     "data": "data:data",
     "model": "models:model",
     "gateway": "gateway:gateway",
+    "bench": "bench:bench",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 
