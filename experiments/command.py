@@ -24,6 +24,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "export": "history:export",
     "ui": "history:ui",
     "mlflow": "replay:mlflow",
+    "trace": "trace:trace",
     "data": "data:data",
     "model": "models:model",
     "gateway": "gateway:gateway",

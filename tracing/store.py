@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tracing.elements import Operation, Session, Variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
+from tracing.snapshot import snapshot
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -117,14 +118,17 @@ def records_of(graph: ExecutionGraph) -> list[Record]:
 
 
 def save_trace(graph: ExecutionGraph, path: Path) -> None:
-    """Write a whole graph as a new trace file.
+    """Write a whole graph as a new trace file; numbers that JSON does not have are described, as in recording.
 
     Raises:
         TraceError: the file holds something already, or cannot be written.
     """
     with contextlib.closing(TraceFile(path)) as file:
         for record in records_of(graph):
-            file.write(record)
+            try:
+                file.write(record)
+            except ValueError:
+                file.write(snapshot(record))
 
 
 def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | Variable | Operation | None:
