@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -84,17 +83,15 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         assert f"  memtune {name}" in page
 
 
-def test_help_is_there_in_half_a_second_because_nothing_heavy_is_imported() -> None:
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys, contextlib, io\nfrom experiments.command import main\n"
+        "import sys, time, contextlib, io\nfrom experiments.command import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    main(['--help'])\n"
         "heavy = {'mlflow', 'openai', 'rich', 'matplotlib', 'dspy', 'gepa', 'networkx', 'pydantic'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
+        "print(sorted(heavy & set(sys.modules)), time.process_time() < 1)"  # of work, however busy the machine is
     )
-    started = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    assert time.perf_counter() - started < 2  # half a second on an idle machine
+    assert done.stdout.strip() == "[] True"
 
 
 def test_a_dry_run_predicts_and_leaves_nothing_behind(capsys: pytest.CaptureFixture[str], home: Path) -> None:
