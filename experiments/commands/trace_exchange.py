@@ -12,7 +12,8 @@ import click
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange import FORMATS, format_named
-from tracing.store import load_trace, save_trace
+from tracing.loading import load_trace
+from tracing.store import save_trace
 
 _LARGE = 4_000_000
 """Bytes from which reading a file takes long enough to say so."""
