@@ -14,19 +14,20 @@ ROW, MIDDLE, WIDTH, TOP = 34, 470, 940, 46
 _STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #1e293b; }
 text.title { font-size: 15px; font-weight: 600; } text.dim { fill: #64748b; font-size: 12px; }
+text.figure { paint-order: stroke; stroke: #fff; stroke-width: 4px; stroke-linejoin: round; }
 rect.paper { fill: #fff; } rect.step { fill: #eff6ff; stroke: #93c5fd; } rect.failed { fill: #fee2e2; stroke: #f87171; }
 path { fill: none; stroke: #2563eb; } path.back { stroke: #d97706; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e2e8f0; } text.dim { fill: #94a3b8; } rect.paper { fill: #0f172a; }
   rect.step { fill: #1e293b; stroke: #3b82f6; } rect.failed { fill: #450a0a; stroke: #f87171; }
-  path { stroke: #60a5fa; } path.back { stroke: #fbbf24; }
+  text.figure { stroke: #0f172a; } path { stroke: #60a5fa; } path.back { stroke: #fbbf24; }
 }
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Operations by name, in the order in which they take part, and the variables between them.
+    """Operations by name, those that run earlier on the whole first, and the variables between them.
 
     Attributes:
         steps: name → executions.
@@ -49,13 +50,10 @@ def flow_of(graph: ExecutionGraph) -> Flow:
     failed: Counter[str] = Counter()
     flows: Counter[tuple[str, str]] = Counter()
     order = sorted(graph.operations.values(), key=lambda one: one.started)
-    in_session: Counter[str | None] = Counter()
-    for operation in order:
-        in_session[operation.session] += 1
+    for place, operation in enumerate(order):
         if operation.name not in kept:
             continue
-        # A step's place is its mean place within its session, since every session begins anew.
-        places[operation.name] += in_session[operation.session] / counts[operation.name]
+        places[operation.name] += place / counts[operation.name]
         failed[operation.name] += operation.status == "error"
         for _, vid in operation.inputs:
             for maker in graph.producers(vid):
@@ -90,7 +88,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         )
         anchor = "start" if side > MIDDLE else "end"
         labels.append(
-            f'<text class="dim" text-anchor="{anchor}" x="{side + reach + (3 if side > MIDDLE else -3):.0f}" '
+            f'<text class="dim figure" text-anchor="{anchor}" x="{side + reach + (3 if side > MIDDLE else -3):.0f}" '
             f'y="{(begin + end) / 2 + 4:.0f}">{count:,}</text>'
         )
     for name, y in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from importlib import resources
 from typing import Any
 
@@ -33,10 +34,17 @@ def render_page(graph: ExecutionGraph, title: str) -> str:
 def _data(graph: ExecutionGraph) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
+    counts = Counter(one.session for one in graph.operations.values())
+    failed = Counter(one.session for one in graph.operations.values() if one.status == "error")
     return {
         "sessions": [
-            {"id": sid, "name": graph.sessions[sid].name if sid is not None else "outside of any session",
-             "tops": [one.id for one in tops]}
+            {
+                "id": sid,
+                "name": graph.sessions[sid].name if sid is not None else "outside of any session",
+                "tops": [one.id for one in tops],
+                "count": counts[sid],
+                "failed": failed[sid],
+            }
             for sid, tops in nesting.tops.items()
             if tops or sid is not None
         ],
@@ -45,14 +53,14 @@ def _data(graph: ExecutionGraph) -> dict[str, Any]:
             for vid, one in graph.variables.items()
         },
         "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},
-    }  # fmt: skip
+    }
 
 
 def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": operation.kind,
         "status": operation.status,
-        "seconds": round(operation.ended - operation.started, 4) if operation.ended is not None else None,
+        "seconds": float(f"{operation.ended - operation.started:.3g}") if operation.ended is not None else None,
         "model": operation.model,
         "calls": operation.calls,
         "cached calls": operation.cached_calls,

@@ -19,13 +19,7 @@ Cut = tuple[Iterable[str], dict[str, Operation]]
 
 def backward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that the variables were made from, through operations and earlier versions, at most `depth` steps away."""
-    variables = graph.variables
-
-    def versions(vid: str) -> Sequence[str]:
-        previous = variables[vid].previous
-        return (previous,) if previous is not None and previous in variables else ()
-
-    return _walk(graph, vids, graph.neighbours.producer_index(), _INPUTS, versions, only, depth)
+    return _walk(graph, vids, graph.neighbours.producer_index(), _INPUTS, None, only, depth)
 
 
 def forward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
@@ -42,10 +36,11 @@ def _walk(
     vids: Iterable[str],
     operations_at: Mapping[str, Entry],
     links_of: Callable[[Operation], tuple[Link, ...]],
-    versions_at: Callable[[str], Sequence[str]],
+    later_versions: Callable[[str], Sequence[str]] | None,
     only: Filter | None,
     depth: int | None,
 ) -> Cut:
+    variables = graph.variables
     steps = dict.fromkeys(vids, 0)
     operations: dict[str, Operation] = {}
     queue = list(steps)
@@ -65,7 +60,12 @@ def _walk(
                 if other not in steps:
                     steps[other] = step
                     queue.append(other)
-        for other in versions_at(vid):
+        if later_versions is not None:
+            versions = later_versions(vid)
+        else:
+            previous = variables[vid].previous
+            versions = (previous,) if previous is not None and previous in variables else ()
+        for other in versions:
             if other not in steps:
                 steps[other] = step
                 queue.append(other)

@@ -24,24 +24,26 @@ DIFFERENT = 1
 UNWRAPPED = 10_000
 
 
-class _Moment(click.ParamType):
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """A moment in epoch seconds, or an ISO date with or without a time, by the local clock where no zone is given."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no moment; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
+        ) from None
 
-    name = "moment"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return float(value)
-        except ValueError:
-            pass
-        try:
-            return datetime.fromisoformat(value).timestamp()
-        except ValueError:
-            self.fail(f"{value!r} is no moment; give epoch seconds or a date such as 2026-11-21T22:57:00", param, ctx)
-
-
-_since = click.option("--from", "since", type=_Moment(), help="What ran at or after this moment (ISO or epoch).")
-_until = click.option("--to", "until", type=_Moment(), help="What ran at or before this moment.")
+_since = click.option(
+    "--from", "since", callback=_moment, metavar="WHEN", help="What ran at or after this moment (ISO date or epoch)."
+)
+_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="What ran at or before this moment.")
 
 
 @click.command(
@@ -315,13 +317,13 @@ def _print_role(
     from experiments.trace_tree import shorten
     from tracing.search import text_of
 
-    sides = []
+    sides: list[list[str]] = []
     for operation, graph in ((cause.first, left), (cause.second, right)):
         links = () if operation is None else (*operation.inputs, *operation.outputs)
         values = [text_of(graph.variables[vid].value) for name, vid in links if name == role]
         sides.append("\n".join(values)[:20_000].splitlines())
     console.print(f"  {shorten(role, 60)}:")
-    changed = [line for line in ndiff(*sides) if line[:1] in "+-"]
+    changed = [line for line in ndiff(sides[0], sides[1]) if line[:1] in "+-"]
     for line in changed[:20]:
         console.print(
             f"  {line[0]} {shorten(line[2:], 300)}",
