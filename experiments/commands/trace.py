@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from experiments.commands.trace_exchange import export, import_
 from experiments.commands.trace_views import diff, search, show, slice_, stats
 
 
 @click.group()
 def trace() -> None:
-    """Look into recorded traces: what ran, what it read and made, and where two executions part."""
+    """Look into recorded traces, and exchange them with other tools."""
 
 
-for _command in (stats, show, search, slice_, diff):
+for _command in (stats, show, search, slice_, diff, import_, export):
     trace.add_command(_command)

@@ -76,7 +76,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         "data": ["audit", "show"],
         "mlflow": ["replay"],
         "model": ["list", "pull", "serve"],
-        "trace": ["diff", "search", "show", "slice", "stats"],
+        "trace": ["diff", "export", "import", "search", "show", "slice", "stats"],
     }.get(name)
     pages = [run(capsys, name, command, "--help")[1] for command in nested] if nested else [out]
     for page in pages:

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from tests.tracing.recordings import record_memory
 from tracing import TraceError, Variable, graph_of, load_trace
 from tracing.elements import Operation
+from tracing.lines import HEADER
 from tracing.loading import _Reader
-from tracing.store import HEADER
 
 VARIABLE = {
     "type": "variable", "id": "v1", "name": "n", "kind": "k", "value": "text", "version": 1, "previous": None,

@@ -250,7 +250,7 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
     if text is None:
         return None
     try:
-        record = json.loads(text)
+        record = text if isinstance(text, dict) else json.loads(text)  # a store of MLflow gives it back parsed
     except (TypeError, ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
