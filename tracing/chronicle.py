@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tracing.elements import Operation, Session, Variable, noted_variable
+from tracing.elements import Link, Operation, Session, Variable, noted_variable
 from tracing.graph import ExecutionGraph
 from tracing.redaction import Redaction
 from tracing.snapshot import ATOMS, UNCHANGING, has_identity, snapshot
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracing.scope import Scope
 
 _MOST_NAMES = 1000
+_PASSED = 4
 Element = Session | Variable | Operation
 
 
@@ -25,8 +26,8 @@ class Chronicle:
 
     Attributes:
         graph: what has been settled so far.
-        notes: what has not: an operation when it begins and again when it ends, and for a variable that was handed out
-            the arguments of `_make`. Appending is safe in any thread.
+        notes: what has not: an operation when it begins and again when it ends, the arguments of `_make` for a variable
+            that was handed out, those of `_pass` for a value that was passed out. Appending is safe in any thread.
         redaction: what is taken out of all that comes into the graph.
         unwritten: settled elements in the order in which a file takes them; None where no file wants them.
     """
@@ -39,6 +40,8 @@ class Chronicle:
         self.prefix = prefix
         self._counts = {"v": 0, "o": 0, "s": 0, "p": 0}
         self._names: dict[str, str] = {}
+        # Links are given to an operation many at once: its tuple is copied each time.
+        self._outputs: dict[str, tuple[Operation, list[Link]]] = {}
         self._objects: dict[int, tuple[object, Variable]] = {}
 
     def settle(self) -> None:
@@ -47,11 +50,15 @@ class Chronicle:
         while notes:
             note = notes.popleft()
             if type(note) is tuple:
-                self._make(*note)
+                if len(note) == _PASSED:
+                    self._pass(*note)
+                else:
+                    self._make(*note)
             elif note.record is None:
                 self._begin(note)
             else:
                 self._end(note, note.record)
+        self._link_outputs()
 
     def forget(self) -> None:
         """Drop what only further recording would need."""
@@ -88,19 +95,16 @@ class Chronicle:
         """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
         record = noted.record = cast(Operation, whole.record)
         noted.folds, noted.folded = True, True
+        self._link_outputs()
         given = {vid for _, vid in (*record.inputs, *record.outputs)}
         fresh = tuple((role, variable.id) for role, variable in links if variable.id not in given)
         self.graph.add_links(record, inputs=fresh)
         record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
 
     def _end(self, noted: ActiveOperation, record: Operation) -> None:
-        for value, content in noted.results:
-            made = self._result(noted, record, value, content)
-            if ("result", made.id) not in record.outputs:
-                self.graph.add_links(record, outputs=(("result", made.id),))
-        noted.results = ()
         if noted.folded:
             return
+        self._link_outputs()
         record.ended = noted.ended
         record.status = "ok" if noted.error is None else "error"
         record.error = None if noted.error is None else self.redaction.text(noted.error)
@@ -124,17 +128,29 @@ class Chronicle:
         self.add_variable(value, content, name, kind, before, attributes, scope, made)
         if role is not None:
             running = cast("ActiveOperation", scope)
-            self.graph.add_links(cast(Operation, running.record), outputs=((role, made.id),))
+            self._add_output(cast(Operation, running.record), role, made)
 
-    def _result(self, noted: ActiveOperation, record: Operation, value: Any, content: Any) -> Variable:
-        """The variable a return value is: one that an operation inside this one made, or else a new one."""
-        if isinstance(value, Variable):
-            return value
-        known = self.recall(value)
-        if known is not None and self.unchanged(value, content, known) and self._made_inside(record, known):
-            return known
-        before = None if isinstance(value, UNCHANGING) else known
-        return self.add_variable(value, content, "result", "value", before, {}, noted)
+    def _pass(self, noted: ActiveOperation, role: str, value: Any, content: Any) -> None:
+        """Take down an output: a variable that an operation inside this one made, or else a new one."""
+        record = cast(Operation, noted.record)
+        made = value if isinstance(value, Variable) else self.recall(value)
+        if made is not None:
+            self._link_outputs()
+            is_it = made is value or (self.unchanged(value, content, made) and self._made_inside(record, made))
+            if is_it:
+                if (role, made.id) not in record.outputs:
+                    self._add_output(record, role, made)
+                return
+        before = None if isinstance(value, UNCHANGING) else made
+        self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
+
+    def _add_output(self, record: Operation, role: str, made: Variable) -> None:
+        self._outputs.setdefault(record.id, (record, []))[1].append((role, made.id))
+
+    def _link_outputs(self) -> None:
+        for record, links in self._outputs.values():
+            self.graph.add_links(record, outputs=tuple(links))
+        self._outputs.clear()
 
     def _made_inside(self, record: Operation, made: Variable) -> bool:
         for producer in self.graph.producers(made.id):

@@ -177,7 +177,7 @@ def _inside(active: ActiveOperation | None) -> AbstractContextManager[None]:
 
 def _yielded(active: ActiveOperation | None, item: Any) -> None:
     if _recording(active):
-        active.output("item", item)
+        active.passed("item", item)
 
 
 class _Arguments:

@@ -59,8 +59,9 @@ class Lines:
             if type(item) is Operation:
                 return _operation(item).encode()
             return f"{_encode(_record(item))}\n".encode()
-        except (ValueError, TypeError):
-            # Half of a surrogate pair is text in Python, but not in UTF-8; and a role or kind may be no text at all.
+        except UnicodeEncodeError:  # half of a surrogate pair is text in Python, but not in UTF-8
+            return f"{_encode_ascii(_record(item))}\n".encode()
+        except (ValueError, TypeError):  # a graph made by hand may hold what no recorder lets in
             return f"{_encode_ascii(snapshot(_record(item)))}\n".encode()
 
     def _variable(self, item: Variable) -> str:

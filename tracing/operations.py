@@ -37,7 +37,7 @@ class ActiveOperation(Scope):
 
     __slots__ = (
         *("_given", "_token", "attributes", "ended", "error", "folded", "folds", "kind", "name"),
-        *("outer", "record", "results", "started", "taken"),
+        *("outer", "record", "started", "taken"),
     )
     folded: bool
 
@@ -90,7 +90,6 @@ class ActiveOperation(Scope):
         self.outer: Scope | None = scope
         self.session, self.inherited = scope.session, scope.inherited
         self.taken = taken
-        self.results: Iterable[tuple[Any, Any]] = ()
         if self.attributes:
             self.attributes = snapshot(self.attributes)
         if recorder.ended:
@@ -206,15 +205,20 @@ class ActiveOperation(Scope):
 
     def finish(self, result: Any) -> None:
         """Take down a return value as output "result"; what an operation inside this one made keeps its variable."""
+        self.passed("result", result)
+
+    def passed(self, role: str, value: Any) -> None:
+        """Take down what is passed out, as `finish` does, in another role."""
         recorder = self.recorder
-        if recorder is None:
+        if recorder is None or recorder.ended:
             return
-        if type(result) in ATOMS:
-            self.results = ((result, result),)
+        if type(value) in ATOMS:
+            recorder.note((self, role, value, value))
             return
         taken: list[Taken] = []
-        recorder.take(taken, "result", result, self, whole=True, fresh=True)
-        self.results = [(value, content) for _, value, content in taken]
+        recorder.take(taken, role, value, self, whole=True, fresh=True)
+        for _, one, content in taken:
+            recorder.note((self, role, one, content))
 
     def _record(self) -> Operation | None:
         if self.record is None and self.recorder is not None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import multiprocessing
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -87,6 +88,42 @@ def test_what_a_generator_yields_and_returns_is_recorded_and_what_it_does_is_ins
     assert values(recorder.graph, run.input_ids("text")) == ["one two three"]
     assert run.status == "ok"
     assert {one.parent for one in recorder.graph.find_operations(name="shout")} == {run.id}
+
+
+def test_what_a_step_inside_a_generator_made_keeps_its_variable_when_it_is_yielded():
+    @traced()
+    def steps():
+        store = ["a"]
+        yield shout("made inside")
+        yield store
+        store.append("b")
+        yield store
+
+    with trace() as recorder:
+        made = list(steps())
+    run = only(recorder, "steps")
+    first, second, third = run.output_ids("item")
+    assert first == only(recorder, "shout").output_ids()[0]
+    assert [recorder.graph.variables[vid].version for vid in (second, third)] == [1, 2]
+    assert recorder.graph.variables[second].value == ["a"]
+    assert made[1] is made[2]
+
+
+def test_a_generator_of_very_many_items_is_settled_in_linear_time():
+    def seconds(count):
+        with trace() as recorder:
+            for _ in many(count):
+                pass
+        begun = time.process_time()
+        assert len(only(recorder, "many").outputs) == count
+        return time.process_time() - begun
+
+    @traced()
+    def many(count):
+        yield from (f"item {number}" for number in range(count))
+
+    seconds(100)
+    assert seconds(32_000) < 100 * max(seconds(2_000), seconds(2_000))
 
 
 def test_an_async_generator_is_recorded_alike():
