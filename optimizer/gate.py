@@ -64,7 +64,8 @@ def decide(
                     False, 0.0, 1.0, 0, f"rejected: {side} could not be scored on {name}: {outcome.tainted}"
                 )
     deltas = [new[name].score - old[name].score for name in old]
-    delta = sum(deltas) / len(deltas) if deltas else 0.0
+    # Shares that cancel out must come to nothing, to the last bit.
+    delta = round(sum(deltas) / len(deltas), 9) if deltas else 0.0
     p_value = sign_flip_p(deltas, "greater")
     now, before = _passes(new), _passes(old)
     anchors = before & _passes(base)

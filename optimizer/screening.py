@@ -49,9 +49,14 @@ def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Mea
                 gains[text].clear()
             else:
                 gains[text].append(outcome.score - reference.score)
-            if outcome.tainted is not None or sum(gains[text]) < 0:
+            if not gains[text] or _mean(gains[text]) < 0:
                 racing.remove(text)
     return {
-        text: replace(attempt, screening=sum(gains[text]) / len(gains[text])) if gains[text] else attempt
+        text: replace(attempt, screening=_mean(gains[text])) if gains[text] else attempt
         for text, attempt in attempts.items()
     }
+
+
+def _mean(gains: Sequence[float]) -> float:
+    # A gain of nothing must not look like one because three shares do not cancel out to the last bit.
+    return round(sum(gains) / len(gains), 9)

@@ -37,6 +37,13 @@ def test_the_mean_gain_over_the_conversations_is_noted() -> None:
     assert {text: attempt.screening for text, attempt in raced.items()} == {"good": 0.375, "same": 0.0}
 
 
+def test_gains_and_losses_that_cancel_out_are_no_gain() -> None:
+    batch = outcomes("+++-------", "++--------", "+---------")
+    measure, _ = scripted(shuffled=("++++++----", "----------", "----------"))
+    raced = race(attempts("shuffled"), batch, measure)
+    assert raced["shuffled"].screening == 0.0
+
+
 def test_who_falls_behind_runs_no_further() -> None:
     measure, measured = scripted(bad=("----", "++++"), good=("++--", "++++"))
     raced = race(attempts("bad", "good"), BATCH, measure)
