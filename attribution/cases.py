@@ -44,6 +44,11 @@ class Case:
     prediction: str | None = None
 
     @property
+    def knows_answer(self) -> bool:
+        """Whether a right answer is known; of a complaint it is not."""
+        return any(answer.strip() for answer in self.question.answers)
+
+    @property
     def passed(self) -> bool:
         """Whether the answer counts as right."""
         return self.judgement.score >= PASS_SCORE
@@ -75,9 +80,15 @@ class Blame:
 class Attribution:
     """Whose fault a case is: one or more blames, the earliest operation first, or why nothing can be said.
 
-    Exactly one of `decisive` and `abstained` is filled.
+    Exactly one of `decisive` and `abstained` is filled. `alternatives` are less likely explanations, best first.
     """
 
     case: Case
     decisive: tuple[Blame, ...] = ()
     abstained: str | None = None
+    alternatives: tuple[Blame, ...] = ()
+
+    @property
+    def main(self) -> Blame | None:
+        """The decisive blame where one is asked for: the earliest operation's; None if it abstains."""
+        return self.decisive[0] if self.decisive else None
