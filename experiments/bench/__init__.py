@@ -1,0 +1,1 @@
+"""Benchmarks that make their own truth."""
