@@ -20,13 +20,12 @@ from attribution.content import Vocabulary
 from attribution.gold import Gold
 from attribution.judge import Judgement
 from attribution.repair import Finding, Place, Repairs
-from tracing.elements import Operation, Variable
+from tracing.elements import Operation
 from tracing.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.interventions import Change, Intervention, Step, intervene
+from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
-from tracing.systems.recall import Entry
 
 if TYPE_CHECKING:
     from tracing.graph import ExecutionGraph
@@ -108,7 +107,7 @@ class Replay:
         stages = [spec for spec in system.operations if spec.stage in ("extract", "update")]
         self._verbatim = all(spec.prompt is None for spec in stages)
         self._answering = {spec.name for spec in system.operations if spec.stage in ("retrieve", "answer")}
-        self._built: tuple[Memory, _Heard] | None = None
+        self._built: tuple[Memory, Heard] | None = None
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault a wrong answer is, as replay tells. Raises as `examine`."""
@@ -155,10 +154,10 @@ class Replay:
             reply = self._system.answer(memory, question, self._candidate, self._access).text
         return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.findings))
 
-    def _base(self) -> tuple[Memory, _Heard]:
+    def _base(self) -> tuple[Memory, Heard]:
         """The memory as it is, and what was emitted when it was built."""
         if self._built is None:
-            heard = _Heard()
+            heard = Heard()
             with trace(prefix="b"), intervene(heard):
                 self._built = self._system.build(self._conversation, self._candidate, self._access), heard
         return self._built
@@ -218,30 +217,6 @@ class _Inquest:
     def _run(self, chosen: Collection[Place] | None) -> Run:
         self.runs += 1
         return self._replay.run(self._question, chosen)
-
-
-class _Heard(Intervention):
-    """Remembers what the operations of a build emitted, to tell it to others without another build."""
-
-    def __init__(self) -> None:
-        self._said: list[Callable[[Intervention], object]] = []
-
-    def tell(self, other: Intervention) -> None:
-        """Let another intervention hear it all; what it makes of it is lost."""
-        for say in self._said:
-            say(other)
-
-    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
-        self._said.append(lambda other: other.extracted(step, messages, statements))
-        return statements
-
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        self._said.append(lambda other: other.decided(step, fact, shown, change))
-        return change
-
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
-        self._said.append(lambda other: other.stored(step, given, change))
-        return change
 
 
 def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tuple[str, ...]]:

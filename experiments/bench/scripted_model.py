@@ -171,10 +171,18 @@ def _withdrawn(conversation: Conversation, question: Question, fact: Fact, lines
     """The reply about what was withdrawn: the former value where it still stands alone."""
     old = next((other for other in conversation.facts if other.id == fact.of), None)
     near = question.near_miss
-    if old is None or near is None or any(_likeness(text, line) >= _SAME for text in _references(conversation, question, fact) for line in lines):
+    if (
+        old is None
+        or near is None
+        or any(_likeness(text, line) >= _SAME for text in _references(conversation, question, fact) for line in lines)
+    ):
         return UNKNOWN
     told = [old.text, *(f"{turn.speaker}: {turn.text}" for turn in conversation.turns() if turn.id == old.turn)]
-    stands = any(_likeness(text, line) >= _SAME and judge(line, (near.value,), "contains").score for text in told for line in lines)
+    stands = any(
+        _likeness(text, line) >= _SAME and judge(line, (near.value,), "contains").score
+        for text in told
+        for line in lines
+    )
     return near.value if stands else UNKNOWN
 
 

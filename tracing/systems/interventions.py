@@ -8,7 +8,7 @@ operation whose output is changed costs what it costs otherwise: nothing, where 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -108,6 +108,42 @@ class _Chain(Intervention):
     def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
         for part in self._parts:
             reply = part.answered(step, query, context, reply)
+        return reply
+
+
+class Heard(Intervention):
+    """Leaves everything alone and remembers it, to tell it to other interventions without another run."""
+
+    def __init__(self) -> None:
+        self._said: list[Callable[[Intervention], object]] = []
+
+    def tell(self, other: Intervention) -> None:
+        """Let another intervention hear it all, in order; what it makes of it is lost."""
+        for say in self._said:
+            say(other)
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        self._said.append(lambda other: other.extracted(step, messages, statements))
+        return statements
+
+    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        self._said.append(lambda other: other.decided(step, fact, shown, change))
+        return change
+
+    def stored(self, step: Step, given: Change, change: Change) -> Change:
+        self._said.append(lambda other: other.stored(step, given, change))
+        return change
+
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+        self._said.append(lambda other: other.retrieved(step, query, entries, found))
+        return found
+
+    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
+        self._said.append(lambda other: other.presented(step, query, lines))
+        return lines
+
+    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
+        self._said.append(lambda other: other.answered(step, query, context, reply))
         return reply
 
 
