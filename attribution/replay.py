@@ -11,11 +11,11 @@ which the response cache answers; so only what is downstream costs calls. An acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from attribution.cases import PASS_SCORE, Attribution, Blame, Case
+from attribution.cases import BEYOND_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, Verdict
 from attribution.content import Vocabulary
 from attribution.gold import Gold
 from attribution.judge import Judgement
@@ -30,9 +30,6 @@ from tracing.systems.protocol import Memory, MemorySystem
 if TYPE_CHECKING:
     from tracing.graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
-
-Verdict = Literal["confirmed", "refuted", "not repairable"]
-"""Of a blame: its repair rescues the answer; it does not; or the operation's output is right given its inputs."""
 
 CONFIRMED, JOINT = 0.95, 0.8
 """Confidence in an operation whose repair rescues alone, and in one of several that do so only together."""
@@ -226,3 +223,25 @@ def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tu
     facts = " ".join(str(variable.value) for variable in given if variable.kind == "fact")
     turns = tuple(variable.name for variable in given if variable.kind == "message")
     return [turns, (facts,), (case.question.id,) if asked else ()]
+
+
+def verdicts(
+    attributions: Iterable[Attribution], replay_of: Callable[[str], Replay]
+) -> dict[tuple[str, str, str], Verdict]:
+    """What replay says of every blame on an operation: by conversation, question and operation, as signals take it.
+
+    Args:
+        attributions: whoever made them.
+        replay_of: what replays the cases of a conversation, by its id.
+
+    Raises:
+        ModelError, BudgetExceededError: a call downstream of a repair failed.
+    """
+    return {
+        (one.case.conversation, one.case.question.id, blame.operation): replay_of(one.case.conversation).verdict(
+            one.case, blame
+        )
+        for one in attributions
+        for blame in one.decisive
+        if blame.error_type not in BEYOND_THE_SYSTEM
+    }
