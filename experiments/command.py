@@ -26,6 +26,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "ui": "history:ui",
     "mlflow": "replay:mlflow",
     "data": "data:data",
+    "bench": "bench:bench",
     "model": "models:model",
     "gateway": "gateway:gateway",
 }

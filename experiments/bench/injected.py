@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,15 +212,3 @@ class Injector:
                 answer = system.answer(memory, question, self._candidate, self._access)
         judgement = self._judged(question, answer.text)
         return answering.graph, Case(conversation.id, question, answer.text, judgement, answer.variable)
-
-
-def natures(by_fault: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The rows of kinds of fault, summed by what they do to the content."""
-    sums: dict[str, dict[str, Any]] = {}
-    for name, row in by_fault.items():
-        total = sums.setdefault(KINDS[name].nature, {"n": 0, "eta": 0.0, "oia": 0.0})
-        n = total["n"] + row["n"]
-        for key in ("eta", "oia"):
-            total[key] = (total[key] * total["n"] + row[key] * row["n"]) / n
-        total["n"] = n
-    return sums
