@@ -72,9 +72,11 @@ class Gold:
             return False
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=False) for turn in self.question.evidence)
-        if self._fact is not None and self._same(self._fact, text):
-            return True
-        return says_retracted(text) and self._subject.about(content_of(text)) > 0
+        found = content_of(text)
+        if self._subject.person(found) == "other":
+            return False
+        same = self._fact is not None and self._same(self._fact, text)
+        return same or (says_retracted(text) and self._subject.about(found) > 0)
 
     def statements(self, turns: Collection[str]) -> list[str]:
         """What must be taken in from these turns: the gold fact, or what was said where no fact is annotated."""

@@ -129,11 +129,15 @@ class Repairs(Intervention):
         gold = self._gold
         target = next((entry for entry in shown if entry.id == change.target), None)
         outdated = next((entry for entry in shown if gold.asserts_former(entry.text)), None)
-        if gold.unknowable:
-            if not gold.retracts(fact) or outdated is None or (change.event == "DELETE" and target is outdated):
-                return change
-            return Change("DELETE", outdated.id, change.text)
         stores = change.event in ("ADD", "UPDATE")
+        if gold.unknowable:
+            if not gold.retracts(fact) or (change.event == "DELETE" and target is outdated):
+                return change
+            if outdated is not None:
+                return Change("DELETE", outdated.id, fact)
+            # What it withdraws was not put before the decision: the withdrawal itself must be kept.
+            held = any(gold.retracts(entry.text) for entry in shown)
+            return change if stores or held else Change("ADD", text=fact)
         if gold.carries_any(fact):
             if outdated is not None and not (target is outdated and stores):
                 return Change("UPDATE", outdated.id, fact)

@@ -65,6 +65,11 @@ def test_an_extraction_gains_the_gold_fact_of_the_turns_it_read_in_place_of_a_ga
     assert repairs(pets, "food").extracted(STEP, read, emitted) == right
 
 
+def test_the_withdrawal_of_another_speaker_is_not_the_one_that_was_made(pets: Conversation) -> None:
+    swapped = FORGET.replace("Mara", "Ilya")
+    assert repairs(pets, "pup").extracted(STEP, messages(pets, "D2:1", "D2:2"), [swapped]) == [FORGET]
+
+
 def test_an_extraction_that_did_not_read_the_evidence_has_nothing_to_repair(pets: Conversation) -> None:
     found = repairs(pets, "food")
     assert found.extracted(STEP, messages(pets, "D1:2", "D1:3"), [CRATE]) == [CRATE]
@@ -108,6 +113,7 @@ def test_a_chunk_holds_what_was_said_by_whom(pets: Conversation, lines: list[str
         ("bed", SUITCASE, [FOOD], Change("ADD", text=SUITCASE), None),
         ("pup", FORGET, [CROUTON], Change("ADD", text=FORGET), Change("DELETE", "m1", FORGET)),
         ("pup", FORGET, [CRATE], Change("ADD", text=FORGET), None),
+        ("pup", FORGET, [CRATE], Change("NONE", text=FORGET), Change("ADD", text=FORGET)),
         ("pup", FORGET, [CROUTON], Change("DELETE", "m1", FORGET), None),
         ("bed", FOOD, [CRATE], Change("NONE", text=FOOD), None),
     ],
