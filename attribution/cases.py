@@ -47,6 +47,11 @@ class Case:
     prediction: str | None = None
 
     @property
+    def knows_answer(self) -> bool:
+        """Whether a right answer is known; of a complaint it is not."""
+        return any(answer.strip() for answer in self.question.answers)
+
+    @property
     def passed(self) -> bool:
         """Whether the answer counts as right."""
         return self.judgement.score >= PASS_SCORE
@@ -88,5 +93,5 @@ class Attribution:
 
     @property
     def main(self) -> Blame | None:
-        """The surest of the decisive blames, the earliest of equals; None if it abstains."""
-        return max(self.decisive, key=lambda blame: blame.confidence, default=None)
+        """The decisive blame where one is asked for: the earliest operation's; None if it abstains."""
+        return self.decisive[0] if self.decisive else None

@@ -272,7 +272,7 @@ RELATIVE: tuple[Rule, ...] = (
         rf"|\bfor (?:about |over |nearly )?(?P<n2>{_ABOUT}) (?P<u2>month)s?\b",
         lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, -1),
     ),
-    _rule(rf"\b(?:{_LAST}|on the {_LAST}) (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
+    _rule(rf"\b(?:{_LAST}|recent) (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
     _rule(rf"\bon (?P<d>{_DAY})(?!s)", lambda m, day: _day(_weekday(m["d"], day + timedelta(1), -1))),
     _rule(rf"\bnext (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, 1))),
     _rule(rf"\bthis (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day - timedelta(1), 1))),

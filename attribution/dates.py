@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from attribution.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RELATIVE, Span, moment
 
-__all__ = ["Span", "moment", "same_time", "spans_of", "without_stamp"]
+__all__ = ["Span", "moment", "same_time", "spans_of", "tells", "without_stamp"]
 
 _STAMP = re.compile(
     rf"^\W*(?:\d{{1,2}}:\d{{2}} ?(?:[ap]m)?,? (?:on )?)?(?P<date>{FULL_DATE})"
@@ -22,6 +22,11 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z]),(?=\d{{4}}\b)", re.IGNORECASE)
+_CUE = re.compile(
+    r"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|\b(?:mon|tue|wed|thu|fri|sat|sun)|spring|summer"
+    r"|autumn|fall|winter|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[年月日天周週]",
+    re.IGNORECASE,
+)
 _IN_COMMON = 0.34
 
 
@@ -53,7 +58,16 @@ def same_time(one: Span, other: Span) -> bool:
     return common > 0 and common >= _IN_COMMON * long
 
 
+def tells(found: Span, wanted: Span) -> bool:
+    """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
+    common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
+    length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1
+    return length <= max(enough + 2, 1.5 * enough) and common >= _IN_COMMON * length
+
+
 def _spans(text: str, said: date | None) -> Iterator[Span]:
+    if not _CUE.search(text):
+        return
     left = text
     for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if said else ())):
         yield from rule.spans(left, said or date(1, 1, 1))
