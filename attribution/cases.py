@@ -24,6 +24,9 @@ ErrorType = Literal[
 BEYOND_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
 """Error types that no operation of the memory system is to blame for."""
 
+Verdict = Literal["confirmed", "refuted", "not repairable"]
+"""What replay says of a blame: its repair rescues the answer; it does not; or the output is right given its inputs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

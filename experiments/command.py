@@ -27,6 +27,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "mlflow": "replay:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
+    "bench": "bench:bench",
     "model": "models:model",
     "gateway": "gateway:gateway",
     "bench": "bench:bench",

@@ -1,1 +1,1 @@
-"""Benchmarks of memtune against the tools people would use otherwise, measured in one run on one machine."""
+"""Benchmarks: what memtune costs beside the tools people would use otherwise, and how often it is right."""
