@@ -16,10 +16,12 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.tracking_store import RefusedError, TrackingStore
 from experiments.writes import Write
+from tracing.interchange.mlflow_traces import span_type, token_usage, values_by_role
+from tracing.interchange.spans import nanoseconds
 
 if TYPE_CHECKING:
     from experiments.seen_cases import SeenCase
-    from tracing.elements import Link, Operation
+    from tracing.elements import Operation
     from tracing.graph import ExecutionGraph
 
 CASE = "memtune.case"
@@ -28,7 +30,6 @@ CASE = "memtune.case"
 OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
 
-_SPAN_TYPES = {"llm": "LLM", "retrieval": "RETRIEVER", "embedding": "EMBEDDING"}
 _EXPECTED = "expected_answer"
 
 
@@ -200,38 +201,20 @@ def _spans(graph: ExecutionGraph, prediction: str | None, blamed: Sequence[str |
 def _span(graph: ExecutionGraph, operation: Operation) -> CaseSpan:
     attributes = dict(operation.attributes)
     if operation.calls:
-        sent, got = operation.prompt_tokens, operation.completion_tokens
         attributes |= {"model": operation.model, "calls": operation.calls, "calls from cache": operation.cached_calls}
-        attributes["mlflow.chat.tokenUsage"] = {"input_tokens": sent, "output_tokens": got, "total_tokens": sent + got}
+        attributes |= token_usage(operation)
     return CaseSpan(
         operation=operation.id,
         name=operation.name,
         parent=operation.parent,
-        type=_SPAN_TYPES.get(operation.kind, "TASK"),
-        start=_nanoseconds(operation.started),
-        end=_nanoseconds(operation.ended if operation.ended is not None else operation.started),
+        type=span_type(operation.kind),
+        start=nanoseconds(operation.started),
+        end=nanoseconds(operation.ended if operation.ended is not None else operation.started),
         failed=operation.error,
-        inputs=_values(graph, operation.inputs),
-        outputs=_values(graph, operation.outputs),
+        inputs=values_by_role(graph, operation.inputs),
+        outputs=values_by_role(graph, operation.outputs),
         attributes=attributes,
     )
-
-
-def _values(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, Any]:
-    """Role → value; a list of named values where several variables play it."""
-    by_role: dict[str, list[str]] = {}
-    for role, variable in links:
-        by_role.setdefault(role, []).append(variable)
-    return {
-        role: graph.variables[ids[0]].value
-        if len(ids) == 1
-        else [{graph.variables[each].name: graph.variables[each].value} for each in ids]
-        for role, ids in by_role.items()
-    }
-
-
-def _nanoseconds(seconds: float) -> int:
-    return int(seconds * 1e6) * 1000
 
 
 def _digest(*parts: str) -> str:

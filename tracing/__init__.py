@@ -18,7 +18,7 @@ from tracing.recorder import (
     traced,
     variable,
 )
-from tracing.store import LoadedTrace, graph_of, load_trace, records_of
+from tracing.store import LoadedTrace, graph_of, load_trace, records_of, save_trace
 
 __all__ = [
     "ActiveOperation",
@@ -37,6 +37,7 @@ __all__ = [
     "load_trace",
     "operation",
     "records_of",
+    "save_trace",
     "session",
     "trace",
     "traced",

@@ -6,10 +6,10 @@ edges; variables are immutable, and a new version of one names the version befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracing.elements import Link, Operation, Session, Status, Variable
 from tracing.errors import TraceError
@@ -27,6 +27,9 @@ class ExecutionGraph:
 
     The cost of neighbours, versions and slices grows with what they visit, not with the graph. Queries may run while
     another thread records into the graph; they then see some state between the call's begin and end.
+
+    Attributes:
+        attributes: JSON-compatible facts about the whole graph, such as the file it was imported from.
     """
 
     def __init__(
@@ -34,7 +37,9 @@ class ExecutionGraph:
         variables: Iterable[Variable] = (),
         operations: Iterable[Operation] = (),
         sessions: Iterable[Session] = (),
+        attributes: Mapping[str, Any] | None = None,
     ) -> None:
+        self.attributes: dict[str, Any] = dict(attributes or {})
         self.variables: dict[str, Variable] = {}
         self.operations: dict[str, Operation] = {}
         self.sessions: dict[str, Session] = {}
@@ -120,7 +125,7 @@ class ExecutionGraph:
         self._nx = None
 
     def merge(self, other: ExecutionGraph) -> ExecutionGraph:
-        """A new graph of what is in either; what is in both must be the same.
+        """A new graph of what is in either; what is in both must be the same, but this graph's attributes stand.
 
         Raises:
             TraceError: the graphs use one id for different things.
@@ -129,6 +134,7 @@ class ExecutionGraph:
             (*self.variables.values(), *other.variables.values()),
             (*self.operations.values(), *other.operations.values()),
             (*self.sessions.values(), *other.sessions.values()),
+            {**other.attributes, **self.attributes},
         )
 
     # --- neighbours and versions -----------------------------------------------------------------------------------
@@ -218,7 +224,9 @@ class ExecutionGraph:
             outputs = tuple(link for link in whole.outputs if link[1] in variables)
             kept.append(replace(whole, inputs=inputs, outputs=outputs))
         used = dict.fromkeys([one.session for one in members] + [one.session for one in kept])
-        return ExecutionGraph(members, kept, [self.sessions[sid] for sid in used if sid in self.sessions])
+        return ExecutionGraph(
+            members, kept, [self.sessions[sid] for sid in used if sid in self.sessions], self.attributes
+        )
 
     # --- search ----------------------------------------------------------------------------------------------------
 

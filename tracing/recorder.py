@@ -83,8 +83,10 @@ class Recorder:
                 if record.get("type") == "header":
                     continue
                 item = extend_graph(self.graph, record)
-                self._skip_id(item.id)
-                self.write(item)
+                if item is not None:
+                    self._skip_id(item.id)
+                if self._file is not None:
+                    self._file.write(dict(record) if item is None else record_of(item))
 
     def add_session(self, name: str, attributes: Mapping[str, Any]) -> Session:
         """Take down a session."""

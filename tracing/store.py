@@ -2,11 +2,13 @@
 
 The first line is the header; then one record a line: sessions, variables and operations, each after what it refers to
 (but for `parent`: an outer operation ends, and is written, after the inner). `type` says which, the other keys are
-the fields of the class. UTF-8, keys of a record in the order of its fields.
+the fields of the class; a record of type `graph` adds to the attributes of the whole. UTF-8, keys of a record in the
+order of its fields.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -33,6 +35,7 @@ _CLASSES: dict[str, type[Session] | type[Variable] | type[Operation]] = {
     "variable": Variable,
     "operation": Operation,
 }
+_GRAPH = "graph"
 _FIELDS = {kind: tuple(field.name for field in fields(cls)) for kind, cls in _CLASSES.items()}
 
 
@@ -109,11 +112,23 @@ def record_of(item: Session | Variable | Operation) -> Record:
 def records_of(graph: ExecutionGraph) -> list[Record]:
     """The records of a whole graph, in an order that can be loaded again; without a header."""
     items: list[Session | Variable | Operation] = [*graph.sessions.values(), *graph.variables.values()]
-    return [record_of(item) for item in (*items, *graph.operations.values())]
+    facts: list[Record] = [{"type": _GRAPH, "attributes": dict(graph.attributes)}] if graph.attributes else []
+    return facts + [record_of(item) for item in (*items, *graph.operations.values())]
 
 
-def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | Variable | Operation:
-    """Add what a record describes to the graph and return it.
+def save_trace(graph: ExecutionGraph, path: Path) -> None:
+    """Write a whole graph as a new trace file.
+
+    Raises:
+        TraceError: the file holds something already, or cannot be written.
+    """
+    with contextlib.closing(TraceFile(path)) as file:
+        for record in records_of(graph):
+            file.write(record)
+
+
+def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | Variable | Operation | None:
+    """Add what a record describes to the graph and return it; None where it was about the graph itself.
 
     Raises:
         TraceError: the record is malformed, or refers to what is not in the graph.
@@ -121,8 +136,14 @@ def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | 
     from pydantic import ValidationError
 
     kind = record.get("type")
+    if kind == _GRAPH:
+        facts = record.get("attributes")
+        if not isinstance(facts, Mapping):
+            raise TraceError("a graph record is malformed: its attributes are no object")
+        graph.attributes.update(facts)
+        return None
     if kind not in _CLASSES:
-        raise TraceError(f"a record has the unknown type {kind!r}; known are {', '.join(_CLASSES)}")
+        raise TraceError(f"a record has the unknown type {kind!r}; known are {', '.join((_GRAPH, *_CLASSES))}")
     try:
         item: Session | Variable | Operation = _adapter(kind).validate_python(
             {key: value for key, value in record.items() if key != "type"}

@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tracing import TraceError, graph_of, load_trace, operation, records_of, session, trace, variable
+from tracing import (
+    ExecutionGraph,
+    TraceError,
+    graph_of,
+    load_trace,
+    operation,
+    records_of,
+    save_trace,
+    session,
+    trace,
+    variable,
+)
 
 
 def write_small(path: Path) -> list[str]:
@@ -210,3 +221,18 @@ def test_recording_costs_less_than_a_fifth_of_a_millisecond_an_operation(tmp_pat
                     op.output("fact", f"fact number {number}", kind="fact")
             spent.append((time.process_time() - started) / rounds)
     assert min(spent) < 0.0002
+
+
+def test_facts_about_the_whole_graph_are_kept_in_the_file_by_adoption_and_in_slices(tmp_path: Path):
+    facts = {"origin": {"format": "x", "order": [2, 1]}, "note": "é"}
+    with trace(tmp_path / "adopted.jsonl") as recorder:
+        recorder.adopt(records_of(ExecutionGraph(attributes=facts)))
+        made = variable("text", name="t")
+    assert recorder.graph.backward_slice(made.id).attributes == facts
+    save_trace(recorder.graph, tmp_path / "saved.jsonl")
+    for name in ("adopted.jsonl", "saved.jsonl"):
+        assert load_trace(tmp_path / name).graph.attributes == facts
+    merged = recorder.graph.merge(ExecutionGraph(attributes={"note": "other", "more": 1}))
+    assert merged.attributes == {**facts, "more": 1}
+    with pytest.raises(TraceError, match="attributes"):
+        graph_of([{"type": "graph", "attributes": [1]}])

@@ -1,0 +1,242 @@
+"""JSON files from elsewhere: read whole and safely, or refused with one clear error; written whole or not at all."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gc
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import TraceError
+from tracing.graph import ExecutionGraph
+from tracing.snapshot import snapshot
+
+DEEPEST = 200
+"""Levels of nesting a document may have."""
+
+_LISTED = 3
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came out of a foreign file.
+
+    Attributes:
+        graph: everything that could be read.
+        warnings: what was repaired or left out, one line for each kind of trouble, with how often and where.
+    """
+
+    graph: ExecutionGraph
+    warnings: tuple[str, ...]
+
+
+class Troubles:
+    """Collects what had to be repaired, so that a million equal faults are one line."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, list[str]] = {}
+
+    def add(self, what: str, place: str) -> None:
+        """Note a fault, in words that are equal for equal faults, and the key path at which it is."""
+        self._counts[what] += 1
+        places = self._places.setdefault(what, [])
+        if len(places) < _LISTED:
+            places.append(place)
+
+    def lines(self) -> tuple[str, ...]:
+        """A line for each kind of fault: where it is, for the first of them, and how many there are."""
+        return tuple(
+            f"{', '.join(self._places[what])}{f' and {count - _LISTED} more' if count > _LISTED else ''}: {what}"
+            for what, count in self._counts.items()
+        )
+
+
+class FreeIds:
+    """Ids that are not taken, in time that does not grow with how many wanted the same."""
+
+    def __init__(self) -> None:
+        self._next: Counter[str] = Counter()
+
+    def free(self, taken: Container[str], wanted: str) -> str:
+        """`wanted` if nothing has it, else with a number behind it."""
+        found = wanted
+        while found in taken:
+            self._next[wanted] += 1
+            found = f"{wanted}#{self._next[wanted] + 1}"
+        return found
+
+
+@contextlib.contextmanager
+def collection_paused() -> Iterator[None]:
+    """Without cyclic garbage collection, which would walk over all that a load has made, again and again."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file in UTF-8, without a byte order mark.
+
+    Raises:
+        TraceError: it cannot be read, is empty, or is in UTF-16 or UTF-32.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}; give the path of a file") from None
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise TraceError(f"{path}: is in UTF-16 or UTF-32; save it as UTF-8")
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if not content.strip():
+        raise TraceError(f"{path}: is empty; export the trace again")
+    return content
+
+
+def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
+    """The JSON document in `content`; NaN and infinities become text, with a warning.
+
+    Raises:
+        TraceError: it is not JSON, is cut off, or is nested more than `DEEPEST` levels. `where` begins the message.
+    """
+    from pydantic_core import from_json
+
+    try:
+        return from_json(content, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        return _parse_with_care(content, where, troubles)
+
+
+def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> Any:
+    """As `parse_json` for what its fast parser refuses: lone surrogates and NaN are read, the rest gets its reason."""
+    depth = _depth(content)
+    if depth > DEEPEST:
+        raise TraceError(f"{where}: is nested more than {DEEPEST} levels deep; export it again without such values")
+
+    def constant(name: str) -> str:
+        troubles.add("a number that JSON does not have (NaN or an infinity) is kept as text", name)
+        return name
+
+    def finite(digits: str) -> float | str:
+        number = float(digits)
+        return number if math.isfinite(number) else constant("-Infinity" if number < 0 else "Infinity")
+
+    try:
+        text = content.decode()
+        return json.loads(text, parse_constant=constant, parse_float=finite)
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{where}: is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+        said = "is cut off" if cut else f"is not JSON: {error.msg}"
+        raise TraceError(f"{where}: {said} at line {error.lineno} column {error.colno}; export it again") from None
+    except (ValueError, RecursionError) as error:  # a number of more digits than Python converts
+        raise TraceError(f"{where}: cannot be read as JSON: {error}; export it again") from None
+
+
+def _depth(content: bytes) -> int:
+    """Levels of brackets in a JSON text, in one pass, counted up to one more than allowed."""
+    depth = deepest = 0
+    for bracket in _BRACKET.finditer(_TEXT.sub(b"", content)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            break
+    return deepest
+
+
+def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[str, Any]]:
+    """The documents of a file that holds one, a list of them, or one a line; each with the key path to it.
+
+    Raises:
+        TraceError: the file is neither.
+    """
+    try:
+        whole = parse_json(content, path, troubles)
+    except TraceError:
+        lines = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
+        if len(lines) == 1:
+            raise
+        found: list[tuple[str, Any]] = []
+        for number, line in lines:
+            try:
+                found.append((f"line {number}", parse_json(line, f"{path}:{number}", troubles)))
+            except TraceError:
+                if not found:
+                    raise  # neither a document nor the first of several
+                troubles.add("is no JSON and was left out", f"line {number}")
+        return found
+    if isinstance(whole, list):
+        return [(f"[{number}]", one) for number, one in enumerate(whole)]
+    return [("", whole)]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a new file: all of it or, whatever happens, none.
+
+    Raises:
+        TraceError: the file exists, or cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        if path.exists():
+            raise TraceError(f"{path}: exists already; delete it or give another path")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            partial.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
+
+
+def to_json(document: Any, *, indent: int | None = None) -> str:
+    """`document` as JSON that UTF-8 can hold and any reader takes."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:  # an overflowing number, such as 1e999, comes out of a parser as an infinity
+        text = json.dumps(snapshot(document), ensure_ascii=False, indent=indent, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair is text in Python, but not in UTF-8
+        return json.dumps(json.loads(text), indent=indent)
+    return text
+
+
+def moment_in(given: Any, path: str, troubles: Troubles) -> int:
+    """Epoch nanoseconds, given as number or text; 0, with a warning, for what is no such time, and for None."""
+    if given is None:
+        return 0
+    try:
+        moment = given if type(given) is int else int(given) if isinstance(given, str) and len(given) < 32 else -1
+    except ValueError:
+        moment = -1
+    if 0 <= moment < 2**63:
+        return moment
+    troubles.add("is no time in nanoseconds, 0 was taken", path)
+    return 0
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: Any) -> str | None:
+    """`value` if it is text and not empty, else None."""
+    return value if isinstance(value, str) and value else None

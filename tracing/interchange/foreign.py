@@ -1,0 +1,233 @@
+"""A span of another tool as an operation: what it read and made, as far as the usual attributes tell.
+
+Names are those of OpenTelemetry's semantic conventions for generative AI, present and former, of OpenInference,
+OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing says that they are one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tracing.elements import Link, Operation, Session, Variable
+from tracing.graph import ExecutionGraph
+from tracing.interchange.documents import FreeIds, Troubles, text_or_none
+
+if TYPE_CHECKING:
+    from tracing.interchange.spans import Span
+
+
+class _Content(NamedTuple):
+    """An attribute whose value was read or made: in which role, and what it is where it is one thing."""
+
+    role: str
+    kind: str = "value"
+
+
+_READ: Mapping[str, _Content] = {
+    "gen_ai.system_instructions": _Content("system", "prompt"),
+    "gen_ai.input.messages": _Content("input", "message"),
+    "gen_ai.prompt": _Content("input", "message"),
+    "gen_ai.retrieval.query.text": _Content("query", "query"),
+    "gen_ai.tool.call.arguments": _Content("arguments"),
+    "llm.input_messages": _Content("input", "message"),
+    "input.value": _Content("input"),
+    "traceloop.entity.input": _Content("input"),
+    "mlflow.spanInputs": _Content("input"),
+}
+_MADE: Mapping[str, _Content] = {
+    "gen_ai.output.messages": _Content("output", "message"),
+    "gen_ai.completion": _Content("output", "message"),
+    "gen_ai.retrieval.documents": _Content("documents", "context"),
+    "gen_ai.tool.call.result": _Content("result"),
+    "llm.output_messages": _Content("output", "message"),
+    "retrieval.documents": _Content("documents", "context"),
+    "output.value": _Content("output"),
+    "traceloop.entity.output": _Content("output"),
+    "mlflow.spanOutputs": _Content("result"),
+}
+_SAID: Mapping[str, tuple[bool, str]] = {
+    "gen_ai.system.message": (True, "prompt"),
+    "gen_ai.user.message": (True, "message"),
+    "gen_ai.assistant.message": (True, "message"),
+    "gen_ai.tool.message": (True, "message"),
+    "gen_ai.content.prompt": (True, "message"),
+    "gen_ai.choice": (False, "message"),
+    "gen_ai.content.completion": (False, "message"),
+}
+"""Events of former conventions → whether they were read, and their kind."""
+
+_MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model")
+_SENT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens")
+_GOT = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+    "llm.usage.completion_tokens",
+)
+_COST = ("gen_ai.usage.cost", "llm.cost.total")
+_SESSION = ("gen_ai.conversation.id", "session.id", "mlflow.trace.session")
+_KIND = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "mlflow.spanType")
+_KINDS = {
+    "chat": "llm",
+    "generate_content": "llm",
+    "text_completion": "llm",
+    "chat_model": "llm",
+    "embeddings": "embedding",
+    "retriever": "retrieval",
+    "execute_tool": "tool",
+    "unknown": "function",
+}
+
+
+def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: FreeIds, troubles: Troubles) -> None:
+    """Add a foreign span to the graph as an operation with its variables and its session.
+
+    Args:
+        span: the span.
+        graph: grows.
+        known: operation ids by "trace id/span id"; grows.
+        ids: gives those that are free.
+        troubles: is told where an id stands twice.
+    """
+    trace = str(span.origin.get("trace_id"))
+    if f"{trace}/{span.id}" in known:
+        troubles.add("is the id of several spans; the latest was taken as the parent of others", f"span {span.id!r}")
+    oid = ids.free(graph.operations, span.id)
+    known[f"{trace}/{span.id}"] = oid
+    session = text_or_none(_first(span, _SESSION)) or text_or_none(trace)
+    if session is not None and session not in graph.sessions:
+        graph.add_session(Session(session, session))
+    links: dict[bool, list[Link]] = {True: [], False: []}
+    for number, (read, role, kind, value) in enumerate(_contents(span)):
+        vid = ids.free(graph.variables, f"{oid}/{'input' if read else 'output'} {number}")
+        graph.add_variable(Variable(vid, role, kind, value, session=session))
+        links[read].append((role, vid))
+    model = text_or_none(_first(span, _MODEL))
+    done = span.end is not None and span.end >= span.start
+    if not done and span.end is not None:
+        troubles.add("ends before it begins; its end was taken for unknown", f"span {span.id!r}")
+    graph.add_operation(
+        Operation(
+            oid,
+            span.name,
+            _kind(span),
+            tuple(links[True]),
+            tuple(links[False]),
+            session=session,
+            started=span.start / 10**9,
+            ended=span.end / 10**9 if done and span.end is not None else None,
+            status="error" if span.ok is False else "ok" if done else "open",
+            error=_error(span),
+            model=model,
+            calls=int(model is not None),
+            prompt_tokens=_count(_first(span, _SENT)),
+            completion_tokens=_count(_first(span, _GOT)),
+            cost=_amount(_first(span, _COST)),
+            attributes={
+                **span.attributes,
+                "span": {
+                    **span.origin,
+                    "events": [[one.name, one.time, dict(one.attributes)] for one in span.events],
+                },
+            },
+        )
+    )
+
+
+def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
+    """(read or made, role, kind, value) of all that a span holds."""
+    for read, table in ((True, _READ), (False, _MADE)):
+        for name, content in table.items():
+            value = span.attributes.get(name)
+            if value is None:
+                value = _numbered(span.attributes, name)
+            if value is not None:
+                for role, kind, one in _parts(content, _structured(value)):
+                    yield read, role, kind, one
+    for event in span.events:
+        if event.name in _SAID:
+            read, kind = _SAID[event.name]
+            names = ("content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content", "message")
+            value = next((event.attributes[name] for name in names if name in event.attributes), None)
+            yield read, event.name.split(".")[1], kind, dict(event.attributes) if value is None else _structured(value)
+
+
+def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
+    """A list of messages is one value a message, in the role of its speaker; an object of inputs one value a key."""
+    if content.kind == "message" and isinstance(value, list):
+        for message in value:
+            speaker = text_or_none(message.get("role")) if isinstance(message, dict) else None
+            yield speaker or content.role, "prompt" if speaker == "system" else "message", _said(message)
+    elif content.kind == "context" and isinstance(value, list):
+        for document in value:
+            yield content.role, content.kind, document
+    elif content.kind == "value" and isinstance(value, dict) and value:
+        for role, one in value.items():
+            yield role, "value", one
+    else:
+        yield content.role, content.kind, value
+
+
+def _said(message: Any) -> Any:
+    """The text of a message that is nothing but text; else the message."""
+    if not isinstance(message, dict):
+        return message
+    parts = message.get("parts")
+    if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict):
+        part = parts[0]
+        if part.get("type") == "text" and isinstance(part.get("content"), str):
+            return part["content"]
+    if isinstance(message.get("content"), str) and not message.get("tool_calls"):
+        return message["content"]
+    return message
+
+
+def _numbered(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]] | None:
+    """Messages whose fields are attributes of their own, such as `gen_ai.prompt.0.content`."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if key.startswith(f"{name}."):
+            number, _, rest = key[len(name) + 1 :].partition(".")
+            if number.isdecimal() and len(number) < 6:
+                found.setdefault(int(number), {})[rest.removeprefix("message.").removeprefix("document.")] = value
+    return [found[number] for number in sorted(found)] or None
+
+
+def _structured(value: Any) -> Any:
+    """What a text is the JSON of, if it is that of an object or a list: attributes cannot hold these."""
+    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _kind(span: Span) -> str:
+    said = _first(span, _KIND)
+    word = said.lower() if isinstance(said, str) and said else span.kind
+    return _KINDS.get(word, word)
+
+
+def _error(span: Span) -> str | None:
+    if span.ok is not False:
+        return None
+    for event in span.events:
+        if event.name == "exception":
+            words = [event.attributes.get(name) for name in ("exception.type", "exception.message")]
+            return ": ".join(str(word) for word in words if word) or None
+    return span.error or str(span.attributes.get("error.type", "")) or None
+
+
+def _first(span: Span, names: tuple[str, ...]) -> Any:
+    return next((span.attributes[name] for name in names if span.attributes.get(name) is not None), None)
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 2**63 else 0
+
+
+def _amount(value: Any) -> float:
+    return float(value) if type(value) in (int, float) and 0 <= value < 1e300 else 0.0

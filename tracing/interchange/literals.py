@@ -1,0 +1,110 @@
+"""Values that were recorded as the `repr` of a Python object, read back without running the Python parser on them.
+
+`ast.literal_eval` takes ten times as long, and can exhaust the stack on text that was made to do so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+_DEEPEST = 100
+_STRING = (
+    r"(?:[^{quote}\\\n\r]++|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|U[0-9a-fA-F]{{8}}))*+"  # its inside
+)
+_INSIDE = {quote: re.compile(_STRING.format(quote=quote)) for quote in "'\""}
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?"
+_TOKEN = re.compile(
+    rf"\s*+(?:(?P<string>'{_STRING.format(quote=chr(39))}'|\"{_STRING.format(quote=chr(34))}\")"
+    rf"|(?P<number>{_NUMBER})|(?P<word>True|False|None)(?!\w)|(?P<mark>[\[\](){{}},:]))\s*+"
+)
+_IS_NUMBER = re.compile(_NUMBER)
+_WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
+_PAIRS = {"]": "[", ")": "(", "}": "{"}
+
+
+def decoded(text: str) -> Any:
+    """What `text` is the repr of, as JSON-compatible value (tuples are lists); `text` itself if it is no such repr.
+
+    A number counts only in the form in which Python writes it, so that the text "007" or "1.50" stays text.
+    """
+    first = text[:1]
+    if first in ("'", '"'):
+        return _string(text)
+    if first in ("[", "(", "{"):
+        return _container(text)
+    if text in _WORDS:
+        return _WORDS[text]
+    if _IS_NUMBER.fullmatch(text):
+        number = float(text) if "." in text or "e" in text else int(text)
+        return number if repr(number) == text else text
+    return text
+
+
+def _string(text: str) -> str:
+    quote, inside = text[0], text[1:-1]
+    if len(text) < 2 or text[-1] != quote:
+        return text
+    if "\\" not in inside:
+        return text if quote in inside or "\n" in inside or "\r" in inside else inside
+    breaks = inside.count("\\n")
+    if breaks == inside.count("\\") and quote not in inside and "\n" not in inside and "\r" not in inside:
+        return inside.replace("\\n", "\n")  # most texts hold no other escape
+    if not _INSIDE[quote].fullmatch(inside):
+        return text
+    try:
+        # Latin-1 is what unicode_escape reads, and everything beyond it becomes an escape first.
+        return inside.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:  # \U beyond the last character
+        return text
+
+
+def _container(text: str) -> Any:
+    """Translated token by token; whether the tokens make sense is left to the JSON parser."""
+    parts: list[str] = []
+    opened: list[str] = []
+    tuples: list[bool] = []
+    place = 0
+    while place < len(text):
+        token = _TOKEN.match(text, place)
+        if token is None:
+            return text
+        place = token.end()
+        if token["string"]:
+            parts.append(json.dumps(_string(token["string"])))
+        elif token["number"]:
+            parts.append(token["number"])
+        elif token["word"]:
+            parts.append(json.dumps(_WORDS[token["word"]]))
+        elif (mark := token["mark"]) in _PAIRS.values():
+            opened.append(mark)
+            tuples.append(False)
+            parts.append("[" if mark == "(" else mark)
+            if len(opened) > _DEEPEST:
+                return text
+        elif mark in _PAIRS:
+            if not opened or opened.pop() != _PAIRS[mark]:
+                return text
+            listed = tuples.pop() or parts[-1] == "["
+            if mark == ")" and not listed:
+                return text  # one value in brackets is no tuple
+            if parts[-1] == "," and parts[-2:-1] not in (["["], ["{"], [","]):
+                parts.pop()
+            parts.append("]" if mark == ")" else mark)
+        else:
+            if mark == "," and tuples:
+                tuples[-1] = True
+            parts.append(mark)
+    try:
+        return json.loads("".join(parts), parse_float=_finite)
+    except ValueError:
+        return text
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number

@@ -1,0 +1,285 @@
+"""MLflow traces in and out: the JSON that `Trace.to_json()` gives, and a trace logged into a tracking store.
+
+Only `log_trace` needs mlflow.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracing.elements import Link, Operation
+from tracing.errors import TraceError
+from tracing.graph import ExecutionGraph
+from tracing.interchange.documents import (
+    Imported,
+    Troubles,
+    collection_paused,
+    documents_in,
+    mapping,
+    moment_in,
+    read_bytes,
+    text_or_none,
+    to_json,
+    write_text,
+)
+from tracing.interchange.spans import RECORD, Event, Span, digest, graph_of_spans, spans_of
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+__all__ = ["KEY", "document_of", "load", "log_trace", "read", "span_type", "token_usage", "values_by_role", "write"]
+
+KEY = "mlflow"
+"""Attribute of a graph: what MLflow says of the traces that memtune did not write."""
+
+_SPAN_TYPES = {"llm": "LLM", "retrieval": "RETRIEVER", "embedding": "EMBEDDING", "tool": "TOOL", "graph": "CHAIN"}
+_REQUEST = "mlflow.traceRequestId"
+_CODES: Mapping[Any, bool] = {"STATUS_CODE_OK": True, "OK": True, "STATUS_CODE_ERROR": False, "ERROR": False}
+
+
+def load(path: Path) -> ExecutionGraph:
+    """The graph in a file of MLflow traces; `read` also tells what had to be repaired.
+
+    Raises:
+        TraceError: the file cannot be read, or holds no trace.
+    """
+    return read(path).graph
+
+
+def read(path: Path) -> Imported:
+    """The graph in a file of MLflow traces (one, a list, or one a line), and what had to be repaired or left out.
+
+    Raises:
+        TraceError: the file cannot be read, or holds no trace.
+    """
+    troubles = Troubles()
+    with collection_paused():
+        spans: list[Span] = []
+        others: list[Mapping[str, Any]] = []
+        for where, document in documents_in(path, read_bytes(path), troubles):
+            found = list(_spans(where, mapping(document), troubles))
+            spans += found
+            if any(RECORD not in span.attributes for span in found):
+                others.append(mapping(mapping(document).get("info")))
+        if not spans:
+            raise TraceError(f"{path}: holds no spans of MLflow; give the JSON of a trace, with info and data.spans")
+        graph = graph_of_spans(spans, troubles)
+        if others:
+            graph.attributes[KEY] = {"traces": others}
+    return Imported(graph, troubles.lines())
+
+
+def write(graph: ExecutionGraph, path: Path) -> None:
+    """Write a graph as a new file with the JSON of one MLflow trace.
+
+    Raises:
+        TraceError: the file exists, or cannot be written.
+    """
+    write_text(path, to_json(document_of(graph)) + "\n")
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def document_of(graph: ExecutionGraph) -> dict[str, Any]:
+    """The graph as MLflow's JSON of one trace; `mlflow.entities.Trace.from_dict` takes it."""
+    spans = _spans_of(graph)
+    trace = digest(*(span.attributes[RECORD] for span in spans), digits=32)
+    root = spans[0]
+    failed = any(span.ok is False for span in spans)
+    seconds, rest = divmod(root.start, 10**9)
+    begun = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
+    return {
+        "info": {
+            "trace_id": f"tr-{trace}",
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}},
+            "request_time": begun.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "state": "ERROR" if failed else "OK",
+            "trace_metadata": {"mlflow.trace_schema.version": "3"},
+            "tags": {"mlflow.traceName": root.name},
+            "execution_duration_ms": ((root.end or root.start) - root.start) // 10**6,
+        },
+        "data": {"spans": [_written(span, trace) for span in spans]},
+    }
+
+
+def log_trace(
+    graph: ExecutionGraph, client: MlflowClient, experiment_id: str, *, tags: Mapping[str, str] | None = None
+) -> str:
+    """Log a graph as one trace of an experiment and return the trace's id; `read` takes its JSON.
+
+    The client may write in the background: `mlflow.flush_trace_async_logging()` waits for it.
+    """
+    root, *spans = _spans_of(graph)
+    started = client.start_trace(
+        root.name,
+        span_type=span_type(root.kind),
+        attributes=root.attributes,
+        tags=dict(tags or {}),
+        experiment_id=experiment_id,
+        start_time_ns=root.start,
+    )
+    made = {root.id: started.span_id}
+    _add_events(started, root)
+    for span in spans:
+        begun = client.start_span(
+            span.name,
+            trace_id=started.trace_id,
+            parent_id=made[span.parent or root.id],
+            span_type=span_type(span.kind),
+            attributes=span.attributes,
+            start_time_ns=span.start,
+        )
+        made[span.id] = begun.span_id
+        _add_events(begun, span)
+        client.end_span(
+            started.trace_id,
+            begun.span_id,
+            status="ERROR" if span.ok is False else "OK",
+            end_time_ns=span.start if span.end is None else span.end,
+        )
+    client.end_trace(started.trace_id, end_time_ns=root.end)
+    return str(started.trace_id)
+
+
+def _add_events(live: Any, span: Span) -> None:
+    from mlflow.entities import SpanEvent
+
+    for event in span.events:
+        live.add_event(SpanEvent(event.name, timestamp=event.time, attributes=dict(event.attributes)))
+
+
+def _spans_of(graph: ExecutionGraph) -> list[Span]:
+    """The spans of a graph, with what MLflow shows of them under its own names."""
+    operations = {digest("operation", operation.id): operation for operation in graph.operations.values()}
+    spans = spans_of(graph)
+    for span in spans:
+        for name in ("gen_ai.input.messages", "gen_ai.output.messages"):  # the values are inputs and outputs here
+            span.attributes.pop(name, None)
+        operation = operations.get(span.id)
+        if operation is not None:
+            span.attributes["mlflow.spanInputs"] = values_by_role(graph, operation.inputs)
+            span.attributes["mlflow.spanOutputs"] = values_by_role(graph, operation.outputs)
+            span.attributes |= token_usage(operation)
+    return spans
+
+
+def span_type(kind: str) -> str:
+    """MLflow's type for a span of an operation of this kind."""
+    return _SPAN_TYPES.get(kind, "TASK")
+
+
+def token_usage(operation: Operation) -> dict[str, Any]:
+    """The tokens of an operation that called a model, as MLflow counts them; empty for others."""
+    if not operation.calls:
+        return {}
+    sent, got = operation.prompt_tokens, operation.completion_tokens
+    return {"mlflow.chat.tokenUsage": {"input_tokens": sent, "output_tokens": got, "total_tokens": sent + got}}
+
+
+def values_by_role(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, Any]:
+    """Role → value; a list of named values where several variables play it."""
+    by_role: dict[str, list[str]] = {}
+    for role, variable in links:
+        by_role.setdefault(role, []).append(variable)
+    return {
+        role: graph.variables[ids[0]].value
+        if len(ids) == 1
+        else [{graph.variables[each].name: graph.variables[each].value} for each in ids]
+        for role, ids in by_role.items()
+    }
+
+
+def _written(span: Span, trace: str) -> dict[str, Any]:
+    code = {True: "STATUS_CODE_OK", False: "STATUS_CODE_ERROR", None: "STATUS_CODE_UNSET"}[span.ok]
+    attributes = {_REQUEST: f"tr-{trace}", "mlflow.spanType": span_type(span.kind), **span.attributes}
+    return {
+        "trace_id": _base64(trace),
+        "span_id": _base64(span.id),
+        "parent_span_id": _base64(span.parent) if span.parent else None,
+        "name": span.name,
+        "start_time_unix_nano": span.start,
+        "end_time_unix_nano": span.end,
+        "events": [
+            {"name": one.name, "time_unix_nano": one.time, "attributes": dict(one.attributes)} for one in span.events
+        ],
+        "status": {"code": code, "message": span.error or ""},
+        "attributes": {name: json.dumps(value) for name, value in attributes.items()},
+        "links": [],
+    }
+
+
+def _base64(digits: str) -> str:
+    return base64.b64encode(bytes.fromhex(digits)).decode()
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def _spans(where: str, document: Mapping[str, Any], troubles: Troubles) -> Iterator[Span]:
+    info, rows = mapping(document.get("info")), mapping(document.get("data")).get("spans")
+    trace = text_or_none(info.get("trace_id")) or text_or_none(info.get("request_id")) or where
+    for number, row in enumerate(rows if isinstance(rows, list) else ()):
+        path = f"{where}.data.spans[{number}]".lstrip(".")
+        if isinstance(row, dict):
+            yield _read_span(row, path, trace, troubles)
+        else:
+            troubles.add("is no object and was left out", path)
+
+
+def _read_span(row: Mapping[str, Any], path: str, trace: str, troubles: Troubles) -> Span:
+    """A span as MLflow 3 writes it or, with `context` and `start_time`, MLflow 2."""
+    context, status = mapping(row.get("context")), mapping(row.get("status"))
+    sid = _hexadecimal(row.get("span_id") or context.get("span_id"))
+    if sid is None:
+        troubles.add("is missing or no text; one was made up", f"{path}.span_id")
+    code = status.get("code") or row.get("status_code")
+    start = "start_time_unix_nano" if "start_time_unix_nano" in row else "start_time"
+    end = "end_time_unix_nano" if "end_time_unix_nano" in row else "end_time"
+    events = row.get("events")
+    return Span(
+        id=sid or path,
+        parent=_hexadecimal(row.get("parent_span_id") or row.get("parent_id")),
+        name=text_or_none(row.get("name")) or "span",
+        start=moment_in(row.get(start), f"{path}.{start}", troubles),
+        end=None if row.get(end) is None else moment_in(row[end], f"{path}.{end}", troubles),
+        ok=_CODES.get(code) if isinstance(code, str) else None,
+        error=text_or_none(status.get("message")) or text_or_none(row.get("status_message")),
+        attributes={name: _parsed(value) for name, value in mapping(row.get("attributes")).items()},
+        events=[
+            Event(
+                text_or_none(event.get("name")) or "event",
+                moment_in(event.get("time_unix_nano", event.get("timestamp")), f"{path}.events", troubles),
+                mapping(event.get("attributes")),
+            )
+            for event in (events if isinstance(events, list) else ())
+            if isinstance(event, dict)
+        ],
+        origin={"trace_id": trace},
+    )
+
+
+def _hexadecimal(given: Any) -> str | None:
+    """The id of a span: MLflow writes its bytes in base64, or hexadecimal digits behind 0x."""
+    if not isinstance(given, str) or not given:
+        return None
+    try:
+        return base64.b64decode(given, validate=True).hex() if len(given) == 12 else given.removeprefix("0x")
+    except (binascii.Error, ValueError):
+        return given
+
+
+def _parsed(value: Any) -> Any:
+    """Attributes are JSON in text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

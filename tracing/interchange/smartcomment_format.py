@@ -1,0 +1,57 @@
+"""The words of smartcomment's JSON, for its reader and its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KEY = "smartcomment"
+"""Attribute under which an element keeps the object it was read from; of the graph, the document around them."""
+EDGES = "smartcomment_edges"
+"""Attribute of an operation: its edges, as they were read."""
+EDGE_PLACES = "smartcomment_edge_places"
+"""Attribute of an operation: the place of each of its edges, where a file does not list them by operation."""
+ORDER = "smartcomment_order"
+"""Attribute of a graph: ids of the variables as the file lists them, where it has a version before the last."""
+NATIVE = "memtune"
+"""Key in the metadata of what memtune wrote: the fields of its own record."""
+
+DELETED = "delete_marker"
+"""Category, class or part of the name of what stands for a deletion."""
+
+SECTIONS = ("nodes", "edges", "operations", "sessions")
+SOURCE, TARGET = "source_full_node_id", "target_full_node_id"
+NO_SESSION, NO_OPERATION, NO_NODE = "__none__", "__none_op__", "COMMENT:NONE@1"
+
+_KINDS: Mapping[str, str] = {
+    "facts": "fact",
+    "memory_context": "context",
+    "message & query": "query",
+    "variable": "value",
+}
+_CATEGORIES: Mapping[str, str] = {kind: category for category, kind in _KINDS.items()}
+_CLASSES = frozenset(("query", "prediction"))
+
+
+def full_node_id(owner: str | None, name: str, version: int) -> str:
+    """`class:name@version`, or `name@version` without a class."""
+    return f"{owner}:{name}@{version}" if owner else f"{name}@{version}"
+
+
+def kind_of(category: Any, owner: Any) -> str:
+    """The kind of a variable that is traced under this category and class."""
+    if DELETED in (category, owner):
+        return DELETED
+    if owner == "query":
+        return "query"
+    return _KINDS.get(category, category) if isinstance(category, str) and category else "value"
+
+
+def category_of(kind: str) -> str:
+    """The category under which a variable of this kind is traced."""
+    return _CATEGORIES.get(kind, kind)
+
+
+def class_of(kind: str) -> str | None:
+    """The class under which a variable of this kind is traced, None for most."""
+    return kind if kind in _CLASSES else None
