@@ -75,9 +75,15 @@ class Blame:
 class Attribution:
     """Whose fault a case is: one or more blames, the earliest operation first, or why nothing can be said.
 
-    Exactly one of `decisive` and `abstained` is filled.
+    Exactly one of `decisive` and `abstained` is filled. `alternatives` are less likely explanations, best first.
     """
 
     case: Case
     decisive: tuple[Blame, ...] = ()
     abstained: str | None = None
+    alternatives: tuple[Blame, ...] = ()
+
+    @property
+    def main(self) -> Blame | None:
+        """The surest of the decisive blames, the earliest of equals; None if it abstains."""
+        return max(self.decisive, key=lambda blame: blame.confidence, default=None)

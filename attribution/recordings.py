@@ -1,0 +1,130 @@
+"""What a case is attributed from: a graph with its dialogue and its operations' stages; read off a graph where need be.
+
+Our own runs know their conversation and their system. Of a graph from elsewhere both are worked out: the dialogue from
+its messages, and what an operation does with information from what it reads and makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from attribution.content import text_of
+from tracing.elements import Operation, Variable
+from tracing.graph import ExecutionGraph
+from tracing.systems.conversations import Conversation, DialogueSession, Turn
+from tracing.systems.protocol import OperationSpec, Stage
+
+_STAMPED = re.compile(r"\n?^(?:time(?:stamp)?|date|session time)\s*:\s*(?P<time>.+)$", re.IGNORECASE | re.MULTILINE)
+_SPOKEN = re.compile(r"(?P<speaker>[^\n:]{1,40}):\s+(?P<text>.*)", re.DOTALL)
+_TIMES = ("timestamp", "session_time", "time", "date")
+_HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
+    ("answer", re.compile(r"answer|respon|generat\w*_reply", re.I)),
+    ("retrieve", re.compile(r"retriev|search|recall|rank|round\d", re.I)),
+    ("update", re.compile(r"updat|merge|consolidat|delet|store|finali[sz]e", re.I)),
+    ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest", re.I)),
+)
+_JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
+_ORDER: tuple[Stage, ...] = ("extract", "update", "retrieve", "answer")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """A graph and what is needed to read it.
+
+    Attributes:
+        graph: the memory's build and its answers in one graph.
+        conversation: what the memory was built from, with turns named as the graph's messages.
+        operations: the system's operations with their stages, in pipeline order.
+    """
+
+    graph: ExecutionGraph
+    conversation: Conversation
+    operations: tuple[OperationSpec, ...]
+
+
+def recording_of(graph: ExecutionGraph, name: str) -> Recording:
+    """A recording of a graph alone; `name` becomes the conversation's id."""
+    return Recording(graph, conversation_of(graph, name), operations_of(graph))
+
+
+def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
+    """The dialogue that a graph's messages are: speaker, text and time of each, in the order recorded.
+
+    A message is `Speaker: text`, with a line `Timestamp: …` or an attribute for the time; of several with one name the
+    first counts.
+    """
+    spoken: dict[str, dict[str, Turn]] = defaultdict(dict)
+    times: dict[str, str] = {}
+    seen: set[str] = set()
+    for message in graph.find_variables(kind="message"):
+        if message.name in seen:
+            continue
+        seen.add(message.name)
+        speaker, text, time = _message(message)
+        session = graph.sessions.get(message.session or "")
+        key = session.name if session is not None else ""
+        if times.setdefault(key, time) != time and time:
+            key = f"{key} {time}"
+            times[key] = time
+        spoken[key][message.name] = Turn(id=message.name, speaker=speaker, text=text)
+    sessions = tuple(
+        DialogueSession(id=key or "session", time=times[key], turns=tuple(turns.values()))
+        for key, turns in spoken.items()
+    )
+    speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns if turn.speaker)
+    return Conversation(
+        id=name, speakers=tuple(speakers), sessions=sessions or (DialogueSession(id="session", turns=()),)
+    )
+
+
+def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
+    """The operations of a graph whose stage shows, in pipeline order; judges and the like are left out."""
+    executions: dict[str, list[Operation]] = defaultdict(list)
+    for operation in graph.operations.values():
+        executions[operation.name].append(operation)
+    stages = {name: _stage(name, graph, found) for name, found in executions.items()}
+    known = [(stage, name) for name, stage in stages.items() if stage is not None]
+    known.sort(key=lambda item: _ORDER.index(item[0]))
+    return tuple(OperationSpec(name, stage, name) for stage, name in known)
+
+
+def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) -> Stage | None:
+    read = {graph.variables[vid].kind for operation in executions for vid in operation.input_ids()}
+    made = {graph.variables[vid].kind for operation in executions for vid in operation.output_ids()}
+    if "prediction" in made:
+        return "answer"
+    if "prediction" in read or read & _JUDGED or made & _JUDGED:
+        return None
+    if "context" in made or "query" in read:
+        return "retrieve"
+    if "message" in read:
+        return "extract"
+    if made & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
+        return "update"
+    # What only passes values on shows in nothing but its name.
+    return next((stage for stage, hint in _HINTS if hint.search(name)), None)
+
+
+def _message(message: Variable) -> tuple[str, str, str]:
+    """Speaker, text and time of a message."""
+    facts = metadata_of(message)
+    text = text_of(message.value)
+    stamp = _STAMPED.search(text)
+    time = next((str(facts[key]) for key in _TIMES if facts.get(key)), stamp["time"].strip() if stamp else "")
+    if stamp:
+        text = text[: stamp.start()] + text[stamp.end() :]
+    said = _SPOKEN.match(text)
+    speaker = facts.get("speaker") or facts.get("role")
+    if said and (speaker is None or said["speaker"].strip() == speaker):
+        return said["speaker"].strip(), said["text"].strip(), time
+    return str(speaker or ""), text.strip(), time
+
+
+def metadata_of(variable: Variable) -> Mapping[str, object]:
+    """A variable's attributes, with those that smartcomment kept in the node's metadata."""
+    raw = variable.attributes.get("smartcomment")
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    return {**variable.attributes, **(metadata if isinstance(metadata, Mapping) else {})}
