@@ -46,6 +46,7 @@ class OperationLine(_Line):
 class TraceLine(_Line):
     """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
 
+    The prompts of operations are known where the system is, see `prompts_known`; elsewhere they are null.
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
     what was said of the trace before void.
     """
@@ -57,6 +58,7 @@ class TraceLine(_Line):
     cases: int = 0
     failed: int = 0
     operations: tuple[OperationLine, ...] = ()
+    prompts_known: bool = True
     problem: str | None = None
 
     def specs(self) -> tuple[OperationSpec, ...]:
@@ -108,8 +110,9 @@ class CaseLine(_Line):
 
     @property
     def id(self) -> str:
-        """A name for people: conversation and question."""
-        return f"{self.conversation}/{self.question_id}"
+        """A name for people: conversation and question, unless the question's id tells both."""
+        whole = self.question_id.startswith(self.conversation)
+        return self.question_id if whole else f"{self.conversation}/{self.question_id}"
 
     def attribution(self) -> Attribution:
         """The same as attribution knows it."""

@@ -183,7 +183,11 @@ class Batch:
 
 
 def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
-    operations = tuple(OperationLine(name=s.name, stage=s.stage, prompt=s.prompt) for s in found.recording.operations)
+    known = found.system_known
+    operations = tuple(
+        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if known else None)
+        for spec in found.recording.operations
+    )
     return TraceLine(
         trace=name,
         digest=digest,
@@ -191,6 +195,7 @@ def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
         cases=len(found.cases),
         failed=failed,
         operations=operations,
+        prompts_known=known,
         problem=found.problem,
     )
 

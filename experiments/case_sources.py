@@ -35,11 +35,13 @@ class Found:
         recording: to attribute from.
         cases: its judged questions; of a graph that only tells its failures, these.
         problem: what is wrong with the trace; None where nothing is.
+        system_known: whether the operations are the system's own account and not read off the graph.
     """
 
     recording: Recording
     cases: tuple[Case, ...]
     problem: str | None
+    system_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Source:
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
             problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
-        return Found(recording, tuple(cases), problem)
+        return Found(recording, tuple(cases), problem, system_known=bool(judging.operations))
 
 
 def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:
