@@ -28,9 +28,11 @@ SUBCOMMANDS: Mapping[str, str] = {
     "ask": "ask:ask",
     "report": "report:report",
     "mlflow": "replay:mlflow",
+    "trace": "trace:trace",
     "data": "data:data",
     "model": "models:model",
     "gateway": "gateway:gateway",
+    "bench": "bench:bench",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

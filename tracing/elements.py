@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 Status = Literal["open", "ok", "error"]
 Link = tuple[str, str]
 """A role and the id of the variable that plays it."""
 
 
+class Noted:
+    """Lets a recorder hand out a variable at once and fill it in later, at the latest when a field of it is read."""
+
+    __slots__ = ("_recorder",)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            # Only a slot that holds nothing yet comes here.
+            if name in Variable.__slots__:
+                self._recorder.settle()
+                return object.__getattribute__(self, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Noted):
     """An immutable, versioned value. Two variables are the same only if their ids are, whatever their values.
 
     Attributes:
@@ -34,6 +49,22 @@ class Variable:
     previous: str | None = None
     session: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def noted_by(self, recorder: object) -> bool:
+        """True where `recorder` made this very variable while it ran."""
+        return getattr(self, "_recorder", None) is recorder
+
+
+# The quickest way to make a frozen object and fill one slot of it.
+_new = object.__new__
+_belong = Noted._recorder.__set__  # type: ignore[attr-defined]
+
+
+def noted_variable(recorder: object) -> Variable:
+    """A variable that `recorder` fills in when it settles."""
+    made = _new(Variable)
+    _belong(made, recorder)
+    return made
 
 
 @dataclass(slots=True)

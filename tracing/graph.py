@@ -6,30 +6,34 @@ edges; variables are immutable, and a new version of one names the version befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from tracing import slices
 from tracing.elements import Link, Operation, Session, Status, Variable
 from tracing.errors import TraceError
+from tracing.filters import Filter, in_session
+from tracing.neighbours import Neighbours
 
 if TYPE_CHECKING:
     import networkx
 
 __all__ = ["ExecutionGraph", "Link", "Operation", "Session", "Status", "Variable"]
 
-_Reach = Callable[[str], Iterator[tuple[Operation | None, list[str]]]]
-
 
 class ExecutionGraph:
     """Variables, the operations between them, and sessions, each by id in the order recorded.
 
-    The cost of neighbours, versions and slices grows with what they visit, not with the graph. Queries may run while
-    another thread records into the graph; they then see some state between the call's begin and end.
+    The cost of neighbours, versions and slices grows with what they visit, not with the graph; the first such query
+    indexes what came since the last one. Queries may run while another thread records into the graph; they then see
+    some state between the call's begin and end.
 
     Attributes:
+        variables, operations, sessions: by id. Read them; what is to be added goes through the methods.
         attributes: JSON-compatible facts about the whole graph, such as the file it was imported from.
+        neighbours: the index behind the queries.
     """
 
     def __init__(
@@ -43,11 +47,7 @@ class ExecutionGraph:
         self.variables: dict[str, Variable] = {}
         self.operations: dict[str, Operation] = {}
         self.sessions: dict[str, Session] = {}
-        self._producers: dict[str, dict[str, None]] = {}
-        self._consumers: dict[str, dict[str, None]] = {}
-        self._next_versions: dict[str, list[str]] = {}
-        self._variable_places: dict[str, int] = {}
-        self._operation_places: dict[str, int] = {}
+        self.neighbours = Neighbours()
         self._nx: networkx.DiGraph | None = None
         for session in sessions:
             self.add_session(session)
@@ -78,10 +78,8 @@ class ExecutionGraph:
             if known is not variable and known != variable:
                 raise _clash("variable", variable.id)
             return
-        if variable.previous is not None:
-            self._next_versions.setdefault(variable.previous, []).append(variable.id)
-        self._variable_places[variable.id] = len(self.variables)
         self.variables[variable.id] = variable
+        self.neighbours.note_variable(variable)
         self._nx = None
 
     def add_operation(self, operation: Operation) -> None:
@@ -94,9 +92,9 @@ class ExecutionGraph:
         known = self.operations.get(operation.id)
         if known is not None and known is not operation:
             operation = _joined(known, operation)
-        self._operation_places.setdefault(operation.id, len(self.operations))
         self.operations[operation.id] = operation
-        self._index(operation, operation.inputs, operation.outputs)
+        self.neighbours.note_links(operation.id, operation.inputs, operation.outputs)
+        self._nx = None
 
     def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
         """Give an operation of this graph further inputs and outputs.
@@ -107,7 +105,8 @@ class ExecutionGraph:
         self._require_links(operation, inputs, outputs)
         operation.inputs += inputs
         operation.outputs += outputs
-        self._index(operation, inputs, outputs)
+        self.neighbours.note_links(operation.id, inputs, outputs)
+        self._nx = None
 
     def _require_links(self, operation: Operation, *links: tuple[Link, ...]) -> None:
         for role, variable in chain(*links):
@@ -116,13 +115,6 @@ class ExecutionGraph:
                     f"operation {operation.id} ({operation.name}) names the unknown variable {variable!r} as {role}; "
                     "add an operation after its variables"
                 )
-
-    def _index(self, operation: Operation, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
-        for _, variable in inputs:
-            self._consumers.setdefault(variable, {})[operation.id] = None
-        for _, variable in outputs:
-            self._producers.setdefault(variable, {})[operation.id] = None
-        self._nx = None
 
     def merge(self, other: ExecutionGraph) -> ExecutionGraph:
         """A new graph of what is in either; what is in both must be the same, but this graph's attributes stand.
@@ -137,21 +129,59 @@ class ExecutionGraph:
             {**other.attributes, **self.attributes},
         )
 
+    def intersection(self, other: ExecutionGraph) -> ExecutionGraph:
+        """A new graph of what is in both; what has the same id must be the same. Sets go by id, not by equal value.
+
+        Raises:
+            TraceError: the graphs use one id for different things.
+        """
+        self.merge(other)  # raises where one id stands for two things
+        both = {oid: one for oid, one in self.operations.items() if oid in other.operations}
+        return self._part((vid for vid in self.variables if vid in other.variables), both)
+
+    def difference(self, other: ExecutionGraph) -> ExecutionGraph:
+        """A new graph of what is here and, by its id, not in `other`, with the variables that its operations need."""
+        operations = {oid: one for oid, one in self.operations.items() if oid not in other.operations}
+        wanted = {vid for one in operations.values() for _, vid in chain(one.inputs, one.outputs)}
+        return self._part((vid for vid in self.variables if vid in wanted or vid not in other.variables), operations)
+
     # --- neighbours and versions -----------------------------------------------------------------------------------
+
+    def variable(self, vid: str) -> Variable:
+        """The variable with this id.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        try:
+            return self.variables[vid]
+        except KeyError:
+            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
+
+    def operation(self, oid: str) -> Operation:
+        """The operation with this id.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        try:
+            return self.operations[oid]
+        except KeyError:
+            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
 
     def producers(self, vid: str) -> list[Operation]:
         """Operations that made the variable, in the order recorded: none for what came from outside."""
-        self._require(vid)
-        return [self.operations[operation] for operation in list(self._producers.get(vid, ()))]
+        self.variable(vid)
+        return [self.operations[operation] for operation in self.neighbours.producers(vid)]
 
     def consumers(self, vid: str) -> list[Operation]:
         """Operations that read the variable, in the order recorded."""
-        self._require(vid)
-        return [self.operations[operation] for operation in list(self._consumers.get(vid, ()))]
+        self.variable(vid)
+        return [self.operations[operation] for operation in self.neighbours.consumers(vid)]
 
     def versions(self, vid: str) -> list[Variable]:
         """Every version of the variable, oldest first, those of all branches included."""
-        oldest, seen = self._require(vid), {vid}
+        oldest, seen = self.variable(vid), {vid}
         while oldest.previous in self.variables and oldest.previous not in seen:
             seen.add(oldest.previous)
             oldest = self.variables[oldest.previous]
@@ -159,74 +189,82 @@ class ExecutionGraph:
 
     def latest(self, vid: str) -> Variable:
         """The newest version that descends from this one; itself if there is none."""
-        return self._onward(self._require(vid))[-1]
+        return self._onward(self.variable(vid))[-1]
 
     def _onward(self, start: Variable) -> list[Variable]:
         found = {start.id: start}
         queue = [start.id]
         for current in queue:
-            for following in list(self._next_versions.get(current, ())):
+            for following in self.neighbours.next_versions(current):
                 if following not in found:
                     found[following] = self.variables[following]
                     queue.append(following)
         return list(found.values())
 
-    # --- slices ----------------------------------------------------------------------------------------------------
+    # --- slices and paths ------------------------------------------------------------------------------------------
 
-    def backward_slice(self, *vids: str) -> ExecutionGraph:
+    def backward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
         """All that the variables were made from, themselves included: through operations and earlier versions.
 
         An operation of the slice keeps only the outputs that lie in it.
+
+        Args:
+            vids: ids of the variables to start from.
+            only: what the slice may go through; what lies behind an operation that is not admitted is not followed.
+            depth: how many steps to go at most; an operation is a step, and so is a version.
+
+        Raises:
+            TraceError: the graph has no such variable.
         """
+        for vid in vids:
+            self.variable(vid)
+        return self._part(*slices.backward(self, vids, only, depth))
 
-        def sources(vid: str) -> Iterator[tuple[Operation | None, list[str]]]:
-            for operation in self.producers(vid):
-                yield operation, operation.input_ids()
-            previous = self.variables[vid].previous
-            if previous in self.variables:
-                yield None, [previous]
-
-        return self._slice(vids, sources)
-
-    def forward_slice(self, *vids: str) -> ExecutionGraph:
+    def forward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
         """All that was made from the variables, themselves included: through operations and later versions.
 
-        An operation of the slice keeps only the inputs that lie in it.
+        An operation of the slice keeps only the inputs that lie in it. Arguments and errors are `backward_slice`'s.
         """
+        for vid in vids:
+            self.variable(vid)
+        return self._part(*slices.forward(self, vids, only, depth))
 
-        def results(vid: str) -> Iterator[tuple[Operation | None, list[str]]]:
-            for operation in self.consumers(vid):
-                yield operation, operation.output_ids()
-            yield None, list(self._next_versions.get(vid, ()))
+    def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
+        """The fewest steps by which `target` came from `source`: variables, with the operations between them.
 
-        return self._slice(vids, results)
+        Where one version follows another, no operation stands between. Empty if `target` does not depend on it.
 
-    def _slice(self, vids: Iterable[str], reach: _Reach) -> ExecutionGraph:
-        variables = dict.fromkeys(vids)
-        operations: dict[str, None] = {}
-        queue = list(variables)
-        for vid in queue:
-            self._require(vid)
-            for operation, reached in reach(vid):
-                if operation is not None:
-                    if operation.id in operations:
-                        continue
-                    operations[operation.id] = None
-                for other in reached:
-                    if other not in variables:
-                        variables[other] = None
-                        queue.append(other)
-        members = [self.variables[vid] for vid in sorted(variables, key=self._variable_places.__getitem__)]
-        kept = []
-        for oid in sorted(operations, key=self._operation_places.__getitem__):
-            whole = self.operations[oid]
-            inputs = tuple(link for link in whole.inputs if link[1] in variables)
-            outputs = tuple(link for link in whole.outputs if link[1] in variables)
-            kept.append(replace(whole, inputs=inputs, outputs=outputs))
-        used = dict.fromkeys([one.session for one in members] + [one.session for one in kept])
-        return ExecutionGraph(
-            members, kept, [self.sessions[sid] for sid in used if sid in self.sessions], self.attributes
-        )
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        self.variable(source)
+        self.variable(target)
+        return slices.shortest_path(self, source, target, only)
+
+    def surroundings(self, oid: str) -> ExecutionGraph:
+        """An operation, those nested in it, their inputs and outputs, and which operations these come from and go to.
+
+        The neighbouring operations keep only the links that lie in it. Reads through all operations once.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        self.operation(oid)
+        return self._part(*slices.surroundings(self, oid))
+
+    def _part(self, vids: Iterable[str], operations: Mapping[str, Operation]) -> ExecutionGraph:
+        """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
+        part = ExecutionGraph(attributes=self.attributes)
+        near = self.neighbours
+        part.variables = {vid: self.variables[vid] for vid in near.in_order(vids)}
+        part.operations = {
+            oid: slices.narrowed(operations[oid], part.variables) for oid in near.operations_in_order(operations)
+        }
+        used = dict.fromkeys([one.session for one in part.variables.values()])
+        used.update(dict.fromkeys([one.session for one in part.operations.values()]))
+        part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
+        part.neighbours.note_all(part.variables.values(), part.operations.values())
+        return part
 
     # --- search ----------------------------------------------------------------------------------------------------
 
@@ -239,7 +277,7 @@ class ExecutionGraph:
             for operation in list(self.operations.values())
             if (name is None or operation.name == name)
             and (kind is None or operation.kind == kind)
-            and (session is None or self._in_session(operation.session, session))
+            and (session is None or in_session(operation.session, session, self.sessions))
         ]
 
     def find_variables(
@@ -251,11 +289,8 @@ class ExecutionGraph:
             for variable in list(self.variables.values())
             if (kind is None or variable.kind == kind)
             and (name is None or variable.name == name)
-            and (session is None or self._in_session(variable.session, session))
+            and (session is None or in_session(variable.session, session, self.sessions))
         ]
-
-    def _in_session(self, sid: str | None, wanted: str) -> bool:
-        return sid is not None and (sid == wanted or (sid in self.sessions and self.sessions[sid].name == wanted))
 
     # --- networkx --------------------------------------------------------------------------------------------------
 
@@ -267,37 +302,10 @@ class ExecutionGraph:
         and `previous` (lineage is no edge, so the graph stays bipartite). Built once until the graph grows.
         """
         if self._nx is None:
-            import networkx
+            from tracing.bipartite import digraph
 
-            built = networkx.DiGraph()
-            for variable in list(self.variables.values()):
-                built.add_node(
-                    variable.id,
-                    type="variable",
-                    name=variable.name,
-                    kind=variable.kind,
-                    session=variable.session,
-                    version=variable.version,
-                    previous=variable.previous,
-                )
-            for operation in list(self.operations.values()):
-                oid = operation.id
-                built.add_node(
-                    oid, type="operation", name=operation.name, kind=operation.kind, session=operation.session
-                )
-                for links, inward in ((operation.inputs, True), (operation.outputs, False)):
-                    for role, vid in links:
-                        edge = (vid, oid) if inward else (oid, vid)
-                        roles = built.edges[edge]["roles"] if built.has_edge(*edge) else ()
-                        built.add_edge(*edge, roles=(*roles, role))
-            self._nx = built
+            self._nx = digraph(self)
         return self._nx
-
-    def _require(self, vid: str) -> Variable:
-        try:
-            return self.variables[vid]
-        except KeyError:
-            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
 
 
 def _joined(known: Operation, other: Operation) -> Operation:

@@ -4,8 +4,8 @@
         with operation("extract_facts", kind="llm", inputs={"messages": messages, "prompt": prompt}) as op:
             fact = op.output("facts", text, kind="fact")
 
-asyncio tasks inherit what is being recorded; a thread gets it through `bind`. Without a trace all of this does nothing
-and costs next to nothing.
+asyncio tasks inherit what is being recorded; a thread gets it through `bind`, a process through `hand_over`. Without a
+trace all of this does nothing and costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,58 +14,96 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from tracing.elements import Operation, Session, Variable
+from tracing.chronicle import Chronicle
+from tracing.elements import Session, Variable, noted_variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
-from tracing.operations import ActiveOperation, operation, traced
-from tracing.redaction import redact
-from tracing.scope import Scope, bind, current, leave
-from tracing.snapshot import snapshot
-from tracing.store import Record, TraceFile, extend_graph, record_of, records_of
+from tracing.lines import Record
+from tracing.loading import extend_graph
+from tracing.operations import ActiveOperation, Taken, operation
+from tracing.redaction import Redaction
+from tracing.scope import NOTHING, SILENCE, Scope, bind, current, within
+from tracing.snapshot import ATOMS, UNCHANGING, snapshot
+from tracing.store import records_of
+from tracing.writer import TraceWriter
 
 __all__ = [
     "ActiveOperation",
     "Recorder",
+    "attributes",
     "bind",
     "current_operation",
     "current_recorder",
     "operation",
     "session",
     "trace",
-    "traced",
     "variable",
 ]
-
-_UNCHANGING = (str, bytes, int, float, complex, type(None))
 
 
 class Recorder:
     """Takes down sessions, variables and operations, in memory and (given a path) in an append-only file.
 
-    All methods may be called from several threads. Ids come from counters, so that one thread doing the same things
-    gets the same ids. A recorded object is kept alive until the recorder is gone, so that its identity stays its own.
+    While the program runs, things are only noted; they are settled into the graph when somebody looks at it, or by the
+    thread that writes the file. All methods may be called from several threads. Ids come from counters, so that one
+    thread doing the same things gets the same ids. A recorded object is kept alive until the trace ends, so that its
+    identity stays its own.
 
     Attributes:
-        graph: what has been recorded so far. It grows in place; an operation that has not ended has status "open".
         clock: gives epoch seconds.
         lock: held while the graph grows.
         ended: True once the trace was left; nothing can be recorded any more.
+        strict: whether an object that was changed without being recorded may not come back as an input.
+        redaction: what is taken out of all that is recorded.
+        durable: whether there is a file.
+        parent: id of the operation of another process that this recording goes on inside, or None.
     """
 
-    def __init__(self, path: Path | None, prefix: str, clock: Callable[[], float]) -> None:
-        self.graph = ExecutionGraph()
-        self.clock = clock
+    def __init__(
+        self,
+        path: Path | None = None,
+        prefix: str = "",
+        clock: Callable[[], float] = time.time,
+        *,
+        strict: bool = False,
+        redaction: Redaction | None = None,
+        parent: str | None = None,
+    ) -> None:
+        self.clock, self.strict, self.redaction, self.parent = clock, strict, redaction or Redaction(), parent
         self.lock = threading.RLock()
         self.ended = False
-        self._prefix = prefix
-        self._counts = {"v": 0, "o": 0, "s": 0}
-        self._objects: dict[int, tuple[object, Variable]] = {}
-        self._file = TraceFile(path) if path is not None else None
+        self.durable = path is not None
+        self.chronicle = Chronicle(prefix, self.redaction, written=self.durable)
+        self.note = self.chronicle.notes.append
+        self._writer = TraceWriter(path, self.lock, self.settle, self.chronicle) if path is not None else None
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """What has been recorded so far. It grows in place; an operation that has not ended has status "open"."""
+        self.settle()
+        return self.chronicle.graph
+
+    @property
+    def lost(self) -> int:
+        """Number of records that could not be written to the file, so far; the graph has them."""
+        return self._writer.lost if self._writer is not None else 0
+
+    def settle(self) -> None:
+        """Bring the graph up to date."""
+        if self.chronicle.notes:
+            # A user's redaction function may be traced itself.
+            with self.lock, within(SILENCE):
+                self.chronicle.settle()
+                if self.ended:
+                    self.chronicle.forget()
+
+    def flush(self) -> None:
+        """Return when all that is recorded so far is in the hands of the operating system, or counted as lost."""
+        if self._writer is not None:
+            self._writer.write()
 
     def records(self) -> list[Record]:
         """Everything recorded or adopted so far as JSON records, without the header; `adopt` takes them."""
@@ -79,175 +117,194 @@ class Recorder:
             TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken.
         """
         with self.lock:
+            graph = self.graph
             for record in records:
-                if record.get("type") == "header":
+                if record.get("type") == "header" or self._returned(record):
                     continue
-                item = extend_graph(self.graph, record)
+                cleaned = self._cleaned(record)
+                item = extend_graph(graph, cleaned)
                 if item is not None:
-                    self._skip_id(item.id)
-                if self._file is not None:
-                    self._file.write(dict(record) if item is None else record_of(item))
+                    self.chronicle.skip_id(item.id)
+                self.chronicle.written(dict(cleaned) if item is None else item)
+        if self.durable:
+            self.noticed()
 
-    def add_session(self, name: str, attributes: Mapping[str, Any]) -> Session:
-        """Take down a session."""
-        facts = snapshot(attributes)
+    def _returned(self, record: Mapping[str, Any]) -> bool:
+        """True for a variable of this trace that a recording of another process had taken over."""
+        known = self.chronicle.graph.variables.get(str(record.get("id")))
+        return (
+            known is not None
+            and record.get("type") == "variable"
+            and record.get("previous") is None
+            and record.get("session") is None
+            and record.get("value") == known.value
+        )
+
+    def _cleaned(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A record as it may be recorded here; what another recorder took down has lost the usual secrets already."""
+        if self.redaction == Redaction():
+            return record
+        texts = [key for key in ("name", "value", "attributes", "error", "model") if key in record]
+        return {**record, **{key: self.redaction.value(record[key]) for key in texts}}
+
+    def hand_over(self) -> dict[str, Any]:
+        """What another process needs to record as part of this place: see `tracing.hand_over`."""
+        scope = current.get()
         with self.lock:
-            made = Session(self.next_id("s"), redact(name), facts)
-            self.graph.add_session(made)
-            self.write(made)
-            return made
+            number = self.chronicle.next_id("p")
+        running = scope.operation
+        return {
+            "prefix": f"{number}-",
+            "operation": running.id if running is not None else self.parent,
+            "session": scope.session,
+            "attributes": dict(scope.inherited),
+        }
 
-    def add_variable(
+    # --- called by operations --------------------------------------------------------------------------------------
+
+    def make(
         self,
+        scope: Scope,
+        role: str | None,
         value: Any,
         name: str,
         kind: str,
         previous: Variable | str | None,
         attributes: Mapping[str, Any],
-        session: str | None,
     ) -> Variable:
-        """Take down a new variable, and remember whose value it is."""
-        taken, facts = snapshot(value), snapshot(attributes)
-        with self.lock:
-            before = self.known(previous) if isinstance(previous, Variable) else self._by_id(previous)
-            made = Variable(
-                id=self.next_id("v"),
-                name=redact(name),
-                kind=kind,
-                value=taken,
-                version=before.version + 1 if before is not None else 1,
-                previous=before.id if before is not None else None,
-                session=session,
-                attributes=facts,
-            )
-            self.graph.add_variable(made)
-            self.write(made)
-            if _has_identity(value):
-                self._objects[id(value)] = (value, made)
-            return made
+        """Note a new variable of this scope, an output of its operation if there is a role."""
+        if self.ended:
+            raise self.late()
+        content = value if type(value) in ATOMS else snapshot(value)
+        before = self._before(previous) if previous is not None else None
+        made = noted_variable(self)
+        facts = snapshot(attributes) if attributes else NOTHING
+        self.note((made, scope, role, value, content, name, kind, before, facts))
+        if self.ended:
+            raise self.late()
+        if self.durable:
+            self.noticed()
+        return made
 
-    def read(self, role: str, value: Any, session: str | None) -> Variable:
-        """The variable an input is: itself, that of the same object (a new version if it changed), or a new one."""
+    def take(
+        self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
+    ) -> None:
+        """Add what stands for one role: one value, or each element of a list in which variables stand.
+
+        `whole` says that an empty list is a value too, `fresh` that a strict trace lets an object have changed.
+        """
         if isinstance(value, Variable):
-            known = self.known(value)
-            return known or self.add_variable(value.value, value.name, value.kind, None, value.attributes, session)
-        found = self.recall(value)
-        if found is None:
-            return self.add_variable(value, role, "value", None, {}, session)
-        if self.unchanged(value, found):
-            return found
-        return self.add_variable(value, found.name, found.kind, found, {}, session)
+            known = self.known(value) or self.make(
+                scope, None, value.value, value.name, value.kind, None, value.attributes
+            )
+            taken.append((role, known, None))
+        elif isinstance(value, list | tuple) and any(isinstance(one, Variable) for one in value):
+            for one in value:
+                self.take(taken, role, one, scope, whole=True, fresh=fresh)
+        elif whole or value or not isinstance(value, list | tuple):
+            content = snapshot(value)
+            if self.strict and not fresh and not isinstance(value, UNCHANGING):
+                self._refuse_change(role, value, content)
+            taken.append((role, value, content))
 
-    def recall(self, value: Any) -> Variable | None:
-        """The latest variable of this very object, never of an equal one."""
-        if not _has_identity(value):
-            return None
+    def state(self, scope: Scope, thing: Any, name: str, kind: str) -> Variable:
+        """The variable of this object as it is now: the latest one, a new version of that, or its first."""
+        if isinstance(thing, Variable):
+            return self.known(thing) or self.make(scope, None, thing.value, name, kind, None, thing.attributes)
+        content = snapshot(thing)
         with self.lock:
-            found = self._objects.get(id(value))
-            return found[1] if found is not None else None
-
-    @staticmethod
-    def unchanged(value: Any, recorded: Variable) -> bool:
-        """True where the object still is what was recorded of it."""
-        return isinstance(value, _UNCHANGING) or bool(snapshot(value) == recorded.value)
-
-    def earlier_version(self, value: Any) -> Variable | None:
-        """The latest variable of this object if the object can change in place; equal texts are no versions."""
-        return None if isinstance(value, _UNCHANGING) else self.recall(value)
+            self.settle()
+            found = self.chronicle.recall(thing)
+            if found is None:
+                return self.chronicle.add_variable(thing, content, name, kind, None, {}, scope)
+            return self.chronicle.read(name, thing, content, scope)
 
     def known(self, given: Variable) -> Variable | None:
-        """The variable as this trace has it, taken over from another trace if need be; None if it was never recorded.
-
-        Raises:
-            TraceError: this trace uses the id for another variable.
-        """
-        if not given.id:
-            return None
+        """The variable as this trace has it; see `Chronicle.known`."""
+        if given.noted_by(self):
+            return given
         with self.lock:
-            present = self.graph.variables.get(given.id)
-            if present is None:
-                # Its earlier versions and its session stayed in the trace it comes from.
-                present = replace(given, previous=None, session=None)
-                self._skip_id(given.id)
-                self.graph.add_variable(present)
-                self.write(present)
-            elif present is not given and present != replace(given, previous=present.previous, session=present.session):
-                self.graph.add_variable(given)
-            return present
+            graph = self.graph
+            return given if graph.variables.get(given.id) is given else self.chronicle.known(given)
 
-    def _by_id(self, vid: str | None) -> Variable | None:
-        if not vid:
+    def _before(self, previous: Variable | str) -> Variable | None:
+        if isinstance(previous, Variable):
+            return self.known(previous)
+        if not previous:
             return None
-        if vid not in self.graph.variables:
-            raise TraceError(f"previous={vid!r} is no variable of this trace; adopt the recording it comes from first")
-        return self.graph.variables[vid]
+        if previous not in self.graph.variables:
+            raise TraceError(
+                f"previous={previous!r} is no variable of this trace; adopt the recording it comes from first"
+            )
+        return self.graph.variables[previous]
 
-    def next_id(self, letter: str) -> str:
-        """A fresh id; call it under the lock.
+    def _refuse_change(self, role: str, value: Any, content: Any) -> None:
+        with self.lock:
+            self.settle()
+            found = self.chronicle.recall(value)
+            if found is not None and not self.chronicle.unchanged(value, content, found):
+                raise TraceError(
+                    f"input {role!r} is {found.name!r} ({found.id}), changed since it was recorded; record the change "
+                    f"with `change(…)` or as an output:\n{_difference(found.value, self.redaction.value(content))}"
+                )
 
-        Raises:
-            TraceError: the trace has ended.
-        """
-        if self.ended:
-            raise TraceError("the trace has ended; wait for threads and tasks before leaving `with trace(…)`")
-        self._counts[letter] += 1
-        return f"{self._prefix}{letter}{self._counts[letter]}"
+    def noticed(self) -> None:
+        """Let the writer know that there is something to write."""
+        if self._writer is not None:
+            self._writer.notice()
 
-    def _skip_id(self, used: str) -> None:
-        letter, number = used.removeprefix(self._prefix)[:1], used.removeprefix(self._prefix)[1:]
-        if used.startswith(self._prefix) and letter in self._counts and number.isdecimal():
-            self._counts[letter] = max(self._counts[letter], int(number))
-
-    def write(self, item: Session | Variable | Operation) -> None:
-        """Append an item to the file, if there is one; call it under the lock."""
-        if self._file is not None:
-            self._file.write(record_of(item))
+    def late(self) -> TraceError:
+        """The error of what comes after the end."""
+        return TraceError("the trace has ended; wait for threads and tasks before leaving `with trace(…)`")
 
     def end(self) -> None:
         """Write the operations that are still open, and close the file."""
-        with self.lock:
-            self.ended = True
-            if self._file is None:
-                return
-            try:
+        self.ended = True
+        if self._writer is not None:
+            with self.lock:
                 for item in self.graph.operations.values():
                     if item.status == "open":
-                        self.write(item)
-            finally:
-                self._file.close()
+                        self.chronicle.written(item)
+            self._writer.close()
 
 
-def _has_identity(value: Any) -> bool:
-    """False for values of which the interpreter keeps one copy for all, so that sharing it says nothing."""
-    if value is None or isinstance(value, Enum):
-        return False
-    if isinstance(value, int):
-        return not -5 <= value <= 256
-    if isinstance(value, str | bytes):
-        return len(value) > 1
-    return not (isinstance(value, tuple | frozenset) and not value)
+def _difference(before: Any, after: Any) -> str:
+    from difflib import unified_diff
+    from json import dumps
+
+    old, new = (dumps(one, indent=2, ensure_ascii=False).splitlines() for one in (before, after))
+    return "\n".join(unified_diff(old, new, "recorded", "now", lineterm=""))
 
 
 @contextlib.contextmanager
 def trace(
-    path: str | Path | None = None, *, prefix: str = "", clock: Callable[[], float] = time.time
+    path: str | Path | None = None,
+    *,
+    prefix: str = "",
+    clock: Callable[[], float] = time.time,
+    strict: bool = False,
+    redaction: Redaction | None = None,
 ) -> Iterator[Recorder]:
     """Record what happens inside; an outer trace rests meanwhile.
+
+    A thread of its own writes the file, a few hundredths of a second behind; where it cannot, the program goes on, the
+    loss is told once by the logger `tracing` and counted in `Recorder.lost`.
 
     Args:
         path: a new file to append records to; None keeps them in memory only.
         prefix: begins every id; traces that are to be merged need different ones.
         clock: gives epoch seconds.
+        strict: refuse an input that was recorded and then changed without that being recorded; the message shows how.
+        redaction: what is taken out before anything is recorded; API keys and bearer tokens always are.
 
     Raises:
-        TraceError: the file holds something already, or cannot be written.
+        TraceError: the file holds something already, or cannot be one.
     """
-    recorder = Recorder(None if path is None else Path(path), prefix, clock)
-    token = current.set(Scope(recorder))
+    recorder = Recorder(None if path is None else Path(path), prefix, clock, strict=strict, redaction=redaction)
     try:
-        yield recorder
+        with within(Scope(recorder)):
+            yield recorder
     finally:
-        leave(token)
         recorder.end()
 
 
@@ -255,15 +312,33 @@ def trace(
 def session(name: str, **attributes: Any) -> Iterator[Session]:
     """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty."""
     scope = current.get()
-    if scope.recorder is None:
+    recorder = scope.recorder
+    if recorder is None:
         yield Session("", name)
         return
-    made = scope.recorder.add_session(name, attributes)
-    token = current.set(scope._replace(session=made.id))
-    try:
+    if recorder.ended:
+        raise recorder.late()
+    with recorder.lock:
+        recorder.settle()
+        made = recorder.chronicle.add_session(name, {**scope.inherited, **snapshot(attributes)})
+    recorder.noticed()
+    with within(Scope(recorder, scope.operation, made.id, scope.inherited)):
         yield made
-    finally:
-        leave(token)
+
+
+@contextlib.contextmanager
+def attributes(**given: Any) -> Iterator[None]:
+    """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
+
+    They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
+    """
+    scope = current.get()
+    if scope.recorder is None:
+        yield
+        return
+    inherited = {**scope.inherited, **scope.recorder.chronicle.facts(given)}
+    with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
+        yield
 
 
 def variable(
@@ -276,7 +351,7 @@ def variable(
     scope = current.get()
     if scope.recorder is None:
         return Variable("", name, kind, value, attributes=attributes)
-    return scope.recorder.add_variable(value, name, kind, previous, attributes, scope.session)
+    return scope.recorder.make(scope, None, value, name, kind, previous, attributes)
 
 
 def current_operation() -> ActiveOperation | None:

@@ -1,7 +1,7 @@
 """Finding variables and operations by what they say.
 
 A regular expression comes from a person and may be one that takes for ever on an unlucky text. Therefore an expression
-is at most 500 characters long and holds at most four repetitions of more than four times, and inside of them no
+is at most 500 characters long and holds at most three repetitions of more than four times, and inside of them no
 repetition, option or choice (`(a+)+`, `(ab?)*`, `(a|ab)*`); and it is tried line by line, as grep does, on pieces of at
 most 2,000 characters that overlap by half, so that it finds what is up to 1,000 characters long. What remains is at
 worst slow, and Ctrl-C ends it.
@@ -23,7 +23,7 @@ from tracing.filters import Filter, in_session
 from tracing.graph import ExecutionGraph
 
 LONGEST_EXPRESSION = 500
-MOST_UNBOUNDED = 4
+MOST_UNBOUNDED = 3
 FEW = 4
 PIECE = 2000
 _AROUND = 40

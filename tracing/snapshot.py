@@ -1,13 +1,17 @@
-"""The form in which a value is recorded: plain JSON, as it was at that moment, without secrets."""
+"""The form in which a value is recorded: plain JSON, as it was at that moment."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
-from tracing.redaction import REDACTED, names_secret, redact
+ATOMS = frozenset({str, int, float, bool, type(None)})
+"""Types whose values are their own snapshots for as long as they live (but for those `settled` describes)."""
+
+UNCHANGING = (str, bytes, int, float, complex, type(None))
 
 _DEEPEST = 100
 _LONGEST_INT_BITS = 4096
@@ -24,11 +28,24 @@ def snapshot(value: Any) -> Any:
     return _copy(value, frozenset(), 0)
 
 
+def has_identity(value: Any) -> bool:
+    """False for values of which the interpreter keeps one copy for all, so that sharing it says nothing."""
+    if type(value) is str:
+        return len(value) > 1
+    if value is None or isinstance(value, Enum):
+        return False
+    if isinstance(value, int):
+        return not -5 <= value <= 256
+    if isinstance(value, str | bytes):
+        return len(value) > 1
+    return not (isinstance(value, tuple | frozenset) and not value)
+
+
 def _copy(value: Any, inside: frozenset[int], depth: int) -> Any:
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
-        return redact(str.__str__(value))
+        return str.__str__(value)
     if isinstance(value, int):
         return int(value) if value.bit_length() <= _LONGEST_INT_BITS else _described(value, hex(value))
     if isinstance(value, float):
@@ -53,16 +70,13 @@ def _copy_mapping(value: Mapping[Any, Any], inside: frozenset[int], depth: int) 
         return _described(value)
     if not all(isinstance(key, str) for key, _ in items):
         return _described(value)
-    return {
-        redact(str.__str__(key)): REDACTED if names_secret(key) and item else _copy(item, inside, depth + 1)
-        for key, item in items
-    }
+    return {str.__str__(key): _copy(item, inside, depth + 1) for key, item in items}
 
 
 def _described(value: Any, text: str | None = None) -> dict[str, str]:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return {"type": name, "repr": redact(_safe_repr(value) if text is None else text)}
+    return {"type": name, "repr": _safe_repr(value) if text is None else text}
 
 
 def _safe_repr(value: Any) -> str:

@@ -71,7 +71,13 @@ def test_whatever_is_wrong_is_told_in_one_line_with_exit_code_2(
 def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str], name: str) -> None:
     code, out, _ = run(capsys, name, "--help")
     assert code == 0
-    nested = {"data": ["audit", "show"], "mlflow": ["replay"], "model": ["list", "pull", "serve"]}.get(name)
+    nested = {
+        "bench": ["tracing"],
+        "data": ["audit", "show"],
+        "mlflow": ["replay"],
+        "model": ["list", "pull", "serve"],
+        "trace": ["diff", "export", "import", "search", "show", "slice", "stats"],
+    }.get(name)
     pages = [run(capsys, name, command, "--help")[1] for command in nested] if nested else [out]
     for page in pages:
         assert "Examples:\n" in page

@@ -17,7 +17,7 @@ from optimizer.snapshots import snapshot_key
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.store import load_trace
+from tracing.loading import load_trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import Candidate

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -102,8 +98,8 @@ def test_a_file_that_is_no_trace_is_refused_with_the_reason(tmp_path: Path):
         path.write_bytes(content)
         with pytest.raises(TraceError, match=words):
             load_trace(path)
-    path.write_bytes(b'{"type":"header","format":"memtune-trace","version":2}\n')
-    with pytest.raises(TraceError, match="version 2"):
+    path.write_bytes(b'{"type":"header","format":"memtune-trace","version":9}\n')
+    with pytest.raises(TraceError, match="version 9"):
         load_trace(path)
     with pytest.raises(TraceError, match="cannot be read"):
         load_trace(tmp_path / "none.jsonl")
@@ -116,42 +112,6 @@ def test_a_trace_never_overwrites_nor_mixes_with_what_a_file_holds(tmp_path: Pat
     with pytest.raises(TraceError, match="holds data already"), trace(path):
         pass
     assert path.read_bytes() == before
-
-
-def test_everything_ended_is_in_the_file_while_the_trace_goes_on(tmp_path: Path):
-    path = tmp_path / "t.jsonl"
-    with trace(path):
-        for number in range(3):
-            with operation("step") as op:
-                op.output("n", f"output {number}")
-            assert len(load_trace(path).graph.operations) == number + 1
-
-
-def test_a_killed_process_loses_at_most_what_was_running(tmp_path: Path):
-    path = tmp_path / "t.jsonl"
-    script = (
-        "import sys\nfrom pathlib import Path\nfrom tracing import operation, trace\n"
-        "with trace(Path(sys.argv[1])):\n"
-        "    for n in range(10**9):\n"
-        "        with operation('step', inputs={'n': f'input {n}'}) as op:\n"
-        "            op.output('m', f'output {n}' * 50)\n"
-        "        print(n, flush=True)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as process:
-        for _ in range(50):
-            process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
-        printed = 50 + len(process.stdout.read().split("\n")[:-1])
-    loaded = load_trace(path)
-    ended = len(loaded.graph.operations)
-    assert printed <= ended <= printed + 1
-    assert len(loaded.graph.variables) <= 2 * ended + 2
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_an_error_that_names_the_file():
-    with pytest.raises(TraceError, match="/dev/full: cannot be written"), trace(Path("/dev/full")):
-        pass
 
 
 SECRETS = (
@@ -208,19 +168,6 @@ def test_values_under_the_key_of_a_secret_are_hidden_whatever_they_look_like():
 def test_ordinary_text_is_recorded_unchanged(text: str):
     with trace():
         assert variable(text, name="message").value == text
-
-
-def test_recording_costs_less_than_a_fifth_of_a_millisecond_an_operation(tmp_path: Path):
-    rounds, spent = 200, []
-    with trace(tmp_path / "t.jsonl"):
-        messages = [variable(f"A: message {n} " * 5, name=f"D1:{n}", kind="message") for n in range(8)]
-        for _ in range(5):
-            started = time.process_time()
-            for number in range(rounds):
-                with operation("step", kind="llm", inputs={"messages": messages}) as op:
-                    op.output("fact", f"fact number {number}", kind="fact")
-            spent.append((time.process_time() - started) / rounds)
-    assert min(spent) < 0.0002
 
 
 def test_facts_about_the_whole_graph_are_kept_in_the_file_by_adoption_and_in_slices(tmp_path: Path):

@@ -98,7 +98,7 @@ def _container(text: str) -> Any:
                 tuples[-1] = True
             parts.append(mark)
     try:
-        return json.loads("".join(parts), parse_float=_finite)
+        return json.loads(" ".join(parts), parse_float=_finite)
     except ValueError:
         return text
 

@@ -33,7 +33,7 @@ from tracing.interchange.smartcomment_format import (
     full_node_id,
     kind_of,
 )
-from tracing.store import record_of
+from tracing.lines import record_of
 
 _Raw = dict[str, Any]
 _HERE = {"filename": "memtune", "lineno": 0}

@@ -21,7 +21,8 @@ from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign import operation_of
-from tracing.store import Record, extend_graph, record_of
+from tracing.lines import Record, record_of
+from tracing.loading import extend_graph
 
 RECORD = "memtune.record"
 """Attribute of a span or event: the JSON of what it came from."""
@@ -249,7 +250,7 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
     if text is None:
         return None
     try:
-        record = json.loads(text)
+        record = text if isinstance(text, dict) else json.loads(text)  # a store of MLflow gives it back parsed
     except (TypeError, ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tracing.errors import CallFailedError, ConfigError
 from tracing.llm.budget import Budget
 from tracing.llm.settings import ModelSettings, without_secrets
+from tracing.scope import paused
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -94,7 +95,7 @@ class Endpoint:
             tried_enough = attempt > self.settings.retries
             asked: float | None = None
             try:
-                with self._gate:
+                with self._gate, paused():  # the access books the call itself, also where the SDK is instrumented
                     found = read(_body(post(client)))
                 self._has_answered = True
                 if not self._is_silent(found) or tried_enough:

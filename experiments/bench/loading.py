@@ -1,0 +1,169 @@
+"""What it takes to load large traces, and to walk them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import log
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from experiments.bench.figures import REPETITIONS, NativeFigures, medians
+from tracing.elements import Operation, Session, Variable
+from tracing.lines import HEADER, Lines
+
+SIZES = (10_000, 100_000, 1_000_000)
+MADE_BY_ONE, READ_BY_ONE, STEPS = 4, 3, 2_500
+"""Variables an operation makes and reads, and operations in a row: a slice through a row has 10,000 nodes."""
+
+NODES = 40_000
+
+
+def measure_native(
+    folder: Path, progress: Callable[[str], None], *, sizes: Sequence[int] = SIZES, repetitions: int = REPETITIONS
+) -> tuple[NativeFigures, float]:
+    """The figures of the largest size, each measured in a process of its own, and the growth exponent of loading."""
+    seconds = []
+    for size in sizes:
+        progress(f"writing a trace of {size:,} variables")
+        path = folder / f"native-{size}.jsonl"
+        last = write_native(path, size)
+        measured = []
+        for number in range(repetitions):
+            progress(f"loading {size:,} variables, repetition {number + 1} of {repetitions}")
+            measured.append(in_own_process(path, last))
+        found = medians(measured)
+        seconds.append(found["load_s"])
+        path.unlink()
+    return NativeFigures.model_validate(found), growth_exponent(sizes, seconds)
+
+
+def write_native(path: Path, variables: int) -> str:
+    """Write a trace of so many variables in rows of operations; the id of a variable at the end of a whole row."""
+    lines = Lines()
+    end = ""
+    with path.open("wb") as file:
+        file.write(lines.line(HEADER))
+        file.write(lines.line(Session("s1", "D1")))
+        before: list[str] = []
+        for step in range(variables // MADE_BY_ONE):
+            if step % STEPS == 0:
+                before = []
+            made = [f"v{step * MADE_BY_ONE + number}" for number in range(1, MADE_BY_ONE + 1)]
+            for vid in made:
+                file.write(lines.line(Variable(vid, f"fact {vid}", "fact", f"The ferry {vid} leaves.", session="s1")))
+            inputs = tuple(("facts", vid) for vid in before[:READ_BY_ONE])
+            outputs = tuple(("facts", vid) for vid in made)
+            done = Operation(f"o{step}", "derive", "llm", inputs, outputs, None, "s1", 1.0, 2.0, "ok")
+            file.write(lines.line(done))
+            before = made
+            if step % STEPS == STEPS - 1 or not end:
+                end = made[0]
+    return end
+
+
+def in_own_process(path: Path, last: str) -> dict[str, float]:
+    """Load the trace in a fresh interpreter, whose memory is its own."""
+    ran = subprocess.run(  # noqa: S603 (this very interpreter and module)
+        [sys.executable, "-m", "experiments.bench.loading", str(path), last],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(ran.stdout)
+    return found
+
+
+def load_here(path: Path, last: str) -> dict[str, float]:
+    """Seconds to load the trace, MiB held at most, and milliseconds for the backward slice of `last`."""
+    import resource
+
+    from tracing import TraceError, graph_of, load_trace
+
+    graph_of([])  # what loading imports on its first use is not the cost of a large trace
+    begun = perf_counter()
+    loaded = load_trace(path)
+    load_s = perf_counter() - begun
+    if loaded.problem is not None:
+        raise TraceError(loaded.problem)
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
+    loaded.graph.backward_slice("v1")  # the first query of a graph may index it
+    took = []
+    for _ in range(REPETITIONS):
+        begun = perf_counter()
+        loaded.graph.backward_slice(last)
+        took.append((perf_counter() - begun) * 1e3)
+    return {"load_s": load_s, "rss_mib": held, "slice_10k_ms": median(took)}
+
+
+def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """The slope of log time over log size by least squares."""
+    points = [(log(size), log(took)) for size, took in zip(sizes, seconds, strict=True)]
+    x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
+    spread: float = sum((x - x_mean) ** 2 for x, _ in points)
+    return float(sum((x - x_mean) * (y - y_mean) for x, y in points)) / spread
+
+
+def measure_smartcomment(
+    folder: Path, progress: Callable[[str], None], *, nodes: int = NODES, repetitions: int = REPETITIONS
+) -> float:
+    """Median seconds to load a smartcomment file."""
+    from tracing.interchange import smartcomment
+
+    path = folder / "smartcomment.json"
+    path.write_text(json.dumps(smartcomment_graph(nodes)))
+    took = []
+    for number in range(repetitions):
+        progress(f"loading a smartcomment file of {nodes:,} nodes, repetition {number + 1} of {repetitions}")
+        begun = perf_counter()
+        smartcomment.load(path)
+        took.append(perf_counter() - begun)
+    return median(took)
+
+
+def smartcomment_graph(nodes: int) -> dict[str, Any]:
+    """A graph as smartcomment exports it: of every ten nodes the first nine lead, by one operation, to the tenth."""
+    place = {"graph_id": "bench", "filename": "memory.py", "lineno": 10, "trigger_point": "memory.py:10"}
+    shared = {"user_id": "u", "project_id": "p", "comment": "", "created_at": "2026-01-01 10:00:00.000", "metadata": {}}
+    sessions = [{**place, **shared, "session_id": "s1", "session_name": "D1", "category": "session"}]
+    made: dict[str, list[dict[str, Any]]] = {"nodes": [], "edges": [], "operations": [], "sessions": sessions}
+    for first in range(0, nodes, 10):
+        names = [f"D{first}:{number}" for number in range(1, 11)]
+        oid = f"op-{first}"
+        inside = {**place, **shared, "session_id": "s1"}
+        made["nodes"] += (_node(name, inside) for name in names)
+        operation = {**inside, "op_id": oid, "op_name": "memory_system.extract_facts", "category": "operation"}
+        made["operations"].append(operation)
+        made["edges"] += _edges(names, {**inside, "op_id": oid, "category": "operation"})
+    return {
+        "graph_id": "bench",
+        "user_id": "u",
+        "project_id": "p",
+        "storage_path": None,
+        "strict": False,
+        "driver_type": "in_memory",
+        "created_at": "2026-01-01 10:00:00.000",
+        "metadata": {},
+        "data": made,
+    }
+
+
+def _node(name: str, inside: dict[str, Any]) -> dict[str, Any]:
+    full = f"{name}@1"
+    said = repr(f"Mara: my ferry {name} leaves at nine, and it's the last one of the day.\n")
+    identity = {"full_name": name, "node_id": full, "full_node_id": full}
+    return {**inside, **identity, "name": name, "value": said, "version": 1, "category": "message", "class_name": None}
+
+
+def _edges(names: Sequence[str], inside: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name in names[:-1]:
+        ends = {"source_full_node_id": f"{name}@1", "target_full_node_id": f"{names[-1]}@1"}
+        yield {**inside, **ends, "edge_id": f"{inside['op_id']}-{name}"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(load_here(Path(sys.argv[1]), sys.argv[2])))  # noqa: T201

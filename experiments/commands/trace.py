@@ -1,0 +1,17 @@
+"""`memtune trace`: what to do with recorded traces."""
+
+from __future__ import annotations
+
+import click
+
+from experiments.commands.trace_exchange import export, import_
+from experiments.commands.trace_views import diff, search, show, slice_, stats
+
+
+@click.group()
+def trace() -> None:
+    """Look into recorded traces, and exchange them with other tools."""
+
+
+for _command in (stats, show, search, slice_, diff, import_, export):
+    trace.add_command(_command)

@@ -1,0 +1,414 @@
+"""`memtune trace stats`, `show`, `search`, `slice` and `diff`: ways to look at a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from tracing.comparison import Comparison, OperationDifference
+    from tracing.graph import ExecutionGraph
+
+TRACE = click.Path(path_type=Path)
+_trace_argument = click.argument("file", metavar="TRACE", type=TRACE)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a script.")
+DIFFERENT = 1
+UNWRAPPED = 10_000
+
+
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A moment in epoch seconds, or an ISO date with or without a time, by the local clock where no zone is given."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no moment; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
+        ) from None
+
+
+_since = click.option(
+    "--from", "since", callback=_moment, metavar="WHEN", help="What ran at or after this moment (ISO date or epoch)."
+)
+_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="What ran at or before this moment.")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace stats run.jsonl
+  memtune trace stats run.jsonl --json | jq .by_operation
+"""
+)
+@_trace_argument
+@_as_json
+def stats(file: Path, as_json: bool) -> None:
+    """Count what a trace holds: operations by name with times, tokens, cost and errors; variables by kind."""
+    from dataclasses import asdict
+
+    from experiments.trace_figures import figures_of, total
+
+    figures = figures_of(_loaded(file))
+    if as_json:
+        click.echo(json.dumps(asdict(figures), ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    from experiments.trace_tree import shorten
+
+    console = _console()
+    calls, cached, sent, received, cost = total(figures.by_operation)
+    console.print(
+        f"{figures.sessions:,} sessions, {figures.operations:,} operations, {figures.variables:,} variables; "
+        f"{calls:,} model calls ({cached:,} from a cache), {sent:,}+{received:,} tokens, cost {cost:.4g}",
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("operation", overflow="fold")
+    for name in ("count", "errors", "open", "calls", "tokens", "cost", "total s", "median", "longest"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in figures.by_operation:
+        table.add_row(
+            *(shorten(one.name, 60), f"{one.count:,}", f"{one.errors:,}", f"{one.unfinished:,}", f"{one.calls:,}"),
+            *(f"{one.prompt_tokens + one.completion_tokens:,}", f"{one.cost:.4g}", f"{one.seconds:,.1f}"),
+            *(f"{one.median_seconds:.3g}", f"{one.longest_seconds:.3g}"),
+        )
+    console.print(table)
+    kinds = ", ".join(f"{shorten(kind, 30)} {count:,}" for kind, count in figures.variable_kinds.items())
+    console.print(f"variables: {kinds or 'none'}")
+    for oid, name, error in figures.errors[:10]:
+        console.print(f"✗ {shorten(name, 40)} {oid}: {shorten(error)}", style="red")
+    if len(figures.errors) > 10:
+        console.print(f"… and {len(figures.errors) - 10} more errors")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace show run.jsonl
+  memtune trace show run.jsonl --session D1 --depth 2
+  memtune trace show run.jsonl --operation o17
+  memtune trace show run.jsonl --html run.html
+"""
+)
+@_trace_argument
+@click.option(
+    "--operation", "oid", metavar="ID", help="One operation in full, with what is nested in it and around it."
+)
+@click.option("--session", metavar="NAME", help="Only this session, by name or id.")
+@click.option("--depth", type=click.IntRange(0), help="Levels of operations to open; 0 counts them by name.")
+@click.option("--html", type=TRACE, metavar="FILE", help="Write a page to explore: offline, one file.")
+@click.option("--svg", type=TRACE, metavar="FILE", help="Write a picture: operations by name, and what flows between.")
+def show(
+    file: Path, oid: str | None, session: str | None, depth: int | None, html: Path | None, svg: Path | None
+) -> None:
+    """Show a trace as a tree: sessions, in them operations, in these what they read (←) and made (→).
+
+    A trace of more than 200 operations is shown closed; --session, --operation or --depth open it.
+    """
+    from experiments.trace_tree import MANY, operation_lines, tree_lines
+
+    graph = _loaded(file)
+    if session is not None and not any(session in (sid, one.name) for sid, one in graph.sessions.items()):
+        raise click.BadParameter(f"{file}: has no session {session!r}; `memtune trace show {file}` lists them")
+    if oid is not None:
+        graph = graph.surroundings(oid)
+    if html is not None:
+        from experiments.trace_page import render_page
+
+        _write(html, render_page(graph, file.name))
+    if svg is not None:
+        from experiments.trace_map import render_map
+
+        _write(svg, render_map(graph, file.name))
+    if html is not None or svg is not None:
+        return
+    console = _console()
+    if oid is not None:
+        _print(console, operation_lines(graph, graph.operations[oid], 0, whole=True))
+        console.print("\nwith what is nested in it, what its inputs come from and where its outputs go:", style="dim")
+    closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
+    _print(console, tree_lines(graph, session=session, depth=0 if closed else depth))
+    if closed:
+        click.echo("closed; open it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace search run.jsonl Oslo
+  memtune trace search run.jsonl 'moved to \\w+' --regex --kind fact
+  memtune trace search run.jsonl "" --session Q7 --from 2026-11-21T22:57
+"""
+)
+@_trace_argument
+@click.argument("pattern")
+@click.option("--regex", is_flag=True, help="PATTERN is a regular expression, tried line by line.")
+@click.option("--kind", metavar="KIND", help="Only variables and operations of this kind, such as fact or llm.")
+@click.option("--session", metavar="NAME", help="Only this session, by name or id.")
+@_since
+@_until
+@_as_json
+def search(
+    file: Path,
+    pattern: str,
+    regex: bool,
+    kind: str | None,
+    session: str | None,
+    since: float | None,
+    until: float | None,
+    as_json: bool,
+) -> int:
+    """Find variables and operations whose name, value, error or attributes contain PATTERN.
+
+    Exits with 1 where nothing is found, as grep does. An empty PATTERN finds all that meet the options.
+    """
+    from experiments.trace_tree import shorten
+    from tracing.elements import Variable
+    from tracing.search import search as find
+
+    console = _console()
+    count = 0
+    graph = _loaded(file)
+    for match in find(graph, pattern or None, regex=regex, kind=kind, session=session, since=since, until=until):
+        count += 1
+        item = match.item
+        what = "variable" if isinstance(item, Variable) else "operation"
+        if as_json:
+            found = {"type": what, "id": item.id, "name": item.name, "kind": item.kind, "session": item.session}
+            click.echo(json.dumps({**found, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+        else:
+            where = f" ({match.place})" if match.place not in ("", "value") else ""
+            line = f"{item.id}  {item.kind}  {shorten(item.name, 40)}{where}: {shorten(match.excerpt, 200)}"
+            console.print(line)
+    return 0 if count else DIFFERENT
+
+
+@click.command(
+    "slice",
+    epilog="""\b
+Examples:
+  memtune trace slice run.jsonl v42
+  memtune trace slice run.jsonl v42 --kind llm --depth 3
+  memtune trace slice run.jsonl v7 --forward --out after-v7.jsonl
+""",
+)
+@_trace_argument
+@click.argument("start", metavar="ID")
+@click.option("--forward", is_flag=True, help="What was made from it, instead of what it was made from.")
+@click.option("--kind", metavar="KIND", help="Go only through operations of this kind.")
+@click.option("--name", metavar="NAME", help="Go only through operations of this name.")
+@click.option("--session", metavar="NAME", help="Go only through operations of this session, by name or id.")
+@click.option("--depth", type=click.IntRange(1), help="Go so many steps at most.")
+@_since
+@_until
+@click.option("--out", type=TRACE, metavar="FILE", help="Write the slice as a trace, to a new file.")
+@_as_json
+def slice_(
+    file: Path,
+    start: str,
+    forward: bool,
+    kind: str | None,
+    name: str | None,
+    session: str | None,
+    depth: int | None,
+    since: float | None,
+    until: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what a variable was made from, over operations and earlier versions. ID may be an operation's, too."""
+    from experiments.trace_tree import tree_lines
+    from tracing.filters import Filter
+    from tracing.store import records_of
+
+    graph = _loaded(file)
+    operation = graph.operations.get(start)
+    starts = operation.output_ids() or operation.input_ids() if operation is not None else [start]
+    only = Filter(name, kind, session, since, until)
+    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
+    if out is not None:
+        _save(cut, out)
+        click.echo(f"{len(cut.operations):,} operations and {len(cut.variables):,} variables written to {out}")
+    elif as_json:
+        for record in records_of(cut):
+            click.echo(json.dumps(record, ensure_ascii=False))
+    else:
+        _print(_console(), tree_lines(cut))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace diff passing.jsonl failing.jsonl
+  memtune trace diff passing.jsonl failing.jsonl --json | jq .cause.name
+"""
+)
+@click.argument("first", metavar="TRACE_A", type=TRACE)
+@click.argument("second", metavar="TRACE_B", type=TRACE)
+@_as_json
+def diff(first: Path, second: Path, as_json: bool) -> int:
+    """Tell where two executions part: the first operation that makes something else of the same inputs.
+
+    Operations are aligned by name, session and order, values compared by role; ids, times and costs are ignored.
+    Exits with 1 where they differ, as diff does.
+    """
+    from tracing.comparison import compare
+
+    left, right = _loaded(first), _loaded(second)
+    found = compare(left, right)
+    if as_json:
+        click.echo(json.dumps(_as_record(found), ensure_ascii=False))
+    else:
+        _print_comparison(found, left, right)
+    return 0 if found.equal else DIFFERENT
+
+
+def _print_comparison(found: Comparison, left: ExecutionGraph, right: ExecutionGraph) -> None:
+    from collections import Counter
+
+    from experiments.trace_tree import shorten
+
+    console = _console()
+    cause = found.cause
+    if cause is None:
+        console.print(f"no difference in {found.aligned:,} operations")
+        return
+    words = {
+        "outputs": "makes something else of the same inputs",
+        "inputs": "is the first to be given other inputs, which come from outside",
+        "only in the first": "is only in the first",
+        "only in the second": "is only in the second",
+    }
+    session = (left if cause.first else right).sessions.get(cause.operation.session or "")
+    where = f" in {shorten(session.name, 60)}" if session else ""
+    console.print(f"{shorten(cause.operation.name, 60)}{where} {words[cause.parting]}", style="bold")
+    console.print(f"  A {cause.first.id if cause.first else '–'}", f"B {cause.second.id if cause.second else '–'}")
+    for role in cause.inputs or cause.outputs:
+        _print_role(console, role, cause, left, right)
+    for sign, one in (("-", cause.first), ("+", cause.second)):
+        if one is not None and one.error and (cause.first is None or cause.second is None or not cause.outputs):
+            console.print(f"  {sign} error: {shorten(one.error)}")
+    for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
+        if rest:
+            names = Counter(one.operation.name for one in rest)
+            listed = ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
+            console.print(f"{title}: {listed}")
+
+
+def _print_role(
+    console: Console, role: str, cause: OperationDifference, left: ExecutionGraph, right: ExecutionGraph
+) -> None:
+    """The values of a role in both graphs, as changed lines."""
+    from difflib import ndiff
+
+    from experiments.trace_tree import shorten
+    from tracing.search import text_of
+
+    sides: list[list[str]] = []
+    for operation, graph in ((cause.first, left), (cause.second, right)):
+        links = () if operation is None else (*operation.inputs, *operation.outputs)
+        values = [text_of(graph.variables[vid].value) for name, vid in links if name == role]
+        sides.append("\n".join(values)[:20_000].splitlines())
+    console.print(f"  {shorten(role, 60)}:")
+    changed = [line for line in ndiff(sides[0], sides[1]) if line[:1] in "+-"]
+    for line in changed[:20]:
+        console.print(
+            f"  {line[0]} {shorten(line[2:], 300)}",
+            style="green" if line[0] == "+" else "red",
+        )
+    if len(changed) > 20:
+        console.print(f"  … and {len(changed) - 20} more lines", style="dim")
+
+
+def _as_record(found: Comparison) -> dict[str, Any]:
+    def one(difference: OperationDifference) -> dict[str, Any]:
+        return {
+            "name": difference.operation.name,
+            "parting": difference.parting,
+            "first": difference.first.id if difference.first else None,
+            "second": difference.second.id if difference.second else None,
+            "inputs": list(difference.inputs),
+            "outputs": list(difference.outputs),
+        }
+
+    return {
+        "equal": found.equal,
+        "aligned": found.aligned,
+        "cause": one(found.cause) if found.cause else None,
+        "follows": [one(each) for each in found.follows],
+        "others": [one(each) for each in found.others],
+    }
+
+
+def _loaded(file: Path) -> ExecutionGraph:
+    """The graph of a trace file; what could not be read of it is told on stderr."""
+    from tracing.loading import load_trace
+
+    loaded = load_trace(file)
+    for warning in (loaded.problem, *loaded.notes):
+        if warning:
+            click.echo(f"warning: {warning}", err=True)
+    return loaded.graph
+
+
+def _save(graph: ExecutionGraph, out: Path) -> None:
+    """Write a graph as a trace. A version whose predecessor is not part of it becomes the first of its line."""
+    from dataclasses import replace
+
+    from tracing.elements import Variable
+    from tracing.errors import TraceError
+    from tracing.lines import HEADER, Lines
+
+    items: list[Any] = [*graph.sessions.values(), *graph.variables.values(), *graph.operations.values()]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("xb") as file:
+            line = Lines().line
+            file.write(line(HEADER))
+            for item in items:
+                if isinstance(item, Variable) and item.previous not in graph.variables:
+                    item = replace(item, previous=None)
+                file.write(line(item))
+    except FileExistsError:
+        raise TraceError(f"{out}: exists already; delete it or give another path") from None
+    except OSError as error:
+        raise TraceError(f"{out}: cannot be written: {error.strerror}; give another path") from None
+
+
+def _write(path: Path, text: str) -> None:
+    from tracing.errors import TraceError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}; give another path") from None
+    click.echo(f"written to {path}")
+
+
+def _console() -> Console:
+    """A console for plain text; where it is no terminal, lines stay as long as they are."""
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = UNWRAPPED
+    return console
+
+
+def _print(console: Console, lines: Iterable[Text]) -> None:
+    for line in lines:
+        console.print(line, no_wrap=True, overflow="ellipsis")

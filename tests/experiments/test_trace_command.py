@@ -1,0 +1,229 @@
+"""`memtune trace` shows what a trace holds, to people and to scripts, and finds where two executions part."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments.command import main
+from experiments.trace_map import render_map
+from experiments.trace_page import render_page
+from tests.tracing.recordings import record_memory
+from tracing import ExecutionGraph, load_trace, operation, session, trace, variable
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    record_memory(path, fails=True)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["trace", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_stats_count_operations_kinds_tokens_cost_and_errors(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    code, out, _ = run(capsys, "stats", file)
+    assert code == 0
+    for words in ("2 sessions, 5 operations", "1 model calls", "30+5 tokens", "memory_entry 2", "ValueError: no reply"):
+        assert words in out
+    _, out, _ = run(capsys, "stats", file, "--json")
+    figures = json.loads(out)
+    assert figures["by_operation"][0]["name"] == "update_memory"
+    assert sum(one["errors"] for one in figures["by_operation"]) == 1
+    assert figures["by_session"][1][1:] == ["Q1", 2, 2]
+
+
+def test_show_is_a_tree_of_sessions_operations_and_values_without_colours(
+    capsys: pytest.CaptureFixture[str], file: Path
+) -> None:
+    _, out, _ = run(capsys, "show", file)
+    lines = out.splitlines()
+    assert lines[0].startswith("D1")
+    assert next(line for line in lines if "extract_facts" in line).startswith("    extract_facts")
+    assert "→ facts v3: Mara lives in Oslo" in out
+    assert "✗ ValueError: no reply" in out
+    assert "\x1b" not in out
+    _, out, _ = run(capsys, "show", file, "--session", "Q1", "--depth", "0")
+    assert "D1" not in out
+    assert "answer ×1" in out
+    _, out, _ = run(capsys, "show", file, "--operation", "o3")
+    assert "extract_facts" in out
+    code, _, err = run(capsys, "show", file, "--session", "Q9")
+    assert code == 2
+    assert "'Q9'" in err
+
+
+def test_values_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with trace(tmp_path / "t.jsonl"), operation("\x1b[2Jstep", inputs={"x": "\x1b]0;title\x07[red]text[/red]"}):
+        pass
+    for command in (("stats",), ("show",), ("show", "--operation", "o1")):
+        _, out, _ = run(capsys, command[0], tmp_path / "t.jsonl", *command[1:])
+        assert "\x1b" not in out
+        assert "\x07" not in out
+    assert "[red]text[/red]" in out
+
+
+def test_a_long_trace_is_shown_closed_and_says_how_to_open_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with trace(tmp_path / "t.jsonl"), session("D1"):
+        for _ in range(300):
+            with operation("step"):
+                pass
+    _, out, err = run(capsys, "show", tmp_path / "t.jsonl")
+    assert out.split() == ["D1", "s1", "step", "×300"]
+    assert "--session" in err
+
+
+def test_search_prints_a_line_a_hit_and_fails_without_one(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    code, out, _ = run(capsys, "search", file, "oslo", "--kind", "message")
+    assert (code, out) == (0, "v2  message  D1:2: I moved to Oslo\n")
+    code, out, _ = run(capsys, "search", file, "[A-Z]slo", "--regex", "--kind", "fact", "--json")
+    assert json.loads(out)["id"] == "v3"
+    assert run(capsys, "search", file, "Paris")[0] == 1
+    code, _, err = run(capsys, "search", file, "(a+)+", "--regex")
+    assert code == 2
+    assert err.count("\n") == 1
+    _, out, _ = run(capsys, "search", file, "", "--from", "1970-01-01T00:00:00+00:00", "--to", "1003", "--json")
+    assert "answer" not in out
+    assert "extract_facts" in out
+    assert run(capsys, "search", file, "", "--from", "yesterday")[0] == 2
+
+
+def test_a_slice_is_shown_or_written_as_a_trace(capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path) -> None:
+    _, out, _ = run(capsys, "slice", file, "v3")
+    assert "extract_facts" in out
+    assert "retrieve" not in out
+    cut = tmp_path / "cut.jsonl"
+    code, out, _ = run(capsys, "slice", file, "v5", "--forward", "--out", cut)
+    assert (code, out) == (0, f"2 operations and 2 variables written to {cut}\n")
+    loaded = load_trace(cut)
+    assert loaded.problem is None
+    assert loaded.graph.variables["v5"].version == 2
+    code, _, err = run(capsys, "slice", file, "v5", "--out", cut)
+    assert code == 2
+    assert "exists already" in err
+    _, out, _ = run(capsys, "slice", file, "v7", "--kind", "embedding", "--depth", "1", "--json")
+    assert [json.loads(line)["type"] for line in out.splitlines()][-1] == "operation"
+    code, _, err = run(capsys, "slice", file, "v99")
+    assert code == 2
+    assert "'v99'" in err
+
+
+def test_diff_names_the_first_difference_and_exits_like_diff(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    record_memory(good)
+    record_memory(bad, fact="Mara lives in Rome")
+    code, out, _ = run(capsys, "diff", good, good)
+    assert (code, out) == (0, "no difference in 5 operations\n")
+    code, out, _ = run(capsys, "diff", good, bad)
+    assert code == 1
+    assert out.splitlines()[0] == "extract_facts in D1 makes something else of the same inputs"
+    assert "- Mara lives in Oslo" in out
+    assert "+ Mara lives in Rome" in out
+    assert "follows from it: store ×1, retrieve ×1, answer ×1" in out
+    code, out, _ = run(capsys, "diff", good, bad, "--json")
+    assert code == 1
+    assert json.loads(out)["cause"]["name"] == "extract_facts"
+
+
+@pytest.mark.parametrize("command", ["stats", "show", "search", "slice", "diff"])
+def test_every_command_has_examples_and_refuses_a_bad_file_in_one_line(
+    capsys: pytest.CaptureFixture[str], command: str, tmp_path: Path
+) -> None:
+    assert f"memtune trace {command}" in run(capsys, command, "--help")[1]
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("hello\n")
+    more = {"search": ["x"], "slice": ["v1"], "diff": [bad]}.get(command, [])
+    code, _, err = run(capsys, command, bad, *more)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert str(bad) in err
+
+
+def test_a_trace_cut_short_is_shown_with_a_warning(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+    code, out, err = run(capsys, "stats", file)
+    assert code == 0
+    assert "4 operations" in out
+    assert "the last line is unfinished" in err
+
+
+def hostile() -> ExecutionGraph:
+    with trace() as recorder, session("</script><script>alert(1)</script>"):
+        strange = variable("</script><!-- \u2028", name="<i>")
+        with operation("<b>step</b>", inputs={"x": strange}) as op:
+            op.output("y", "</style>")
+    return recorder.graph
+
+
+def test_page_and_picture_are_whole_files_that_fetch_nothing_and_run_nothing_foreign() -> None:
+    page, picture = render_page(hostile(), "<t>"), render_map(hostile(), "<t>")
+    assert page.count("</script>") == 2
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert json.loads(data[1])["variables"]["v1"][2] == "</script><!-- \u2028"
+    assert "default-src 'none'" in page
+    assert not re.findall(r"(?:src|href)\s*=|url\(|@import", page)
+    assert "<b>" not in picture
+    assert html.escape("<b>step</b>") in picture
+
+
+def test_a_written_picture_is_well_formed(capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path) -> None:
+    from xml.dom.minidom import parse
+
+    code, out, _ = run(capsys, "show", file, "--svg", tmp_path / "t.svg", "--html", tmp_path / "t.html")
+    assert code == 0
+    assert out.count("written to") == 2
+    svg = parse(str(tmp_path / "t.svg"))  # noqa: S318 (we wrote it)
+    assert len(svg.getElementsByTagName("rect")) == 1 + 5
+    code, _, err = run(capsys, "show", file, "--html", file / "no" / "t.html")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_the_page_opens_by_keyboard_shows_and_searches(tmp_path: Path) -> None:
+    script = """<script>
+    const told = [];
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    tree.firstElementChild.focus();
+    told.push(tree.children.length);
+    press("ArrowRight"); press("ArrowRight"); press("ArrowRight");
+    told.push(tree.querySelectorAll(".row.operation").length);
+    press("ArrowDown"); press("Enter");
+    told.push(view.querySelector("h2").textContent, view.querySelectorAll("#flow .node").length);
+    press("ArrowLeft"); press("ArrowLeft"); press("ArrowLeft"); press("ArrowLeft");
+    told.push(tree.children.length);
+    search.value = "no reply"; find();
+    told.push(document.getElementById("found").textContent, tree.querySelector(".name").textContent);
+    go("v3"); mark("v3", true);
+    told.push(document.getElementById("found").textContent);
+    document.title = told.join("|");
+    </script></body>"""
+    page = render_page(record_memory(fails=True).graph, "t").replace("</body>", script)
+    (tmp_path / "t.html").write_text(page, encoding="utf-8")
+    done = subprocess.run(
+        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+         "--dump-dom", (tmp_path / "t.html").as_uri()],
+        capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title is not None
+    # Two sessions; the first holds an operation with two inside; the first of these read two messages and made a fact.
+    assert title[1] == "2|3|extract_facts|5|2|1 found|answer|marked: 1 operations, 3 variables"

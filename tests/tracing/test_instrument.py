@@ -1,0 +1,346 @@
+"""One line records the calls of other people's clients, and changes nothing of what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import openai
+import pytest
+from mem0_model import Mem0Model, decide
+from scripted_server import Reply, ScriptedServer
+
+from tracing import attributes, bind, instrument, operation, session, trace, traced
+
+KEY = "sk-abcdefgh12345678"
+ASKED = [{"role": "user", "content": f"Who am I? My key is {KEY}."}]
+
+
+@pytest.fixture
+def client(scripted_server: ScriptedServer) -> openai.OpenAI:
+    scripted_server.script = lambda body: "You are Mara."
+    return openai.OpenAI(base_url=scripted_server.base_url, api_key=KEY, max_retries=0)
+
+
+def ask(client, **more):
+    return client.chat.completions.create(model="scripted", messages=ASKED, **more)
+
+
+def values(graph, ids):
+    return [graph.variables[vid].value for vid in ids]
+
+
+def test_a_call_is_part_of_the_operation_that_makes_it(client: openai.OpenAI):
+    with instrument.openai(prices={"scripted": (1e6, 2e6)}), trace() as recorder, operation("answer") as op:
+        text = ask(client, temperature=0.5).choices[0].message.content
+        op.output("answer", "short")
+        with operation("judge", inputs={"reply": text}) as judge:
+            pass
+    assert text == "You are Mara."
+    graph = recorder.graph
+    answer = graph.operations[op.id]
+    assert (answer.calls, answer.model, answer.prompt_tokens, answer.completion_tokens) == (1, "scripted", 7, 3)
+    assert answer.cost == 7 + 6
+    (request,) = (graph.variables[vid] for vid in answer.input_ids())
+    (reply,) = (graph.variables[vid] for vid in answer.output_ids("reply"))
+    assert request.value == [{"role": "user", "content": "Who am I? My key is [redacted]."}]
+    assert request.attributes == {"model": "scripted", "temperature": 0.5}
+    assert (reply.value, reply.attributes) == ("You are Mara.", {"finish_reason": "stop"})
+    # The reply is linked where its text goes on, by object.
+    assert graph.operations[judge.id].input_ids() == [reply.id]
+    assert KEY not in json.dumps(recorder.records())
+
+
+def test_a_call_outside_of_any_operation_is_one_of_its_own(client: openai.OpenAI):
+    with instrument.openai(client), trace() as recorder, session("D1") as stage, attributes(user="ann"):
+        ask(client)
+        client.embeddings.create(model="scripted", input=["a", "b"], encoding_format="float")
+        client.models.list()
+    chat, embed = recorder.graph.operations.values()
+    assert (chat.name, chat.kind, chat.calls, chat.session, chat.status) == ("chat", "llm", 1, stage.id, "ok")
+    assert (embed.name, embed.prompt_tokens, embed.attributes) == ("embed", 2, {"user": "ann"})
+    assert values(recorder.graph, embed.output_ids()) == [{"embeddings": 2, "dimensions": 64}]
+
+
+def test_a_call_that_fails_raises_as_before_and_is_told(client: openai.OpenAI, scripted_server: ScriptedServer):
+    scripted_server.script = lambda body: Reply("no such thing", status=400)
+    with instrument.openai(), trace() as recorder:
+        for _ in range(2):
+            with pytest.raises(openai.BadRequestError):
+                ask(client)
+        with operation("answer"):
+            for _ in range(2):
+                with pytest.raises(openai.BadRequestError):
+                    ask(client)
+    first, second, answer = recorder.graph.operations.values()
+    assert [one.status for one in (first, second, answer)] == ["error", "error", "ok"]
+    assert "no such thing" in first.error
+    assert len(answer.attributes["failed_calls"]) == 2
+    assert all("no such thing" in said for said in answer.attributes["failed_calls"])
+    assert answer.calls == 0
+
+
+def test_async_calls_in_many_tasks_belong_each_to_their_own(scripted_server: ScriptedServer):
+    scripted_server.script = lambda body: body["messages"][0]["content"].upper()
+
+    async def one(client, number):
+        with operation("answer", number=number):
+            await client.chat.completions.create(
+                model="scripted", messages=[{"role": "user", "content": f"question {number}"}]
+            )
+
+    async def main():
+        async with openai.AsyncOpenAI(base_url=scripted_server.base_url, api_key=KEY) as client:
+            await asyncio.gather(*(one(client, number) for number in range(12)))
+
+    with instrument.openai(), trace() as recorder:
+        asyncio.run(main())
+    for answer in recorder.graph.operations.values():
+        assert values(recorder.graph, answer.output_ids()) == [f"QUESTION {answer.attributes['number']}"]
+        assert answer.calls == 1
+
+
+class _Streaming(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
+        pieces = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in ("You ", "are ", "Mara.")]
+        end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "cost": 0.25}
+        chunks = [*({**base, "choices": [one]} for one in (*pieces, end)), {**base, "choices": [], "usage": usage}]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def streaming():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Streaming)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_streamed_reply_is_recorded_when_it_ends_whoever_reads_it(streaming: str):
+    async def later(client):
+        with operation("async") as op:
+            stream = await client.chat.completions.create(model="m", messages=ASKED, stream=True)
+            return op.id, [chunk async for chunk in stream]
+
+    client = openai.OpenAI(base_url=streaming, api_key=KEY)
+    with instrument.openai(), trace() as recorder:
+        with operation("read inside") as inside:
+            assert len(list(ask(client, stream=True))) == 5
+        alone = ask(client, stream=True)
+        list(alone)
+        with operation("read after") as after:
+            stream = ask(client, stream=True)
+        list(stream)
+        with operation("left early") as early, ask(client, stream=True) as stream:
+            next(iter(stream))
+        later_id, chunks = asyncio.run(later(openai.AsyncOpenAI(base_url=streaming, api_key=KEY)))
+        assert len(chunks) == 5
+    graph = recorder.graph
+    for oid in (inside.id, later_id):
+        found = graph.operations[oid]
+        assert values(graph, found.output_ids("reply")) == ["You are Mara."]
+        assert (found.calls, found.prompt_tokens, found.completion_tokens, found.cost) == (1, 5, 3, 0.25)
+    own, late = graph.find_operations(name="chat")
+    assert values(graph, own.output_ids()) == values(graph, late.output_ids()) == ["You are Mara."]
+    assert (late.parent, late.input_ids()) == (after.id, graph.operations[after.id].input_ids())
+    assert graph.operations[after.id].calls == 0
+    assert values(graph, graph.operations[early.id].output_ids("reply")) == ["You "]
+
+
+def test_it_can_be_undone_and_done_twice_without_counting_twice(client: openai.OpenAI):
+    plain = openai.OpenAI.request
+    first, second, third = instrument.openai(), instrument.openai(), instrument.openai(client)
+    with trace() as recorder, operation("answer") as op:
+        ask(client)
+    assert recorder.graph.operations[op.id].calls == 1
+    for one in (third, second, first, first):
+        one.undo()
+    assert openai.OpenAI.request is plain
+    assert "request" not in vars(openai.OpenAI)
+    with trace() as recorder, operation("answer") as op:
+        ask(client)
+    assert recorder.graph.operations[op.id].calls == 0
+
+
+def test_raw_replies_and_calls_without_a_trace_are_left_as_they_are(client: openai.OpenAI):
+    with instrument.openai(), trace() as recorder, operation("answer") as op:
+        raw = client.chat.completions.with_raw_response.create(model="scripted", messages=ASKED)
+        with client.chat.completions.with_streaming_response.create(model="scripted", messages=ASKED) as streamed:
+            assert streamed.parse().choices[0].message.content == "You are Mara."
+    assert raw.parse().choices[0].message.content == "You are Mara."
+    answer = recorder.graph.operations[op.id]
+    assert (answer.calls, answer.prompt_tokens) == (2, 7)
+    with instrument.openai():
+        assert ask(client).choices[0].message.content == "You are Mara."
+
+
+def test_calls_through_memtunes_own_access_and_gateway_are_counted_once(open_access):
+    access = open_access(cache=False)
+    gateway = access.gateway()
+    through = openai.OpenAI(base_url=gateway.base_url, api_key=gateway.key)
+    with instrument.openai(), trace() as recorder:
+        with operation("direct") as direct:
+            access.task.chat([{"role": "user", "content": "a"}], max_tokens=5)
+        with operation("through") as op, gateway.attached() as attached:
+            ask(through.with_options(default_headers=attached.headers))
+    calls = {one.name: one.calls for one in recorder.graph.operations.values()}
+    assert calls == {"direct": 1, "through": 1}
+    assert direct.id != op.id
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+@traced()
+def shout(text):
+    return text.upper()
+
+
+def test_threads_and_pools_record_where_they_were_started():
+    with instrument.threads(), trace() as recorder, operation("outer") as op:
+        thread = threading.Thread(target=shout, args=("thread",))
+        thread.start()
+        thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(shout, [f"text {n}" for n in range(8)])) == [f"TEXT {n}" for n in range(8)]
+    assert [one.parent for one in recorder.graph.find_operations(name="shout")] == [op.id] * 9
+    with trace() as recorder, ThreadPoolExecutor(1) as pool:
+        pool.submit(shout, "unbound").result()
+    assert recorder.graph.operations == {}
+
+
+# --- mem0 ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_memory(scripted_server: ScriptedServer):
+    """A Mem0 as somebody else would set it up."""
+    from tracing.systems.mem0_memory import library
+
+    made = []
+
+    def open_it(cls: str = "Memory"):
+        scripted_server.script = Mem0Model(update=decide("UPDATE"))
+        settings = {"api_key": KEY, "openai_base_url": scripted_server.base_url}
+        memory = getattr(library.load(), cls).from_config(
+            {
+                "llm": {"provider": "openai", "config": {**settings, "model": "scripted"}},
+                "embedder": {"provider": "openai", "config": {**settings, "model": "scripted", "embedding_dims": 64}},
+                "vector_store": {
+                    "provider": "qdrant",
+                    "config": {"path": ":memory:", "collection_name": cls, "embedding_model_dims": 64},
+                },
+                "history_db_path": ":memory:",
+            }
+        )
+        made.append(memory)
+        return memory
+
+    yield open_it
+    for memory in made:
+        library.close(memory)
+
+
+def check_mem0(recorder, after):
+    graph = recorder.graph
+    names = [one.name for one in graph.operations.values()]
+    assert names == [
+        *("add", "extract_facts", "update_memory", "decide_update", "store"),
+        *("add", "extract_facts", "update_memory", "decide_update", "store"),
+        "retrieve",
+    ]
+    adds, stores = graph.find_operations(name="add"), graph.find_operations(name="store")
+    assert [one.parent for one in stores] == [one.id for one in adds]
+    assert [one.calls for one in graph.find_operations(kind="llm")] == [1, 1, 1, 1]
+    first, second = (graph.variables[one.output_ids("entry")[0]] for one in stores)
+    assert (first.value, second.value) == ("I live in Lima.", "I live in Oslo.")
+    assert (second.previous, second.version, second.kind) == (first.id, 2, "memory_entry")
+    (context,) = (graph.variables[vid] for vid in graph.find_operations(name="retrieve")[0].output_ids("context"))
+    assert (context.value, context.attributes["entry"], context.attributes["rank"]) == (after, second.id, 1)
+    behind = graph.backward_slice(context.id)
+    assert {one.kind for one in behind.variables.values()} >= {"message", "fact", "memory_entry", "query", "prompt"}
+    assert KEY not in json.dumps(recorder.records())
+
+
+def test_one_line_records_a_mem0_as_memtunes_own_system_is_recorded(own_memory):
+    memory, beside = own_memory(), own_memory()
+    with instrument.mem0(memory), trace() as recorder:
+        memory.add("I live in Lima.", user_id="u")
+        memory.add([{"role": "user", "content": "I live in Oslo."}], user_id="u")
+        found = memory.search("Where?", user_id="u")["results"]
+        beside.add("I am not recorded.", user_id="u")
+    check_mem0(recorder, found[0]["memory"])
+    assert not [one for one in recorder.graph.variables.values() if "not recorded" in str(one.value)]
+    with trace() as recorder:
+        memory.add("I live in Rome.", user_id="u")
+    assert recorder.graph.operations == {}
+
+
+def test_an_async_mem0_is_recorded_alike(own_memory):
+    memory = own_memory("AsyncMemory")
+
+    async def main():
+        await memory.add("I live in Lima.", user_id="u")
+        await memory.add([{"role": "user", "content": "I live in Oslo."}], user_id="u")
+        return (await memory.search("Where?", user_id="u"))["results"]
+
+    with instrument.mem0(memory), trace() as recorder:
+        found = asyncio.run(main())
+    check_mem0(recorder, found[0]["memory"])
+
+
+def test_a_recorded_mem0_does_what_it_does_alone_and_what_it_held_before_is_known(own_memory):
+    memory, alone = own_memory(), own_memory()
+    for one in (memory, alone):
+        one.add("I live in Lima.", user_id="u")
+    with instrument.mem0(memory), trace() as recorder:
+        memory.add("I live in Oslo.", user_id="u")
+        memory.add("We met.", user_id="v", infer=False)
+        kept = memory.get_all(user_id="u")["results"]
+        memory.delete(kept[0]["id"])
+    alone.add("I live in Oslo.", user_id="u")
+    assert [one["memory"] for one in kept] == [one["memory"] for one in alone.get_all(user_id="u")["results"]]
+    assert memory.get_all(user_id="u")["results"] == []
+    graph = recorder.graph
+    updated, raw, deleted = graph.find_operations(name="store")
+    assert values(graph, [graph.variables[updated.output_ids()[0]].previous]) == ["I live in Lima."]
+    assert values(graph, raw.input_ids("fact")) == values(graph, raw.output_ids()) == ["We met."]
+    (marker,) = (graph.variables[vid] for vid in deleted.output_ids())
+    assert (marker.kind, marker.previous) == ("delete_marker", updated.output_ids()[0])
+
+
+def test_many_conversations_of_one_mem0_do_not_mix(own_memory, scripted_server: ScriptedServer):
+    memory = own_memory()
+    scripted_server.script = Mem0Model()
+
+    def converse(number):
+        with session(f"c{number}"), attributes(conversation=number):
+            memory.add(f"I am number {number}.", user_id=f"u{number}")
+
+    with instrument.mem0(memory), trace() as recorder, ThreadPoolExecutor(8) as pool:
+        list(pool.map(bind(converse), range(16)))
+    graph = recorder.graph
+    stores = graph.find_operations(name="store")
+    assert len(stores) == 16
+    for one in stores:
+        number = one.attributes["conversation"]
+        assert values(graph, one.output_ids()) == [f"I am number {number}."]
+        assert graph.sessions[one.session].name == f"c{number}"
+        assert values(graph, one.input_ids("fact")) == [f"I am number {number}."]

@@ -1,0 +1,212 @@
+"""The decorator `traced`: every call of a function is an operation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
+
+from tracing.operations import ActiveOperation, Taken
+from tracing.scope import current, leave, within
+from tracing.snapshot import ATOMS
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def traced(
+    name: str | None = None, kind: str = "function", *, fold: bool = False, **attributes: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: record each call of a function as an operation, arguments as inputs by parameter name.
+
+    For plain, async, generator and async-generator functions. Arguments are taken down before the body runs, `self` and
+    `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
+    begins with the first item asked for and ends when it is exhausted, closed, or left by an exception.
+
+    Args:
+        name: of the operation; the function's by default.
+        kind, fold, attributes: see `operation`.
+    """
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(decorate(function.__func__))
+        title = name or function.__name__
+        arguments = _Arguments(function)
+
+        def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
+            scope = current.get()
+            recorder = scope.recorder
+            if recorder is None:
+                return None
+            given = arguments.pairs(args, kwargs)
+            if given is None:
+                return None  # the call itself will raise it, with the usual message
+            taken: list[Taken] = []
+            for role, value in given:
+                if type(value) in ATOMS:
+                    taken.append((role, value, value))
+                else:
+                    recorder.take(taken, role, value, scope, whole=True)
+            active = ActiveOperation(title, kind, (), attributes, fold)
+            active.begin(recorder, scope, taken)
+            return active
+
+        return _wrapper(function, begun)
+
+    return cast(Callable[[Callable[P, R]], Callable[P, R]], decorate)
+
+
+def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any:
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        if current.get().recorder is None or (active := begun(args, kwargs)) is None:
+            return function(*args, **kwargs)
+        token = current.set(active)
+        try:
+            result = function(*args, **kwargs)
+            active.finish(result)
+        except BaseException as error:
+            leave(token)
+            active.end(error)
+            raise
+        leave(token)
+        active.end()
+        return result
+
+    @functools.wraps(function)
+    async def recorded_async(*args: Any, **kwargs: Any) -> Any:
+        if current.get().recorder is None or (active := begun(args, kwargs)) is None:
+            return await function(*args, **kwargs)
+        token = current.set(active)
+        try:
+            result = await function(*args, **kwargs)
+            active.finish(result)
+        except BaseException as error:
+            leave(token)
+            active.end(error)
+            raise
+        leave(token)
+        active.end()
+        return result
+
+    @functools.wraps(function)
+    def items(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        active = begun(args, kwargs)
+        inner = function(*args, **kwargs)
+        return (yield from (inner if active is None else _items(active, inner)))
+
+    @functools.wraps(function)
+    async def items_async(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        active = begun(args, kwargs)
+        inner = function(*args, **kwargs)
+        # `yield from` does not exist for these: items and exceptions are handed through one by one.
+        step, problem = inner.asend(None), None
+        try:
+            while True:
+                with _inside(active):
+                    try:
+                        item = await step
+                    except StopAsyncIteration:
+                        break
+                _yielded(active, item)
+                try:
+                    step = inner.asend((yield item))
+                except GeneratorExit:
+                    with _inside(active):
+                        await inner.aclose()
+                    raise
+                except BaseException as thrown:
+                    step = inner.athrow(thrown)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            problem = error
+            raise
+        finally:
+            if active is not None:
+                active.end(problem)
+
+    if inspect.isasyncgenfunction(function):
+        return items_async
+    if inspect.isgeneratorfunction(function):
+        return items
+    return recorded_async if inspect.iscoroutinefunction(function) else recorded
+
+
+def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    resume: Callable[[], Any] = functools.partial(next, inner)
+    problem: BaseException | None = None
+    try:
+        while True:
+            with _inside(active):
+                try:
+                    item = resume()
+                except StopIteration as stop:
+                    if stop.value is not None:
+                        active.finish(stop.value)
+                    return stop.value
+            _yielded(active, item)
+            try:
+                resume = functools.partial(inner.send, (yield item))
+            except GeneratorExit:
+                with _inside(active):
+                    inner.close()
+                raise
+            except BaseException as thrown:
+                resume = functools.partial(inner.throw, thrown)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        problem = error
+        raise
+    finally:
+        active.end(problem)
+
+
+def _recording(active: ActiveOperation | None) -> TypeGuard[ActiveOperation]:
+    """False also for a generator that has outlived the trace it began in."""
+    return active is not None and active.recorder is not None and not active.recorder.ended
+
+
+def _inside(active: ActiveOperation | None) -> AbstractContextManager[None]:
+    return within(active) if _recording(active) else nullcontext()
+
+
+def _yielded(active: ActiveOperation | None, item: Any) -> None:
+    if _recording(active):
+        active.passed("item", item)
+
+
+class _Arguments:
+    """The arguments of a function's calls, by parameter name; `Signature.bind` takes longer than all the rest."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._signature = inspect.signature(function)
+        parameters = list(self._signature.parameters.values())
+        self._simple = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
+        self._own = bool(parameters) and parameters[0].name in ("self", "cls")
+        self._names = [one.name for one in parameters[self._own :]]
+        self._required = sum(one.default is inspect.Parameter.empty for one in parameters)
+        self._most = len(parameters)
+
+    def pairs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterable[tuple[str, Any]] | None:
+        """Name and value of each; None where they do not fit the function."""
+        if self._simple and not kwargs and self._required <= len(args) <= self._most:
+            return zip(self._names, args[1:] if self._own else args, strict=False)
+        try:
+            arguments = self._signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
+        pairs: list[tuple[str, Any]] = []
+        for name, value in list(arguments.items())[self._own :]:
+            how = self._signature.parameters[name].kind
+            if how is inspect.Parameter.VAR_KEYWORD:
+                pairs += value.items()
+            elif how is inspect.Parameter.VAR_POSITIONAL:
+                pairs += [(name, one) for one in value]
+            else:
+                pairs.append((name, value))
+        return pairs

@@ -1,0 +1,14 @@
+"""Recording without touching the code that is recorded: one call each, and each can be undone.
+
+from tracing import instrument
+
+with instrument.openai(), trace("run.jsonl"), operation("answer"):
+    client.chat.completions.create(…)
+"""
+
+from tracing.instrument.mem0_memory import mem0
+from tracing.instrument.openai_calls import openai
+from tracing.instrument.patches import Instrumentation
+from tracing.instrument.thread_contexts import threads
+
+__all__ = ["Instrumentation", "mem0", "openai", "threads"]

@@ -1,0 +1,186 @@
+"""One call to a model while it is under way, and what is recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracing.operations import ActiveOperation
+from tracing.recorder import Recorder
+from tracing.scope import NOTHING, Scope, current
+
+Price = tuple[float, float]
+"""What a million prompt tokens and a million completion tokens cost, in any one currency."""
+
+_KINDS = {
+    "/chat/completions": ("chat", "messages"),
+    "/responses": ("respond", "input"),
+    "/embeddings": ("embed", "input"),
+    "/completions": ("complete", "prompt"),
+}
+"""End of an endpoint's path → name of the operation, and the key of what is asked."""
+
+
+def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call | None:
+    """Take down a request; None where nothing is recorded, or something else records it, or no model is asked."""
+    scope = current.get()
+    recorder, body = scope.recorder, options.json_data
+    if recorder is None or recorder.ended or not isinstance(body, Mapping) or _by_gateway(client, options):
+        return None
+    for path, (name, key) in _KINDS.items():
+        if options.url.endswith(path):
+            return Call(recorder, scope, name, key, body, prices)
+    return None
+
+
+def _by_gateway(client: Any, options: Any) -> bool:
+    from tracing.llm.gateway import CALL_HEADER
+
+    given = options.headers if isinstance(options.headers, Mapping) else NOTHING
+    return CALL_HEADER in given or CALL_HEADER in client.default_headers
+
+
+class Call:
+    """A call that belongs to the current operation, or is an operation itself where none runs."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        scope: Scope,
+        name: str,
+        key: str,
+        body: Mapping[str, Any],
+        prices: Mapping[str, Price],
+    ) -> None:
+        self._recorder, self._scope, self._name, self._prices = recorder, scope, name, prices
+        self._model = str(body.get("model", ""))
+        self._own = scope.operation is None
+        self._op = scope.operation or self._operation()
+        settings = {word: value for word, value in body.items() if word != key and not callable(value)}
+        self._request = recorder.make(self._op, None, body.get(key), "request", "request", None, settings)
+        self._op.use("request", self._request)
+        self._chunks: list[Any] = []
+        self._over = False
+
+    def received(self, chunk: Any) -> None:
+        """A piece of a streamed reply came."""
+        self._chunks.append(chunk)
+
+    def complete(self) -> None:
+        """A streamed reply ended, or nobody wants the rest of it."""
+        self.answered(_assembled(self._chunks))
+
+    def answered(self, reply: Any) -> None:
+        """The reply came."""
+        if self._over or self._recorder.ended:
+            return
+        self._over = True
+        reply = _parsed(reply)
+        if self._op.ended is not None:  # a stream was read after the operation that asked for it
+            self._own, self._op = True, self._operation()
+            self._op.use("request", self._request)
+        read, written, cost = _usage(reply)
+        if not cost and self._model in self._prices:
+            price_in, price_out = self._prices[self._model]
+            cost = (read * price_in + written * price_out) / 1e6
+        self._op.record_call(
+            model=str(getattr(reply, "model", None) or self._model),
+            prompt_tokens=read,
+            completion_tokens=written,
+            cost=cost,
+        )
+        value, facts = _content(reply)
+        self._op.output("reply", value, kind="reply", **facts)
+        if self._own:
+            self._op.end()
+
+    def failed(self, error: BaseException) -> None:
+        """The call raised."""
+        if self._over or self._recorder.ended:
+            return
+        self._over = True
+        if self._own:
+            self._op.end(error)
+        elif self._op.ended is None:
+            with self._recorder.lock:
+                before = self._recorder.graph.operations[self._op.id].attributes.get("failed_calls", [])
+                self._op.annotate(failed_calls=[*before, f"{type(error).__name__}: {error}"])
+
+    def _operation(self) -> ActiveOperation:
+        made = ActiveOperation(self._name, "llm", (), NOTHING, False)
+        made.begin(self._recorder, self._scope, [])
+        return made
+
+
+def _parsed(reply: Any) -> Any:
+    """The reply that a raw response holds; None where reading it would take it from whoever asked for it."""
+    if hasattr(reply, "http_response") and hasattr(reply, "parse"):
+        return reply.parse() if type(reply).__name__ == "LegacyAPIResponse" else None
+    return reply
+
+
+def _usage(reply: Any) -> tuple[int, int, float]:
+    """Prompt tokens, completion tokens and cost, as far as the endpoint tells."""
+    usage = getattr(reply, "usage", None)
+
+    def first(*names: str) -> Any:
+        return next((found for name in names if (found := getattr(usage, name, None)) is not None), 0)
+
+    read, written = first("prompt_tokens", "input_tokens"), first("completion_tokens", "output_tokens")
+    cost = first("cost")
+    return int(read), int(written), float(cost) if isinstance(cost, int | float) else 0.0
+
+
+def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
+    """What the reply says, as the very object that the caller gets where it is one text, and facts about it."""
+    if getattr(reply, "output_text", None):
+        return reply.output_text, {}
+    if getattr(reply, "data", None) and hasattr(reply.data[0], "embedding"):
+        vector = reply.data[0].embedding
+        return {"embeddings": len(reply.data), "dimensions": len(vector) if isinstance(vector, list) else None}, {}
+    choices = getattr(reply, "choices", None) or []
+    if len(choices) == 1:
+        choice = choices[0]
+        message = getattr(choice, "message", None)
+        text = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
+        facts = {"finish_reason": choice.finish_reason}
+        if isinstance(text, str) and not getattr(message, "tool_calls", None):
+            return text, facts
+    return _plain(reply), {}
+
+
+def _plain(reply: Any) -> Any:
+    return reply.model_dump(mode="json", exclude_none=True) if hasattr(reply, "model_dump") else reply
+
+
+class _Assembled:
+    """A reply put together from the pieces of a stream."""
+
+    def __init__(self) -> None:
+        self.model: str | None = None
+        self.usage: Any = None
+        self.choices: list[Any] = []
+
+
+class _Choice:
+    def __init__(self, text: str, finish_reason: str | None) -> None:
+        self.text, self.finish_reason = text, finish_reason
+
+
+def _assembled(chunks: list[Any]) -> Any:
+    whole = _Assembled()
+    texts: list[str] = []
+    reason = None
+    for chunk in chunks:
+        if getattr(chunk, "response", None) is not None and str(getattr(chunk, "type", "")).endswith("completed"):
+            return chunk.response
+        whole.model = getattr(chunk, "model", None) or whole.model
+        whole.usage = getattr(chunk, "usage", None) or whole.usage
+        for choice in getattr(chunk, "choices", None) or []:
+            delta = getattr(choice, "delta", None)
+            texts.append(
+                (getattr(delta, "content", None) if delta is not None else getattr(choice, "text", None)) or ""
+            )
+            reason = getattr(choice, "finish_reason", None) or reason
+    whole.choices = [_Choice("".join(texts), reason)]
+    return whole

@@ -1,0 +1,33 @@
+"""A user's own Mem0, recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracing.instrument.openai_calls import openai
+from tracing.instrument.patches import Instrumentation
+
+
+def mem0(memory: Any) -> Instrumentation:
+    """Record what a Mem0 memory does: extraction, decisions, storing and search, with the model calls in them.
+
+    The graph is that of memtune's own system `mem0`: `extract_facts`, `update_memory` with a `decide_update` for each
+    decision, `store` and `retrieve`, inside `add` or on their own; so it can be attributed alike. The memory does the
+    same as before. Model calls are counted where its models are reached by the openai package.
+
+    Args:
+        memory: a `mem0.Memory` or `mem0.AsyncMemory` of the generation 1.0.
+
+    Returns:
+        what undoes it: a context manager with the method `undo`.
+    """
+    from tracing.systems.mem0_memory.observed import observe
+
+    made = Instrumentation()
+    observe(memory, made.replace)
+    for part in (memory.llm, memory.embedding_model):
+        client = getattr(part, "client", None)
+        if client is not None and type(client).__module__.partition(".")[0] == "openai":
+            nested = openai(client)
+            made.also(nested.undo)
+    return made

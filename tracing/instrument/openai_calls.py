@@ -1,0 +1,132 @@
+"""Calls of the openai package, recorded as part of the operation that makes them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Iterator, Mapping
+from inspect import iscoroutinefunction
+from typing import Any
+
+from tracing.instrument.calls import Call, Price, begin_call
+from tracing.instrument.patches import Instrumentation
+from tracing.scope import NOTHING
+
+
+def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Instrumentation:
+    """Record every call of the OpenAI SDK as part of the current operation: sync, async and streaming, at any endpoint.
+
+    The operation counts the call with its model, tokens and cost, and gets the request as input "request" and the
+    reply as output "reply"; of embeddings only their number and size. A call outside of any operation is one of its
+    own, named chat, respond, complete or embed. What goes through memtune's own model access or gateway is recorded by
+    these alone.
+
+    Args:
+        client: an `OpenAI` or `AsyncOpenAI`; without one every client there is and will be, those of libraries too.
+        prices: by model, what a million prompt and completion tokens cost; the cost an endpoint tells goes first.
+
+    Returns:
+        what undoes it: a context manager with the method `undo`.
+    """
+    import openai as sdk
+
+    made = Instrumentation()
+    for owner in (sdk.OpenAI, sdk.AsyncOpenAI) if client is None else (client,):
+        made.replace(owner, "request", functools.partial(_recorded, client, prices))
+    return made
+
+
+def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
+    """`original` with recording; every resource of a client goes through its `request`."""
+
+    def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
+        sender, given = (client, args) if client is not None else (args[0], args[1:])
+        options = kwargs["options"] if "options" in kwargs else given[1]
+        return begin_call(sender, options, prices)
+
+    if iscoroutinefunction(original):
+
+        @functools.wraps(original)
+        async def request_async(*args: Any, **kwargs: Any) -> Any:
+            call = begun(args, kwargs)
+            if call is None:
+                return await original(*args, **kwargs)
+            try:
+                reply = await original(*args, **kwargs)
+            except BaseException as error:
+                call.failed(error)
+                raise
+            if kwargs.get("stream") and hasattr(reply, "_iterator"):
+                _follow_async(reply, call)
+            else:
+                call.answered(reply)
+            return reply
+
+        return request_async
+
+    @functools.wraps(original)
+    def request(*args: Any, **kwargs: Any) -> Any:
+        call = begun(args, kwargs)
+        if call is None:
+            return original(*args, **kwargs)
+        try:
+            reply = original(*args, **kwargs)
+        except BaseException as error:
+            call.failed(error)
+            raise
+        if kwargs.get("stream") and hasattr(reply, "_iterator"):
+            _follow(reply, call)
+        else:
+            call.answered(reply)
+        return reply
+
+    return request
+
+
+def _follow(stream: Any, call: Call) -> None:
+    """Let the call end with its stream, however that ends."""
+
+    def items(inner: Iterator[Any]) -> Iterator[Any]:
+        try:
+            for item in inner:
+                call.received(item)
+                yield item
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            call.failed(error)
+            raise
+        finally:
+            call.complete()
+
+    followed, close = items(stream._iterator), stream.close
+    stream._iterator = followed
+
+    def closing() -> None:
+        close()
+        followed.close()  # type: ignore[attr-defined]
+
+    stream.close = closing
+
+
+def _follow_async(stream: Any, call: Call) -> None:
+    async def items(inner: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        try:
+            async for item in inner:
+                call.received(item)
+                yield item
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            call.failed(error)
+            raise
+        finally:
+            call.complete()
+
+    followed, close = items(stream._iterator), stream.close
+    stream._iterator = followed
+
+    async def closing() -> None:
+        await close()
+        await followed.aclose()  # type: ignore[attr-defined]
+
+    stream.close = closing

@@ -1,0 +1,311 @@
+"""Any Mem0 1.0.x as it stands, recorded at its instance hooks: nothing of what it does changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tracing.elements import Variable
+from tracing.operations import ActiveOperation, operation
+from tracing.recorder import Recorder, current_recorder, variable
+from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
+
+Replace = Callable[[Any, str, Callable[[Any], Any]], None]
+"""Puts a wrapper in the place of a method."""
+
+
+def observe(memory: Any, replace: Replace) -> None:
+    """Let `replace` put recording hooks into a `mem0.Memory` or `mem0.AsyncMemory`."""
+    _Observer(memory).attach(replace)
+
+
+@dataclass(slots=True)
+class _Decided:
+    """A decision whose carrying out is awaited."""
+
+    decision: Decision
+    target: str | None
+    facts: list[Variable]
+    variable: Variable
+
+
+@dataclass(slots=True)
+class _Step:
+    """One call of `add`: what went in, and what has come of it so far."""
+
+    messages: Sequence[Variable]
+    facts: list[Variable] | None = None
+    shown: dict[str, Variable] = field(default_factory=dict)
+    decided: list[_Decided] = field(default_factory=list)
+
+
+class _Crossing:
+    """Lets a method that Mem0 hands to a thread of its own run in the context of the call that led to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._context: Context | None = None
+
+    @contextmanager
+    def led(self) -> Iterator[None]:
+        """Around the call; another waits until this one has reached its thread."""
+        self._lock.acquire()
+        ours = self._context = copy_context()
+        try:
+            yield
+        finally:
+            if self._context is ours:
+                self._context = None
+                self._lock.release()
+
+    def arrived(self) -> Context | None:
+        """The context of the call that has come here; None if it was not led."""
+        context, self._context = self._context, None
+        if context is not None:
+            self._lock.release()
+        return context
+
+
+class _Observer:
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self._step: ContextVar[_Step | None] = ContextVar("memtune_mem0_step", default=None)
+        self._entries: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
+        self._prompts: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
+
+    def attach(self, replace: Replace) -> None:
+        memory, store = self._memory, self._memory.vector_store
+        for name, inner, around in (
+            ("add", "_add_to_vector_store", self._adding),
+            ("search", "_search_vector_store", self._searching),
+        ):
+            crossing = _Crossing()
+            if not iscoroutinefunction(getattr(memory, name)):
+                replace(memory, inner, _arriving(crossing))
+            replace(memory, name, self._outer(around, crossing))
+        replace(memory.llm, "generate_response", self._hook(self._asked))
+        replace(store, "search", self._hook(self._shown))
+        replace(store, "insert", self._hook(self._inserted))
+        replace(store, "update", self._hook(self._updated))
+        replace(store, "delete", self._hook(self._deleted))
+
+    def _hook(self, recorded: Callable[..., Any]) -> Callable[[Any], Any]:
+        """A wrapper that leaves the original alone where nothing is recorded."""
+
+        def wrap(original: Any) -> Any:
+            def hooked(*args: Any, **kwargs: Any) -> Any:
+                return (original if current_recorder() is None else recorded(original))(*args, **kwargs)
+
+            return hooked
+
+        return wrap
+
+    def _outer(self, around: Callable[..., Any], crossing: _Crossing) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            if iscoroutinefunction(original):
+
+                async def called_async(given: Any, *args: Any, **kwargs: Any) -> Any:
+                    if current_recorder() is None:
+                        return await original(given, *args, **kwargs)
+                    with around(given) as finish:
+                        result = await original(given, *args, **kwargs)
+                        finish(result)
+                        return result
+
+                return called_async
+
+            def called(given: Any, *args: Any, **kwargs: Any) -> Any:
+                if current_recorder() is None:
+                    return original(given, *args, **kwargs)
+                with around(given) as finish:
+                    with crossing.led():
+                        result = original(given, *args, **kwargs)
+                    finish(result)
+                    return result
+
+            return called
+
+        return wrap
+
+    # --- add and search --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _adding(self, given: Any) -> Iterator[Callable[[Any], None]]:
+        messages = [variable(text, name=name, kind="message") for name, text in _texts(given)]
+        with operation("add", kind="memory", inputs={"messages": messages}):
+            token = self._step.set(_Step(messages))
+            try:
+                yield lambda result: None
+            finally:
+                self._step.reset(token)
+
+    @contextmanager
+    def _searching(self, query: Any) -> Iterator[Callable[[Any], None]]:
+        with operation(
+            "retrieve", kind="retrieval", inputs={"query": variable(query, name="query", kind="query")}
+        ) as op:
+
+            def finish(result: Any) -> None:
+                hits = result["results"] if isinstance(result, Mapping) else result
+                for rank, hit in enumerate(hits, start=1):
+                    entry = self._entry(hit["id"], hit.get("memory"))
+                    op.use("entries", entry)
+                    facts = {"entry": entry.id, "rank": rank, "score": hit.get("score")}
+                    op.output("context", hit.get("memory"), name=hit["id"], kind="context", **facts)
+
+            yield finish
+
+    # --- the model -------------------------------------------------------------------------------------------------
+
+    def _asked(self, original: Any) -> Any:
+        """The first request of an `add` extracts, the second decides."""
+
+        def ask(messages: Any, *args: Any, **kwargs: Any) -> Any:
+            step = self._step.get()
+            if step is None or not isinstance(messages, list):
+                return original(messages, *args, **kwargs)
+            if step.facts is None:
+                inputs = {"messages": step.messages, "prompt": self._prompt("extract", messages[0]["content"])}
+                with operation("extract_facts", kind="llm", inputs=inputs) as op:
+                    reply = original(messages, *args, **kwargs)
+                    step.facts = _facts(op, reply)
+                return reply
+            return self._decide(step, lambda: original(messages, *args, **kwargs))
+
+        return ask
+
+    def _decide(self, step: _Step, ask: Callable[[], Any]) -> Any:
+        facts, memories = list(step.facts or ()), list(step.shown.values())
+        targets, prompt = list(step.shown), self._prompt("update", _update_prompt(self._memory))
+        with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
+            reply = ask()
+            for decision in decisions_of(str(reply), [str(fact.value) for fact in facts], len(memories)):
+                about = [facts[number] for number in decision.facts]
+                with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
+                    if decision.problem is not None:
+                        op.annotate(malformed=decision.problem, reply=str(reply)[:500])
+                    target = None if decision.target is None else targets[decision.target]
+                    made = op.output("decision", {"event": decision.event, "target": target}, name="decision")
+                    step.decided.append(_Decided(decision, target, about, made))
+        return reply
+
+    def _prompt(self, name: str, text: str) -> Variable:
+        known = self._prompts.setdefault(_recorder(), {})
+        if text not in known:
+            known[text] = variable(text, name=name, kind="prompt")
+        return known[text]
+
+    # --- the store -------------------------------------------------------------------------------------------------
+
+    def _shown(self, original: Any) -> Any:
+        """What is found for the new facts is what the request for the decisions shows, each once."""
+
+        def search(*args: Any, **kwargs: Any) -> Any:
+            hits, step = original(*args, **kwargs), self._step.get()
+            if step is not None:
+                for hit in hits:
+                    step.shown[hit.id] = self._entry(hit.id, (hit.payload or {}).get("data"))
+            return hits
+
+        return search
+
+    def _inserted(self, original: Any) -> Any:
+        def insert(vectors: Any, payloads: Any = None, ids: Any = None, **others: Any) -> Any:
+            stored = list(zip(ids or (), payloads or (), strict=False))
+            with self._stored("ADD", stored[0][1].get("data") if stored else None) as op:
+                result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
+                for key, payload in stored:
+                    self._keep(key, op.output("entry", payload.get("data"), name=key, kind="memory_entry"))
+            return result
+
+        return insert
+
+    def _updated(self, original: Any) -> Any:
+        def update(vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
+            text, before = (payload or {}).get("data"), self._entries.get(_recorder(), {}).get(vector_id)
+            if text is None or (before is not None and before.value == text):  # only its metadata
+                return original(vector_id=vector_id, vector=vector, payload=payload, **others)
+            with self._stored("UPDATE", text, vector_id) as op:
+                result = original(vector_id=vector_id, vector=vector, payload=payload, **others)
+                made = op.output("entry", text, name=vector_id, kind="memory_entry", previous=before)
+                self._keep(vector_id, made)
+            return result
+
+        return update
+
+    def _deleted(self, original: Any) -> Any:
+        def delete(vector_id: Any, **others: Any) -> Any:
+            before = self._entries.get(_recorder(), {}).pop(vector_id, None)
+            with self._stored("DELETE", None, vector_id) as op:
+                result = original(vector_id=vector_id, **others)
+                op.output("entry", None, name=vector_id, kind="delete_marker", previous=before)
+            return result
+
+        return delete
+
+    def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
+        """The operation that carries out the first decision for this that has not been carried out yet."""
+        step = self._step.get()
+        for decided in step.decided if step is not None else ():
+            same = (decided.decision.event, decided.target) == (event, target)
+            if step is not None and same and text in (None, decided.decision.text):
+                step.decided.remove(decided)
+                return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
+        taken = [one for one in step.messages if one.value == text] if step is not None else []
+        return operation("store", inputs={"fact": taken})
+
+    def _entry(self, key: str, text: Any) -> Variable:
+        """The variable of a stored memory; it may have been stored before anything was recorded."""
+        known = self._entries.get(_recorder(), {}).get(key)
+        if known is None:
+            known = variable(text, name=key, kind="memory_entry")
+            self._keep(key, known)
+        return known
+
+    def _keep(self, key: str, made: Variable) -> None:
+        self._entries.setdefault(_recorder(), {})[key] = made
+
+
+def _arriving(crossing: _Crossing) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def arrive(*args: Any, **kwargs: Any) -> Any:
+            context = crossing.arrived()
+            return original(*args, **kwargs) if context is None else context.run(original, *args, **kwargs)
+
+        return arrive
+
+    return wrap
+
+
+def _recorder() -> Recorder:
+    recorder = current_recorder()
+    assert recorder is not None  # noqa: S101 (hooks run only where something is recorded)
+    return recorder
+
+
+def _facts(op: ActiveOperation, reply: Any) -> list[Variable]:
+    try:
+        texts = facts_of(str(reply))
+    except ValueError as error:
+        op.annotate(malformed=str(error), reply=str(reply)[:500])
+        texts = []
+    return [op.output("facts", text, name=f"fact{n}", kind="fact") for n, text in enumerate(texts, start=1)]
+
+
+def _texts(given: Any) -> Iterator[tuple[str, str]]:
+    for number, one in enumerate([given] if isinstance(given, str | Mapping) else list(given), start=1):
+        content = one.get("content") if isinstance(one, Mapping) else one
+        name = one.get("role", "message") if isinstance(one, Mapping) else "message"
+        yield f"{name}{number}", content if isinstance(content, str) else str(content)
+
+
+def _update_prompt(memory: Any) -> str:
+    from mem0.configs.prompts import DEFAULT_UPDATE_MEMORY_PROMPT
+
+    return str(getattr(memory.config, "custom_update_memory_prompt", None) or DEFAULT_UPDATE_MEMORY_PROMPT)
