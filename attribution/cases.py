@@ -24,6 +24,9 @@ ErrorType = Literal[
 BEYOND_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
 """Error types that no operation of the memory system is to blame for."""
 
+Verdict = Literal["confirmed", "refuted", "not repairable"]
+"""What replay says of a blame: its repair rescues the answer; it does not; or the output is right given its inputs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -42,6 +45,11 @@ class Case:
     reply: str
     judgement: Judgement
     prediction: str | None = None
+
+    @property
+    def knows_answer(self) -> bool:
+        """Whether a right answer is known; of a complaint it is not."""
+        return any(answer.strip() for answer in self.question.answers)
 
     @property
     def passed(self) -> bool:
@@ -85,5 +93,5 @@ class Attribution:
 
     @property
     def main(self) -> Blame | None:
-        """The surest of the decisive blames, the earliest of equals; None if it abstains."""
-        return max(self.decisive, key=lambda blame: blame.confidence, default=None)
+        """The decisive blame where one is asked for: the earliest operation's; None if it abstains."""
+        return self.decisive[0] if self.decisive else None

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from attribution.judge import normalise
+from attribution.lemmas import LEMMAS
 
 _FUNCTION_WORDS = """
     i me my mine we us our ours you your yours he him his she her hers it its they them their theirs this that these
@@ -97,11 +98,15 @@ class Vocabulary:
     def __init__(self, texts: Iterable[str]) -> None:
         contents = [content_of(text) for text in texts]
         self._size = len(contents)
+        self._weights: dict[str, float] = {}
         self._frequency = Counter(word for content in contents for word in content)
 
     def weight(self, word: str) -> float:
         """Smoothed inverse frequency over the conversation's turns, greater than 0."""
-        return math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+        known = self._weights.get(word)
+        if known is None:
+            known = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+        return known
 
     def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
         """The part of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
@@ -125,10 +130,12 @@ def _month(number: str) -> str:
     return MONTHS[int(number) - 1] if 1 <= int(number) <= 12 else number
 
 
+@lru_cache(maxsize=16384)
 def _stem(word: str) -> str:
     """A word without its inflection, crudely: `adopt`, `adopts`, `adopting` and `adoption` become one."""
     if is_number(word):
         return word.lstrip("0") or "0"
+    word = LEMMAS.get(word, word)
     if len(word) <= 3 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:

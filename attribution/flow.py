@@ -51,19 +51,22 @@ class Flow:
         self.specs: Mapping[str, OperationSpec] = {spec.name: spec for spec in operations}
         self._messages: dict[str, list[Variable]] = defaultdict(list)
         self._following: dict[str, list[Variable]] = defaultdict(list)
+        self._changed: set[str] = set()
         self._answers: dict[str, Operation] = {}
         self._retrievals: dict[str, list[Operation]] = defaultdict(list)
         for variable in graph.variables.values():
             if variable.kind == "message":
                 self._messages[variable.name].append(variable)
-            if variable.previous is not None:
-                self._following[variable.previous].append(variable)
         for operation in graph.operations.values():
+            self._follow(operation)
             session = graph.sessions.get(operation.session or "")
             if session is not None and self.stage(operation) == "answer":
                 self._answers[session.name] = operation
             elif session is not None and self.stage(operation) == "retrieve":
                 self._retrievals[session.name].append(operation)
+        for variable in graph.variables.values():
+            if variable.previous is not None and variable.name not in self._changed:
+                self._following[variable.previous].append(variable)
         self.current = [variable for variable in self._stored() if not self._following.get(variable.id)]
         """Everything the memory holds in the end: the latest versions of the entries that were not deleted."""
 
@@ -197,6 +200,20 @@ class Flow:
     def outputs_of(self, operation: Operation) -> list[Variable]:
         """What an operation made."""
         return [self.graph.variables[vid] for vid in operation.output_ids()]
+
+    def _follow(self, operation: Operation) -> None:
+        """Take down which version an update made of which: what it read and made tells, not the versions' numbers.
+
+        Foreign traces number versions in the order in which they were first seen.
+        """
+        if self.stage(operation) != "update":
+            return
+        read = {self.graph.variables[vid].name: self.graph.variables[vid] for vid in operation.input_ids()}
+        for made in map(self.graph.variables.__getitem__, operation.output_ids()):
+            old = read.get(made.name)
+            if old is not None and old.id != made.id and old.kind == "memory_entry":
+                self._following[old.id].append(made)
+                self._changed.add(made.name)
 
     def _stored(self) -> list[Variable]:
         """Everything that was ever in the memory. Without an update stage that is whatever was extracted."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
 from attribution.content import Vocabulary, content_of, text_of
+from attribution.dates import spans_of, tells
 from attribution.flow import Answering, Flow
 from attribution.needs import STATED, Need
 from attribution.phrases import says_retracted
@@ -15,6 +16,8 @@ from tracing.elements import Variable
 from tracing.systems.conversations import Conversation
 
 _MOST_OF_A_TURN = 0.5
+_SAME_MATTER = 0.5
+_NOTHING = Grade(0.0, "absent", 0.0, False, False)
 _LONGEST_QUOTE = 90
 
 
@@ -27,6 +30,7 @@ class Trail:
         extracted: what was made on reading its turns.
         stored: what the memory holds in the end.
         context: what the answer was given.
+        kept: how much of it there is in the turns (all of it), in each of these stages and those after it.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
     """
 
@@ -35,6 +39,7 @@ class Trail:
     stored: tuple[Variable, ...]
     context: tuple[Variable, ...]
     clarity: float
+    kept: tuple[float, ...] = ()
 
 
 class Inquiry:
@@ -54,14 +59,7 @@ class Inquiry:
 
     def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
         """How well a variable carries a need. A context of several entries counts by its best line."""
-        text = text_of(variable.value)
-        apart = variable.kind == "context" and self.flow.entry_of(variable) is None and not self._verbatim
-        grades = (
-            self.subject.grade(need, passage, traced=traced, verbatim=self._verbatim)
-            for passage in (text.splitlines() if apart else (text,))
-        )
-        nothing = Grade(0.0, "absent", 0.0, False, False)
-        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=nothing)
+        return self._best(self._grades(variable, need, frozenset(), traced=traced))
 
     def read(self, need: Need) -> list[tuple[Variable, Grade]]:
         """Everything that was extracted on reading the need's turns, with its grade."""
@@ -88,10 +86,20 @@ class Inquiry:
             for result in self.flow.written(fact).results
             for version in self.flow.later(result)
         }
+        texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
         stored = [(entry, self.grade(entry, need, traced=entry.id in descendants)) for entry in self._touching(need)]
-        context = [(given, self._grade_given(given, need, descendants)) for given in self.answering.context]
+        context = [
+            (given, self._best(self._grades(given, need, texts, traced=self._shows(given, descendants))))
+            for given in self.answering.context
+        ]
         stages = (read, stored, context)
-        kept = [max((grade.coverage for _, grade in stage if grade.relevant), default=0.0) for stage in stages]
+        kept = [self._kept(stage, need) for stage in stages[:2]]
+        pieces = [
+            (given, grade)
+            for given in self.answering.context
+            for grade in self._grades(given, need, texts, traced=self._shows(given, descendants))
+        ]
+        kept.append(self._kept(pieces, need))
         # What is in a later stage was in the earlier ones, if only from other turns.
         kept = [1.0, max(kept), max(kept[1:]), kept[2]]
         if kept[-1] >= need.threshold:
@@ -100,8 +108,10 @@ class Inquiry:
             at = max(range(3), key=lambda at: kept[at] - kept[at + 1])
             need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
             clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
-        extracted, held, given = (_carriers(stage, need.threshold) for stage in stages)
-        return Trail(need, extracted, held, given, clarity)
+        extracted, held, given = (
+            _carriers(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
+        )
+        return Trail(need, extracted, held, given, clarity, tuple(kept))
 
     def standing(self, former: Need, instead_of: Need | None) -> list[Variable]:
         """The stored entries that still assert a former value, without the value that replaced it."""
@@ -127,6 +137,9 @@ class Inquiry:
 
     def reply_says(self, need: Need) -> bool:
         """Whether the reply gives this content."""
+        if need.times:
+            day = need.said
+            return any(tells(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
         return any(map(self._says, need.forms))
 
     def _touching(self, need: Need) -> list[Variable]:
@@ -137,11 +150,38 @@ class Inquiry:
     def _says(self, form: frozenset[str]) -> bool:
         return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
 
-    def _grade_given(self, given: Variable, need: Need, descendants: set[str]) -> Grade:
+    def _grades(self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool) -> list[Grade]:
+        """The grades of a variable's text; of each of its lines where it is a context of several entries.
+
+        `texts` are those of entries that the graph traces to the need's turns.
+        """
+        text = text_of(variable.value)
+        apart = variable.kind == "context" and self.flow.entry_of(variable) is None and not self._verbatim
+        return [
+            self.subject.grade(
+                need, line, traced=traced or any(known in line for known in texts), verbatim=self._verbatim
+            )
+            for line in (text.splitlines() if apart else (text,))
+        ]
+
+    def _best(self, grades: Sequence[Grade]) -> Grade:
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=_NOTHING)
+
+    def _kept(self, graded: Sequence[tuple[Variable, Grade]], need: Need) -> float:
+        """How much of a need a stage has: in one text, or in several that are on its subject taken together."""
+        relevant = [grade for _, grade in graded if grade.relevant and grade.coverage > 0]
+        if not relevant:
+            return 0.0
+        best = max(grade.coverage for grade in relevant)
+        if need.times or need.basis == "implied":
+            return best
+        near = [grade for grade in relevant if grade.about >= _SAME_MATTER or grade.traced]
+        together = frozenset().union(*(grade.found for grade in near))
+        return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
+
+    def _shows(self, given: Variable, entries: set[str]) -> bool:
         entry = self.flow.entry_of(given)
-        return self.grade(
-            given, need, traced=given.id in descendants or (entry is not None and entry.id in descendants)
-        )
+        return given.id in entries or (entry is not None and entry.id in entries)
 
     def _holds_most(self, variable: Variable, said: frozenset[str]) -> bool:
         return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= _MOST_OF_A_TURN
@@ -158,5 +198,10 @@ def quoted(variable: Variable) -> str:
     return quote(text_of(variable.value))
 
 
-def _carriers(graded: Iterable[tuple[Variable, Grade]], threshold: float) -> tuple[Variable, ...]:
-    return tuple(variable for variable, grade in graded if grade.relevant and grade.coverage >= threshold)
+def _carriers(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
+    """What carries a need on its own; where only several together do, what carries most of it."""
+    if kept < threshold:
+        return ()
+    relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]
+    most = max((coverage for _, coverage in relevant), default=0.0)
+    return tuple(variable for variable, coverage in relevant if coverage >= min(threshold, most))

@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
 from typing import Literal
 
-from attribution.content import Vocabulary, content_of, is_date, is_number, time_words
+from attribution.content import Vocabulary, content_of, is_date, is_number
+from attribution.dates import Span, moment, same_time, spans_of, tells
 from attribution.phrases import says_unknown
 from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
-Basis = Literal["stated", "partly", "dated", "elsewhere", "implied"]
+Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
 
 STATED = 0.6
 """Least part of an answer's content words, by weight, that a text must hold to state the answer."""
 
-THRESHOLDS: dict[Basis, float] = {"stated": STATED, "partly": STATED, "dated": 0.5, "elsewhere": STATED, "implied": 0.4}
-PRIORS: dict[Basis, float] = {"stated": 1.0, "partly": 0.8, "dated": 0.8, "elsewhere": 0.65, "implied": 0.5}
+THRESHOLDS: dict[Basis, float] = {
+    "stated": STATED,
+    "partly": STATED,
+    "dated": STATED,
+    "elsewhere": STATED,
+    "unstated": STATED,
+    "implied": 0.4,
+}
+PRIORS: dict[Basis, float] = {
+    "stated": 1.0,
+    "partly": 0.8,
+    "dated": 0.8,
+    "elsewhere": 0.65,
+    "unstated": 0.65,
+    "implied": 0.5,
+}
 """What a basis leaves of the confidence: an answer that must be inferred can be lost in ways words don't show."""
 
 _PARTLY = 0.3
 _ON_TOPIC = 0.5
 _TELLING_WORDS = 6
-_INFERENTIAL = content_of("yes, likely, probably, maybe")
+_ITEM_WORDS = 3
+_CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
+_INFERENTIAL = content_of("yes, likely, unlikely, probably, maybe, possibly, perhaps")
+_YES_OR_NO = re.compile(r"(?:yes|no|not? (?:likely|really|necessarily))\b|是|不是|对|はい|いいえ", re.I)
+_POINTING = re.compile(
+    r"\b(?:this|these|here(?:'s| is| are)|look|check \w+ out|check out|pic\w*|photo\w*|image|see)\b|这|看|これ|写真",
+    re.I,
+)
 _ASKS_A_NAME = re.compile(
     r"\b(?:who|whom|whose|where|name[ds]?|called|which (?:city|country|town|state|place))\b", re.I
 )
-_SENTENCE_END = re.compile(r"[.!?。！？]\s*")
 _BETWEEN_ITEMS = re.compile(r"[,;]\s*(?:and\b|or\b)?|\s(?:and|or|&)\s")
 
 
@@ -40,9 +63,13 @@ class Need:
         turns: ids of the turns that say it; any of them is enough.
         label: how to name it in a sentence.
         basis: "stated" in the evidence; "partly" stated there; "dated", relative to when the turn was said; said
-            "elsewhere", in other turns than the annotated ones; "implied", to be inferred from what the turns say.
+            "elsewhere", in other turns than the annotated ones; "unstated", in no words of any turn (it may have
+            been in a picture); "implied", to be inferred from what the turns say.
         unique: no other turn says it, so that a text that does can only have it from these.
         threshold: least coverage of a form with which a text carries the content.
+        times: spans of time, any of which is the content; then words do not count.
+        said: the day on which the turns were said.
+        on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
     """
 
     forms: tuple[frozenset[str], ...]
@@ -51,6 +78,9 @@ class Need:
     basis: Basis = "stated"
     unique: bool = True
     threshold: float = STATED
+    times: tuple[Span, ...] = ()
+    said: date | None = None
+    on_that_day: bool = False
 
 
 def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> list[Need]:
@@ -60,32 +90,78 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     """
     turns = {turn.id: turn for turn in conversation.turns()}
     evidence = [turns[turn] for turn in question.evidence if turn in turns]
-    label = question.answers[0]
     forms = tuple(form for form in dict.fromkeys(map(content_of, question.answers)) if form)
-    if any(form & _INFERENTIAL for form in forms[:1]):
-        forms = ()
-    items = _items(question.answers) if forms else []
-    needs = [need for item in items for need in _stated(item, evidence, conversation, vocabulary)]
-    if not needs and is_date(label):
-        needs = _dated(forms, label, evidence, conversation)
-    if not needs:
-        parts = (_partly(item, evidence, conversation, vocabulary) for item in items)
-        needs = [part for part in parts if part is not None]
-    if needs:
-        return needs
-    if forms and not any(form & content_of(turn.text) for form in forms for turn in evidence):
-        topic = content_of(question.question).difference(*map(content_of, conversation.speakers))
-        elsewhere = [
-            turn
-            for turn in _stating(turns.values(), forms, vocabulary)
-            if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= _ON_TOPIC
-        ]
-        if elsewhere:
-            return [Need(forms, _ids(elsewhere), label, "elsewhere", unique=len(elsewhere) == 1)]
-        if evidence and _is_literal(question):
-            return []
+    if forms and not is_inferred(question):
+        needs = _known(question, forms, evidence, conversation, vocabulary)
+        if needs:
+            return needs
+        if not any(form & content_of(_spoken(turn)) for form in forms for turn in evidence):
+            elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
+            if elsewhere:
+                return [elsewhere]
+            if evidence and _is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
+                return []
+            if evidence:
+                return [_unstated((forms, question.answers[0]), evidence)]
     wanted = frozenset().union(content_of(question.question), *forms)
     return [_implied(turn, wanted, conversation, vocabulary) for turn in evidence]
+
+
+def is_inferred(question: Question) -> bool:
+    """Whether the answer is a conclusion, a yes or a no, which no text need contain."""
+    gold = question.answers[0].strip()
+    return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
+
+
+def _known(
+    question: Question,
+    forms: tuple[frozenset[str], ...],
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> list[Need]:
+    """The needs for what the evidence says of the answer, in words or as a time; none if it says nothing of it."""
+    label = question.answers[0]
+    timed = _timed(forms, label, evidence, conversation)
+    if timed is not None:
+        return [timed]
+    found: list[Need] = []
+    unstated: list[_Item] = []
+    answered = {turn.id: before for before, turn in pairwise(conversation.turns()) if before.speaker != turn.speaker}
+    for item in _items(question.answers):
+        needs = _stated(item, evidence, conversation, vocabulary) or _replied(item, evidence, answered, vocabulary)
+        if not needs:
+            part = _partly(item, evidence, conversation, vocabulary)
+            needs = [part] if part is not None else []
+        found += needs
+        if not needs:
+            unstated.append(item)
+    if found:
+        silent = [turn for turn in evidence if not any(turn.id in need.turns for need in found)]
+        found += [_unstated(item, silent or evidence) for item in unstated]
+    return found
+
+
+def _elsewhere(
+    question: Question,
+    forms: tuple[frozenset[str], ...],
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> Need | None:
+    """The need for an answer that other turns on the question's topic state, though not the annotated ones."""
+    topic = content_of(question.question).difference(*map(content_of, conversation.speakers))
+    turns = [
+        turn
+        for turn in _stating(conversation.turns(), forms, vocabulary)
+        if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= _ON_TOPIC
+    ]
+    return Need(forms, _ids(turns), question.answers[0], "elsewhere", unique=len(turns) == 1) if turns else None
+
+
+def _unstated(item: _Item, evidence: Sequence[Turn]) -> Need:
+    forms, label = item
+    return Need(forms, _ids(evidence), label, "unstated", unique=False)
 
 
 def former_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
@@ -124,17 +200,24 @@ def is_unknowable(question: Question) -> bool:
     return question.kind == "deleted" or all(map(says_unknown, question.answers))
 
 
-def _items(answers: Sequence[str]) -> list[tuple[tuple[frozenset[str], ...], str]]:
-    """The items of an answer that is a list, each with its one form; else the answer as one item with all its forms."""
+_Item = tuple[tuple[frozenset[str], ...], str]
+
+
+def _items(answers: Sequence[str]) -> list[_Item]:
+    """The items of an answer that is a list, each with its one form; else the answer as one item with all its forms.
+
+    Clauses are no items: they are paraphrased as a whole.
+    """
     forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
     listed = [item.strip() for item in _BETWEEN_ITEMS.split(answers[0]) if content_of(item)]
-    if len(listed) > 1 and not is_date(answers[0]):
+    clauses = any(len(item.split()) > _ITEM_WORDS or _CLAUSE.match(item) for item in listed)
+    if len(listed) > 1 and not clauses and not is_date(answers[0]):
         return [((content_of(item),), item) for item in listed]
     return [(forms, answers[0])]
 
 
 def _stated(
-    item: tuple[tuple[frozenset[str], ...], str],
+    item: _Item,
     evidence: Sequence[Turn],
     conversation: Conversation,
     vocabulary: Vocabulary,
@@ -157,8 +240,19 @@ def _stated(
     return parts
 
 
+def _replied(item: _Item, evidence: Sequence[Turn], answered: Mapping[str, Turn], vocabulary: Vocabulary) -> list[Need]:
+    """The need for an item that a turn says only together with the one it replies to: Did you hike? We just did."""
+    forms, label = item
+    for turn in evidence:
+        before = answered.get(turn.id)
+        both = content_of(f"{before.text}\n{turn.text}") if before is not None else frozenset[str]()
+        if any(vocabulary.coverage(form, both) >= STATED for form in forms):
+            return [Need(forms, (turn.id,), label, "partly", unique=False)]
+    return []
+
+
 def _partly(
-    item: tuple[tuple[frozenset[str], ...], str],
+    item: _Item,
     evidence: Sequence[Turn],
     conversation: Conversation,
     vocabulary: Vocabulary,
@@ -172,19 +266,28 @@ def _partly(
     return _need((form & content_of(turn.text),), [turn], label, "partly", conversation, vocabulary)
 
 
-def _dated(
+def _timed(
     forms: tuple[frozenset[str], ...], label: str, evidence: Sequence[Turn], conversation: Conversation
-) -> list[Need]:
-    """The need for a time that a turn tells relative to its own: the words that tell it, or what they come to.
-
-    The date on which the turn was said is no part of it, since every text of that session may bear it.
-    """
-    spoken_at = {turn.id: content_of(session.time) for session in conversation.sessions for turn in session.turns}
-    dated = [turn for turn in evidence if time_words(turn.text)]
-    told = [time_words(sentence) for turn in dated for sentence in _SENTENCE_END.split(turn.text)]
-    resolved = [form - spoken_at[turn.id] for turn in dated for form in forms]
-    ways = tuple(dict.fromkeys(way for way in (*told, *resolved) if way))
-    return [Need(ways, _ids(dated), label, "dated", unique=False, threshold=THRESHOLDS["dated"])] if dated else []
+) -> Need | None:
+    """The need for a time that a turn names, or that is the time at which it was said; None for other answers."""
+    gold = spans_of(label)
+    if not gold or not is_date(label):
+        return None
+    days = {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
+    told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
+    naming = [turn for turn in evidence if any(same_time(one, other) for one in told[turn.id] for other in gold)]
+    if naming:
+        spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
+        times = tuple(dict.fromkeys((*gold, *spans)))
+        return Need(forms, _ids(naming), label, "dated", False, THRESHOLDS["dated"], times, days[naming[0].id], False)
+    then = [
+        turn
+        for turn in evidence
+        if not told[turn.id] and (day := days[turn.id]) and any(tells((day.toordinal(),) * 2, one) for one in gold)
+    ]
+    if then:
+        return Need(forms, _ids(then), label, "dated", False, THRESHOLDS["dated"], gold, days[then[0].id], True)
+    return None
 
 
 def _need(
@@ -201,9 +304,13 @@ def _need(
 
 
 def _stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: Vocabulary) -> list[Turn]:
-    return [
-        turn for turn in turns if any(vocabulary.coverage(form, content_of(_spoken(turn))) >= STATED for form in forms)
-    ]
+    wanted = frozenset().union(*forms)
+    found: list[Turn] = []
+    for turn in turns:
+        said = content_of(_spoken(turn))
+        if not wanted.isdisjoint(said) and any(vocabulary.coverage(form, said) >= STATED for form in forms):
+            found.append(turn)
+    return found
 
 
 def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, vocabulary: Vocabulary) -> Need:

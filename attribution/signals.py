@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame
-from tracing.systems.protocol import OperationSpec
+from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, Verdict
+from attribution.clusters import REPRESENTATIVES, Cluster, clusters_of
+from tracing.systems.protocol import OperationSpec, Stage
 
-REPRESENTATIVES = 5
 RESAMPLES = 1000
+
+Verdicts = Mapping[tuple[str, str, str], Verdict]
+"""What replay says of blames: by conversation, question and operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +28,14 @@ class Signal:
         share_ci: 95 % bootstrap interval of the share over conversations; (0, 1) where one conversation says all.
         failures: cases in which it is among the decisive operations.
         loss: share × failure rate: the score that would be gained at most if it made no more errors.
+        loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) where one says all.
+        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is.
         error_types: how often which error type.
         cases: question ids of the most confident cases, at most five, from different conversations where possible.
         fixable: whether a prompt can mend it.
+        clusters: its failures by what went wrong, the largest cluster first.
+        confirmed: part of its blames, by confidence, that replay confirms of those it looked at; None if at none.
+        attainable: what a faultless stage would gain by the oracle ladder; None where that was not climbed.
     """
 
     operation: str
@@ -39,6 +47,20 @@ class Signal:
     error_types: Mapping[str, int]
     cases: tuple[str, ...]
     fixable: bool
+    loss_ci: tuple[float, float] = (0.0, 1.0)
+    first: float = 0.0
+    clusters: tuple[Cluster, ...] = ()
+    confirmed: float | None = None
+    attainable: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLoss:
+    """The loss of all operations that one prompt steers, with its 95 % bootstrap interval over conversations."""
+
+    prompt: str
+    loss: float
+    loss_ci: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +73,7 @@ class Signals:
         abstained: those of them that could not be attributed.
         beyond: those of them that the annotation or the judge explains.
         total: cases judged, right or wrong.
+        prompts: the loss by prompt, the greatest first.
     """
 
     signals: tuple[Signal, ...]
@@ -58,10 +81,23 @@ class Signals:
     abstained: int
     beyond: int
     total: int
+    prompts: tuple[PromptLoss, ...] = ()
+
+    @property
+    def fixable_share(self) -> float:
+        """Part of the loss, 0 to 1, that lies with operations a prompt can mend."""
+        return sum(signal.share for signal in self.signals if signal.fixable)
 
 
 def aggregate(
-    attributions: Sequence[Attribution], operations: Sequence[OperationSpec], *, total_cases: int, seed: int
+    attributions: Sequence[Attribution],
+    operations: Sequence[OperationSpec],
+    *,
+    total_cases: int,
+    seed: int,
+    conversations: int | None = None,
+    verdicts: Verdicts | None = None,
+    gains: Mapping[Stage, float] | None = None,
 ) -> Signals:
     """Aggregate the attributions of wrong answers; those of passed cases are left out.
 
@@ -70,24 +106,36 @@ def aggregate(
         operations: the system's operations.
         total_cases: number of cases judged, to turn shares into losses of score.
         seed: of the bootstrap.
+        conversations: number of conversations judged, so that those without a failure count in the intervals; by
+            default the intervals are over those with one.
+        verdicts: what replay says of the blames.
+        gains: by stage, what a faultless one would gain, from the oracle ladder (`optimizer.ladder.attainable`).
     """
     failed = [attribution for attribution in attributions if not attribution.case.passed]
     names = [spec.name for spec in operations]
     blamed = [(attribution, _within(attribution)) for attribution in failed]
     abstained = sum(attribution.abstained is not None for attribution in failed)
     beyond = sum(bool(attribution.decisive) and not blames for attribution, blames in blamed)
+    lossy = [attribution.case.conversation for attribution, blames in blamed if blames]
     weights = _weights(blamed)
+    units = [_Unit(weight, lossy.count(conversation)) for conversation, weight in weights.items()]
+    units += [_Unit({}, 0)] * max(0, (conversations or 0) - len(units))
+    rate = len(lossy) / total_cases if total_cases else 0.0
     shares = _shares(weights.values(), names)
-    intervals = _intervals(list(weights.values()), names, seed)
-    lossy = len(failed) - abstained - beyond
+    resampled = _resampled(units, names, seed)
+    scale = rate / (len(lossy) / len(units)) if lossy else 0.0
+
+    def losses_ci(operations: Collection[str]) -> Interval:
+        return _interval([one.loss(operations) * scale for one in resampled], most=rate)
+
     signals = [
         Signal(
             operation=spec.name,
             prompt=spec.prompt,
             share=shares[spec.name],
-            share_ci=intervals[spec.name],
+            share_ci=_interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
             failures=sum(any(blame.operation == spec.name for blame in blames) for _, blames in blamed),
-            loss=shares[spec.name] * lossy / total_cases if total_cases else 0.0,
+            loss=shares[spec.name] * rate,
             error_types=dict(
                 Counter(
                     str(blame.error_type) for _, blames in blamed for blame in blames if blame.operation == spec.name
@@ -95,24 +143,55 @@ def aggregate(
             ),
             cases=_representatives(spec.name, blamed),
             fixable=spec.prompt is not None,
+            loss_ci=losses_ci((spec.name,)),
+            first=_first(spec.name, resampled or [_Resample(shares, rate)]),
+            clusters=clusters_of(_of(spec.name, blamed)),
+            confirmed=_confirmed(spec.name, blamed, verdicts or {}),
+            attainable=(gains or {}).get(spec.stage),
         )
         for spec in operations
     ]
     signals.sort(key=lambda signal: -signal.share)
-    return Signals(tuple(signals), len(failed), abstained, beyond, total_cases)
+    steered = {prompt: [s for s in signals if s.prompt == prompt] for prompt in {s.prompt for s in signals if s.prompt}}
+    prompts = [
+        PromptLoss(prompt, sum(one.loss for one in own), losses_ci([one.operation for one in own]))
+        for prompt, own in steered.items()
+    ]
+    prompts.sort(key=lambda one: (-one.loss, one.prompt))
+    return Signals(tuple(signals), len(failed), abstained, beyond, total_cases, tuple(prompts))
 
 
+Interval = tuple[float, float]
 _Blamed = tuple[Attribution, tuple[Blame, ...]]
-_Unit = dict[str, float]
+_Weight = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One conversation: the loss each operation is blamed for, and the wrong answers that operations explain."""
+
+    weight: Mapping[str, float]
+    lossy: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Resample:
+    """The shares in one resample, and the mean number of wrong answers of a conversation."""
+
+    shares: Mapping[str, float]
+    lossy: float
+
+    def loss(self, operations: Iterable[str]) -> float:
+        return sum(self.shares[name] for name in operations) * self.lossy
 
 
 def _within(attribution: Attribution) -> tuple[Blame, ...]:
     return tuple(blame for blame in attribution.decisive if blame.error_type not in BEYOND_THE_SYSTEM)
 
 
-def _weights(blamed: Sequence[_Blamed]) -> dict[str, _Unit]:
+def _weights(blamed: Sequence[_Blamed]) -> dict[str, _Weight]:
     """By conversation, how much loss each operation is blamed for: at most 1 a case."""
-    weights: dict[str, _Unit] = defaultdict(lambda: defaultdict(float))
+    weights: dict[str, _Weight] = defaultdict(lambda: defaultdict(float))
     for attribution, blames in blamed:
         sure = sum(blame.confidence for blame in blames)
         for blame in blames:
@@ -120,32 +199,60 @@ def _weights(blamed: Sequence[_Blamed]) -> dict[str, _Unit]:
     return weights
 
 
-def _shares(units: Iterable[_Unit], names: Sequence[str]) -> dict[str, float]:
-    summed: _Unit = defaultdict(float)
-    for unit in units:
+def _shares(weights: Iterable[Mapping[str, float]], names: Sequence[str]) -> dict[str, float]:
+    summed: _Weight = defaultdict(float)
+    for unit in weights:
         for name, weight in unit.items():
             summed[name] += weight
     whole = sum(summed[name] for name in names)
     return {name: summed[name] / whole if whole else 0.0 for name in names}
 
 
-def _intervals(units: Sequence[_Unit], names: Sequence[str], seed: int) -> dict[str, tuple[float, float]]:
+def _resampled(units: Sequence[_Unit], names: Sequence[str], seed: int) -> list[_Resample]:
+    """Bootstrap resamples of the conversations; none where there are fewer than two."""
     if len(units) < 2:
-        return dict.fromkeys(names, (0.0, 1.0) if units else (0.0, 0.0))
+        return []
     chance = random.Random(seed)  # noqa: S311 - resampling, no secret
-    resampled = [_shares(chance.choices(units, k=len(units)), names) for _ in range(RESAMPLES)]
-    low, high = round(0.025 * (RESAMPLES - 1)), round(0.975 * (RESAMPLES - 1))
-    ordered = {name: sorted(shares[name] for shares in resampled) for name in names}
-    return {name: (values[low], values[high]) for name, values in ordered.items()}
+    drawn = [chance.choices(units, k=len(units)) for _ in range(RESAMPLES)]
+    return [
+        _Resample(_shares((unit.weight for unit in some), names), sum(unit.lossy for unit in some) / len(some))
+        for some in drawn
+    ]
+
+
+def _interval(values: Sequence[float], *, most: float) -> Interval:
+    """The middle 95 % of resampled values; everything possible where there are none."""
+    if not values:
+        return (0.0, most)
+    ordered = sorted(values)
+    return ordered[round(0.025 * (len(ordered) - 1))], ordered[round(0.975 * (len(ordered) - 1))]
+
+
+def _first(name: str, resampled: Sequence[_Resample]) -> float:
+    leads = [one.shares[name] > 0 and one.shares[name] >= max(one.shares.values()) for one in resampled]
+    return sum(leads) / len(leads)
+
+
+def _of(name: str, blamed: Iterable[_Blamed]) -> list[tuple[Case, Blame]]:
+    """The cases that an operation is blamed for, each with the surest of its blames."""
+    own = ((attribution.case, [blame for blame in blames if blame.operation == name]) for attribution, blames in blamed)
+    return [(case, max(blames, key=lambda blame: blame.confidence)) for case, blames in own if blames]
+
+
+def _confirmed(name: str, blamed: Iterable[_Blamed], verdicts: Verdicts) -> float | None:
+    looked_at = [
+        (blame.confidence, verdict)
+        for case, blame in _of(name, blamed)
+        if (verdict := verdicts.get((case.conversation, case.question.id, name))) is not None
+    ]
+    whole = sum(confidence for confidence, _ in looked_at)
+    held = sum(confidence for confidence, verdict in looked_at if verdict == "confirmed")
+    return held / whole if whole else None
 
 
 def _representatives(name: str, blamed: Sequence[_Blamed]) -> tuple[str, ...]:
     """Question ids in order of confidence, each conversation's best first, then each one's second best, and so on."""
-    sure = [
-        (max(blame.confidence for blame in blames if blame.operation == name), attribution.case)
-        for attribution, blames in blamed
-        if any(blame.operation == name for blame in blames)
-    ]
+    sure = [(blame.confidence, case) for case, blame in _of(name, blamed)]
     sure.sort(key=lambda item: (-item[0], item[1].question.id))
     seen: Counter[str] = Counter()
     turns: list[tuple[int, str]] = []

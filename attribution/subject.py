@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attribution.content import Vocabulary, content_of
+from attribution.dates import spans_of, tells, without_stamp
 from attribution.needs import Need, fact_of
 from tracing.systems.conversations import Conversation, Question
 
@@ -16,6 +17,7 @@ ABOUT = 0.34
 """Least part of the question's subject that a text must name to be about it."""
 
 _CLEARLY_ABOUT = 0.5
+_PHRASE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Grade:
         about: part of the question's subject in the text, 0 to 1.
         relevant: whether person and subject are near enough for the coverage to count.
         carries: whether it is relevant and its coverage is enough.
+        traced: whether the graph shows that it was made from the need's turns.
+        found: its content words.
     """
 
     coverage: float
@@ -35,6 +39,8 @@ class Grade:
     about: float
     relevant: bool
     carries: bool
+    traced: bool = False
+    found: frozenset[str] = frozenset()
 
 
 class Subject:
@@ -49,7 +55,7 @@ class Subject:
         speakers = {word for speaker in conversation.speakers for word in content_of(speaker)}
         asked = content_of(question.question)
         self._vocabulary, self._confused = vocabulary, confused
-        self._persons = asked & speakers
+        self._persons = (asked & speakers) | _short_for(asked, speakers)
         self._others = frozenset(speakers) - self._persons
         self._names = _names_in(question.question) - speakers
         fact = fact_of(question, conversation)
@@ -81,7 +87,10 @@ class Subject:
             verbatim: it is cut from the conversation, not rewritten, so that its person is beyond doubt.
         """
         found = content_of(text)
-        coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+        if need.times:
+            coverage = float(_tells_time(need, text))
+        else:
+            coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
         about = self.about(found)
         person: Person = "right" if verbatim else self.person(found)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
@@ -90,9 +99,25 @@ class Subject:
         elif need.basis == "implied":
             which = traced or about >= ABOUT
         else:
-            which = traced or need.unique or about >= ABOUT
+            # A phrase is seldom said of two things; a single word is.
+            phrase = any(len(form) >= _PHRASE for form in need.forms)
+            which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
-        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold)
+        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+
+
+def _short_for(asked: frozenset[str], names: set[str]) -> set[str]:
+    """The names that the question abbreviates: Mel for Melanie."""
+    return {name for name in names for word in asked if 3 <= len(word) < len(name) and name.startswith(word)}
+
+
+def _tells_time(need: Need, text: str) -> bool:
+    """Whether a text tells a needed time, in words or, for what was said on the day it happened, by its time stamp."""
+    said, rest = without_stamp(text)
+    day = said or need.said
+    if any(tells(span, wanted) for span in spans_of(rest, day) for wanted in need.times):
+        return True
+    return need.on_that_day and day is not None and any(tells((day.toordinal(),) * 2, one) for one in need.times)
 
 
 def _names_in(text: str) -> frozenset[str]:

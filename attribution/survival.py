@@ -19,9 +19,10 @@ from dataclasses import replace
 
 from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.content import Vocabulary, content_of, text_of
+from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
 from attribution.inquiry import Inquiry, Trail, quote, quoted
-from attribution.needs import PRIORS, STATED, Need, former_value, is_unknowable, needs_of
+from attribution.needs import PRIORS, STATED, Need, former_value, is_inferred, is_unknowable, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
 from attribution.updates import left_standing, lost_at_update, not_deleted, retractions_read
@@ -44,6 +45,8 @@ _SAME_SUBJECT = 0.5
 _PART_OF_IT = 0.5
 _STAGES: tuple[ErrorType, ...] = ("ExtractionError", "UpdateError", "DeletionError", "RetrievalError", "ResponseError")
 _MOST_BLAMES = 3
+_ASSUMED = 2
+_GUESSED = 0.7
 
 
 def attribute(
@@ -67,6 +70,7 @@ class Survival:
         self._flow = Flow(graph, operations)
         self._conversation = conversation
         self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self._index: EvidenceIndex | None = None
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. A passed case, and one the trace tells too little of, is abstained from."""
@@ -75,11 +79,29 @@ class Survival:
         answering = self._flow.answering(case.question.id, case.prediction)
         if answering is None:
             return Attribution(case, abstained=f"the trace has no answer operation for {case.question.id}")
-        inquiry = Inquiry(case, answering, self._flow, self._conversation, self._vocabulary)
+        inquiry = Inquiry(self._with_evidence(case), answering, self._flow, self._conversation, self._vocabulary)
         found = _answer_alone(inquiry) or self._unsurvived(inquiry)
         if isinstance(found, str):
             return Attribution(case, abstained=found)
+        if inquiry.case is not case:
+            found = [replace(blame, confidence=blame.confidence * _GUESSED) for blame in found]
         return Attribution(case, tuple(_bounded(blame) for blame in found))
+
+    def _with_evidence(self, case: Case) -> Case:
+        """The case with evidence turns: those annotated, or the likeliest ones, preferably such as say the answer."""
+        question = case.question
+        if question.evidence or is_unknowable(question):
+            return case
+        if self._index is None:
+            self._index = EvidenceIndex(self._conversation)
+        found = self._index.search(case, query="gold" if case.knows_answer else "question")
+        turns = {turn.id: content_of(turn.text) for turn in self._conversation.turns()}
+        forms = list(map(content_of, question.answers))
+        saying = [
+            turn for turn in found if any(self._vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
+        ]
+        assumed = tuple((saying or found)[:_ASSUMED])
+        return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
     def _unsurvived(self, inquiry: Inquiry) -> list[Blame] | str:
         question = inquiry.case.question
@@ -100,7 +122,11 @@ class Survival:
         former = former_value(question, self._conversation, self._vocabulary)
         # What the reply gives has survived.
         missing = [need for need in known if not inquiry.reply_says(need)] or known
-        blames = [_verdict(inquiry, inquiry.trail(need), former) for need in missing]
+        trails = [inquiry.trail(need) for need in missing]
+        if is_inferred(question):
+            # A conclusion can be drawn from any of the hints that were left.
+            trails = [trail for trail in trails if trail.context][:1] or trails
+        blames = [_verdict(inquiry, trail, former) for trail in trails]
         return _decisive(blames)
 
 

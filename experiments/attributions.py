@@ -105,8 +105,8 @@ class CaseLine(_Line):
 
     @property
     def main(self) -> BlameLine | None:
-        """The surest of the decisive blames, the earliest of equals."""
-        return max(self.decisive, key=lambda blame: blame.confidence, default=None)
+        """The decisive blame where one is asked for, as `Attribution.main`."""
+        return self.decisive[0] if self.decisive else None
 
     @property
     def id(self) -> str:

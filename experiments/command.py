@@ -30,9 +30,9 @@ SUBCOMMANDS: Mapping[str, str] = {
     "mlflow": "replay:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
+    "bench": "bench:bench",
     "model": "models:model",
     "gateway": "gateway:gateway",
-    "bench": "bench:bench",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

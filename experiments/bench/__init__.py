@@ -1,1 +1,1 @@
-"""Benchmarks of memtune against the tools people would use otherwise, measured in one run on one machine."""
+"""Benchmarks: against the tools people would use otherwise, and against a truth that is made for it."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from experiments.commands.bench_attribution import attribution
 from experiments.commands.bench_tracing import tracing
 
 
 @click.group()
 def bench() -> None:
-    """Measure a part of memtune, beside the tools people would use otherwise."""
+    """Measure a part of memtune: against the tools people would use otherwise, or against a known truth."""
 
 
-bench.add_command(tracing)
+for _command in (tracing, attribution):
+    bench.add_command(_command)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from scripted_memory import FACT_MEMORY
 
@@ -74,3 +76,63 @@ def test_only_operations_with_a_prompt_are_fixable() -> None:
     signals = aggregate([], FACT_MEMORY, total_cases=0, seed=0).signals
     assert {signal.operation for signal in signals if signal.fixable} == {"extract_facts", "decide_update", "answer"}
     assert all(signal.share == signal.loss == 0.0 for signal in signals)
+
+
+def test_losses_have_intervals_by_operation_and_prompt_that_count_conversations_without_failures() -> None:
+    rows = [attributed(f"c{at}", ("extract_facts", "ExtractionError", 0.9)) for at in range(4)]
+    rows += [attributed("c4", ("answer", "ResponseError", 0.9))]
+    few = aggregate(rows, FACT_MEMORY, total_cases=50, seed=0)
+    many = aggregate(rows, FACT_MEMORY, total_cases=50, seed=0, conversations=50)
+    assert [(one.prompt, one.loss) for one in many.prompts[:2]] == [
+        ("extract", pytest.approx(4 / 50)),
+        ("answer", pytest.approx(1 / 50)),
+    ]
+    for signals in (few, many):
+        for one in (*signals.signals, *signals.prompts):
+            assert one.loss_ci[0] <= one.loss <= one.loss_ci[1]
+    # Where failures may be absent from a resample, the loss is less sure.
+    assert many.signals[0].loss_ci[0] < few.signals[0].loss_ci[0]
+    assert many.signals[0].loss_ci[1] > few.signals[0].loss_ci[1]
+
+
+def test_the_stability_of_the_rank_is_how_often_resamples_agree_on_the_first() -> None:
+    clear = [attributed(f"c{at}", ("extract_facts", "ExtractionError", 0.9)) for at in range(8)]
+    close = [attributed(f"c{at}", ("answer", "ResponseError", 0.9)) for at in range(8, 15)]
+    alone = aggregate(clear, FACT_MEMORY, total_cases=20, seed=0).signals
+    assert alone[0].first == 1.0
+    assert all(signal.first == 0 for signal in alone[1:])
+    both = aggregate([*clear, *close], FACT_MEMORY, total_cases=20, seed=0).signals
+    assert 0.4 < both[0].first < 0.8
+    assert 0.2 < both[1].first < both[0].first
+
+
+def test_replay_confirms_a_part_of_the_blames_by_confidence() -> None:
+    rows = [attributed(f"c{at}", ("answer", "ResponseError", sure)) for at, sure in enumerate((0.9, 0.6, 0.5))]
+    keys = [(row.case.conversation, row.case.question.id, "answer") for row in rows]
+    found = aggregate(
+        rows, FACT_MEMORY, total_cases=3, seed=0, verdicts={keys[0]: "confirmed", keys[1]: "not repairable"}
+    )
+    assert found.signals[0].confirmed == pytest.approx(0.6)
+    assert all(signal.confirmed is None for signal in found.signals[1:])
+
+
+def test_what_a_prompt_can_fix_and_what_is_left_to_gain_is_told() -> None:
+    rows = [attributed("c1", ("answer", "ResponseError", 0.9)), attributed("c2", ("store", "UpdateError", 0.9))]
+    found = aggregate(rows, FACT_MEMORY, total_cases=4, seed=0, gains={"answer": 0.25})
+    assert found.fixable_share == pytest.approx(0.5)
+    assert {signal.operation: signal.attainable for signal in found.signals if signal.attainable} == {"answer": 0.25}
+
+
+def test_failures_alike_cluster_whatever_they_are_about() -> None:
+    def failure(reason: str, confidence: float) -> Attribution:
+        row = attributed("c1", ("answer", "ResponseError", confidence))
+        return Attribution(row.case, (replace(row.decisive[0], reason=reason),))
+
+    held = "the context held {} in m{}, but the reply is {}"
+    rows = [failure(held.format(f"'thing {at}'", at, f"'no {at}'"), 0.5 + at / 10) for at in range(3)]
+    rows.append(failure("format: the reply 'a long one' holds the right answer, but not in the form asked for", 0.95))
+    clusters = aggregate(rows, FACT_MEMORY, total_cases=4, seed=0).signals[0].clusters
+    assert [(one.size, one.error_type) for one in clusters] == [(3, "ResponseError"), (1, "ResponseError")]
+    assert clusters[0].cases == tuple(row.case.question.id for row in reversed(rows[:3]))
+    assert clusters[0].example == rows[2].decisive[0].reason
+    assert clusters == aggregate(rows[::-1], FACT_MEMORY, total_cases=4, seed=0).signals[0].clusters

@@ -336,7 +336,7 @@ def test_a_case_takes_milliseconds(pets: Conversation) -> None:
             memory.remember(FIRST, FOOD, f"Ilya owns gecko number {number}.")
         case = memory.answer(asked(pets, "food"), ["m2"], "papaya")
     survival = Survival(memory.recorder.graph, pets, memory.operations)
-    begun = time.perf_counter()
+    begun = time.process_time()
     for _ in range(20):
         survival.attribute(case)
-    assert (time.perf_counter() - begun) / 20 < 0.02
+    assert (time.process_time() - begun) / 20 < 0.02

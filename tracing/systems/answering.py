@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracing.graph import Variable
 from tracing.llm.models import ChatModel
 from tracing.recorder import operation, variable
+from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
 
@@ -26,10 +27,12 @@ ANSWER_PROMPT = PromptSpec(
 def answer_from_context(query: Variable, context: Sequence[Variable], template: str, model: ChatModel) -> Answer:
     """Record and return the reply to `query` given `context` under the answer prompt `template`."""
     prompt = variable(template, name="answer", kind="prompt")
-    lines = "\n".join(f"- {item.value}" for item in context) or "- (none)"
-    request = render(template, {"context": lines, "question": str(query.value)})
+    given = [str(item.value) for item in context]
     with operation("answer", kind="llm", inputs={"query": query, "context": list(context), "prompt": prompt}) as op:
+        step = Step("answer", op.id)
+        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query, given)) or "- (none)"
+        request = render(template, {"context": lines, "question": str(query.value)})
         reply = model.chat([{"role": "user", "content": request}], max_tokens=MAX_ANSWER_TOKENS, whole=False)
-        text = reply.text.strip()
+        text = intervening().answered(step, query, given, reply.text.strip())
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)

@@ -10,6 +10,7 @@ from tracing.graph import Variable
 from tracing.llm.models import EmbeddingModel
 from tracing.recorder import current_recorder, operation, variable
 from tracing.systems.conversations import Question
+from tracing.systems.interventions import Step, intervening
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,12 @@ def retrieve(
     query = variable(question.question, name=question.id, kind="query")
     with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op:
         (vector,) = embedding.embed([question.question], query=True)
+        found = [entry for entry, _ in nearest(vector, entries, count)]
         context = [
             op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
-            for rank, (entry, _) in enumerate(nearest(vector, entries, count), start=1)
+            for rank, entry in enumerate(
+                intervening().retrieved(Step("retrieve", op.id), query, entries, found), start=1
+            )
         ]
     return query, context
 

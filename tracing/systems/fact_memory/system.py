@@ -15,6 +15,7 @@ from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.facts import EVENTS
+from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, nearest, recorded, retrieve
@@ -116,7 +117,8 @@ class _Writer:
             with operation("extract_facts", kind="llm", inputs=inputs) as op:
                 reply = _json_reply(self.access.task, request, schema, MAX_EXTRACT_TOKENS, op)
                 texts = reply.get("facts", []) if reply else []
-                for item in dict.fromkeys(str(item).strip() for item in texts if isinstance(item, str)):
+                items = list(dict.fromkeys(str(item).strip() for item in texts if isinstance(item, str)))
+                for item in intervening().extracted(Step("extract_facts", op.id), messages, items):
                     if item:
                         self.extracted += 1
                         facts.append(op.output("facts", item, name=f"fact{self.extracted}", kind="fact"))
@@ -136,18 +138,22 @@ class _Writer:
             entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
         ]
         decision = self._decide(fact, near) if near else None
-        event, target = _event_of(decision, near)
+        given = _change_of(decision, fact)
         with operation("store", inputs={"fact": fact, **({"decision": decision} if decision else {})}) as op:
-            if event == "ADD":
+            change = intervening().stored(Step("store", op.id), given, given)
+            if change.text != given.text:
+                (vector,) = self.access.embedding.embed([change.text])
+            target = next((entry for entry in self.entries if entry.id == change.target), None)
+            if change.event == "ADD":
                 self.added += 1
                 name = f"m{self.added}"
-                stored = op.output("entry", fact.value, name=name, kind="memory_entry")
-                self.entries.append(Entry(name, str(fact.value), tuple(vector), stored.id))
-            elif event == "UPDATE" and target:
-                stored = op.output("entry", fact.value, name=target.id, kind="memory_entry", previous=target.variable)
+                stored = op.output("entry", change.text, name=name, kind="memory_entry")
+                self.entries.append(Entry(name, change.text, tuple(vector), stored.id))
+            elif change.event == "UPDATE" and target:
+                stored = op.output("entry", change.text, name=target.id, kind="memory_entry", previous=target.variable)
                 position = self.entries.index(target)
-                self.entries[position] = Entry(target.id, str(fact.value), tuple(vector), stored.id)
-            elif event == "DELETE" and target:
+                self.entries[position] = Entry(target.id, change.text, tuple(vector), stored.id)
+            elif change.event == "DELETE" and target:
                 op.output("entry", None, name=target.id, kind="delete_marker", previous=target.variable)
                 self.entries.remove(target)
 
@@ -165,15 +171,17 @@ class _Writer:
             target = shown_as.get(str(reply.get("id"))) if reply else None
             # An unusable reply loses nothing: the fact is added beside what is stored.
             usable = event in EVENTS and (target is not None or event not in ("UPDATE", "DELETE"))
-            value = {"event": event if usable else "ADD", "target": target}
+            made = Change(str(event) if usable else "ADD", target, str(fact.value))
+            change = intervening().decided(Step("decide_update", op.id), str(fact.value), near, made)
+            value = {"event": change.event, "target": change.target}
             return op.output("decision", value, name="decision", kind="value")
 
 
-def _event_of(decision: Variable | None, near: Sequence[Entry]) -> tuple[str, Entry | None]:
+def _change_of(decision: Variable | None, fact: Variable) -> Change:
+    """What a decision comes to for its fact; a fact without one is added."""
     if decision is None:
-        return "ADD", None
-    target = next((entry for entry in near if entry.id == decision.value["target"]), None)
-    return str(decision.value["event"]), target
+        return Change("ADD", text=str(fact.value))
+    return Change(str(decision.value["event"]), decision.value["target"], str(fact.value))
 
 
 def _schema_for(count: int) -> dict[str, Any]:

@@ -68,6 +68,14 @@ def decisions_of(reply: str, facts: Sequence[str], shown: int) -> list[Decision]
     return [*found, *(Decision("NONE", None, facts[number], (number,)) for number in left)]
 
 
+def reply_of(decisions: Sequence[Decision]) -> str:
+    """The reply to an update that comes to these decisions."""
+    items = [
+        {"id": str(decision.target or 0), "text": decision.text, "event": decision.event} for decision in decisions
+    ]
+    return json.dumps({"memory": items})
+
+
 def _decision(item: Any, facts: Sequence[str], shown: int) -> Decision | None:
     if not isinstance(item, dict) or not isinstance(item.get("text"), str) or not item["text"]:
         return None

@@ -11,6 +11,7 @@ from tracing.recorder import operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.facts import MAX_FACTS
+from tracing.systems.interventions import Step, intervening
 from tracing.systems.mem0_memory.connected import ConnectedMemory
 from tracing.systems.mem0_memory.library import installed_version
 from tracing.systems.mem0_memory.prompts import PROMPTS
@@ -103,9 +104,11 @@ class Mem0:
             operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op,
         ):
             restored.restore(entries)
+            found = restored.search(question.question, self.top_k)
+            found = intervening().retrieved(Step("retrieve", op.id), query, entries, found)
             context = [
                 op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
-                for rank, entry in enumerate(restored.search(question.question, self.top_k), start=1)
+                for rank, entry in enumerate(found, start=1)
             ]
         return answer_from_context(query, context, candidate["answer"], access.task)
 

@@ -11,8 +11,9 @@ from tracing.elements import Variable
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
+from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
-from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
+from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of, reply_of
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.recall import Entry, recorded
@@ -110,8 +111,9 @@ class Writer(ConnectedMemory):
             except ValueError as error:
                 op.annotate(malformed=str(error), reply=reply[:500])
                 texts = []
-            step.facts = [self._fact(op, text) for text in texts]
-        return reply
+            kept = intervening().extracted(Step("extract_facts", op.id), step.messages, texts)
+            step.facts = [self._fact(op, text) for text in kept]
+        return reply if kept == texts else json.dumps({"facts": kept})
 
     def _fact(self, op: ActiveOperation, text: str) -> Variable:
         self._extracted += 1
@@ -128,16 +130,20 @@ class Writer(ConnectedMemory):
         inputs = {"facts": facts, "memories": memories, "prompt": prompt}
         with operation("update_memory", kind="llm", inputs=inputs):
             reply = self.ask(messages, response_format, schema)
-            for decision in decisions_of(reply, texts, len(shown)):
+            made = decisions_of(reply, texts, len(shown))
+            decisions: list[Decision] = []
+            for decision in made:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
                         op.annotate(malformed=decision.problem, reply=reply[:500])
+                    decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
+                    decisions.append(decision)
                     target = None if decision.target is None else shown[decision.target].id
                     value = {"event": decision.event, "target": target}
-                    made = op.output("decision", value, name="decision", kind="value")
-                    step.decided.append(_Decided(decision, target, about, made))
-        return reply
+                    recorded_as = op.output("decision", value, name="decision", kind="value")
+                    step.decided.append(_Decided(decision, target, about, recorded_as))
+        return reply if decisions == made else reply_of(decisions)
 
     def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
@@ -182,3 +188,15 @@ class Writer(ConnectedMemory):
                 self._step.decided.remove(decided)
                 return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
         return operation("store")
+
+
+def _intervened(step: Step, decision: Decision, texts: Sequence[str], shown: Sequence[Entry]) -> Decision:
+    """A decision as it is carried out; one that is left alone stays the same, its problem included."""
+    target = None if decision.target is None else shown[decision.target].id
+    made = Change(decision.event, target, decision.text)
+    fact = " ".join(texts[number] for number in decision.facts)
+    change = intervening().decided(step, fact, shown, made)
+    if change == made:
+        return decision
+    number = next((at for at, entry in enumerate(shown) if entry.id == change.target), None)
+    return Decision(change.event, number, change.text, decision.facts)

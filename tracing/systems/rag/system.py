@@ -11,6 +11,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recorder import operation, session, variable
 from tracing.systems.answering import ANSWER_PROMPT, answer_from_context
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, retrieve
@@ -51,8 +52,10 @@ class Rag:
                     variable(f"{turn.speaker}: {turn.text}", name=turn.id, kind="message") for turn in dialogue.turns
                 ]
                 for group in self._chunks(messages):
-                    text = "\n".join([dialogue.time, *(str(message.value) for message in group)]).strip()
+                    lines = [dialogue.time, *(str(message.value) for message in group)]
                     with operation("chunk", inputs={"messages": group}) as op:
+                        lines = intervening().extracted(Step("chunk", op.id), group, lines)
+                        text = "\n".join(lines).strip()
                         (vector,) = access.embedding.embed([text])
                         name = f"c{len(entries) + 1}"
                         chunk = op.output("chunks", text, name=name, kind="memory_entry")

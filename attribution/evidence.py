@@ -1,0 +1,110 @@
+"""Where to look: the turns that most likely hold what a question needs, for cases whose evidence nobody has annotated.
+
+Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both, fused by
+reciprocal rank (Cormack et al. 2009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from attribution.content import words_of
+
+if TYPE_CHECKING:
+    from attribution.cases import Case
+    from tracing.llm.models import EmbeddingModel
+    from tracing.systems.conversations import Conversation
+
+Query = Literal["question", "prediction", "gold"]
+"""What to search with: the question alone, with the wrong reply, or with the accepted answer."""
+Ranking = Literal["words", "embeddings", "both"]
+
+STARTING_POINTS = 8
+_K1, _B = 1.2, 0.75
+_RRF = 60
+
+
+class EvidenceIndex:
+    """The turns of one conversation, indexed once, to be searched for many cases.
+
+    Args:
+        conversation: whose turns are ranked.
+        embedding: the model for rankings by embeddings; its calls are made on the first such search.
+    """
+
+    def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
+        self._texts = {turn.id: f"{turn.speaker}: {turn.text}" for turn in conversation.turns()}
+        self._embedding = embedding
+        self._vectors: dict[str, Sequence[float]] | None = None
+        self._postings: Mapping[str, list[tuple[str, int]]]
+        postings: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._lengths: dict[str, int] = {}
+        for turn, text in self._texts.items():
+            words = words_of(text)
+            self._lengths[turn] = len(words)
+            for word, count in Counter(words).items():
+                postings[word].append((turn, count))
+        self._postings = postings
+        self._mean_length = sum(self._lengths.values()) / max(1, len(self._lengths))
+
+    def search(
+        self, case: Case, top: int = STARTING_POINTS, *, query: Query = "question", ranking: Ranking = "words"
+    ) -> list[str]:
+        """Ids of the `top` likeliest evidence turns, the likeliest first.
+
+        Raises:
+            ValueError: a ranking by embeddings without an embedding model.
+        """
+        text = query_text(case, query)
+        rankings = []
+        if ranking != "embeddings":
+            rankings.append(self._by_words(text))
+        if ranking != "words":
+            rankings.append(self._by_embedding(text))
+        return (rankings[0] if len(rankings) == 1 else fused(rankings))[:top]
+
+    def _by_words(self, text: str) -> list[str]:
+        scores: dict[str, float] = defaultdict(float)
+        for word in set(words_of(text)):
+            found = self._postings.get(word, ())
+            rarity = math.log(1 + (len(self._texts) - len(found) + 0.5) / (len(found) + 0.5))
+            for turn, count in found:
+                length = 1 - _B + _B * self._lengths[turn] / self._mean_length
+                scores[turn] += rarity * count * (_K1 + 1) / (count + _K1 * length)
+        return sorted(scores, key=lambda turn: -scores[turn])
+
+    def _by_embedding(self, text: str) -> list[str]:
+        if self._embedding is None:
+            raise ValueError("a ranking by embeddings needs an embedding model; give EvidenceIndex one")
+        if self._vectors is None:
+            vectors = self._embedding.embed(list(self._texts.values()))
+            self._vectors = dict(zip(self._texts, vectors, strict=True))
+        (wanted,) = self._embedding.embed([text], query=True)
+        near = {turn: sum(a * b for a, b in zip(wanted, vector, strict=True)) for turn, vector in self._vectors.items()}
+        return sorted(near, key=lambda turn: -near[turn])
+
+
+def query_text(case: Case, query: Query) -> str:
+    """The text to search with; without a known answer, the reply stands in for it."""
+    asked = case.question.question
+    if query == "question":
+        return asked
+    gold = " ".join(case.question.answers) if query == "gold" else ""
+    return f"{asked} {gold.strip() or case.reply}"
+
+
+def fused(rankings: Iterable[Sequence[str]]) -> list[str]:
+    """One ranking of several, by the sum of 1 / (60 + rank)."""
+    scores: dict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, name in enumerate(ranking, start=1):
+            scores[name] += 1 / (_RRF + rank)
+    return sorted(scores, key=lambda name: -scores[name])
+
+
+def recall(found: Sequence[str], annotated: Sequence[str]) -> float:
+    """The part of the annotated evidence that was found."""
+    return len(set(found) & set(annotated)) / len(set(annotated))

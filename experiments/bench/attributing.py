@@ -1,0 +1,233 @@
+"""The parts of a benchmark of attribution: a suite of labelled cases, and the methods that may be measured on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attribution.baselines import Constant, Random
+from attribution.cases import Attribution, Case
+from attribution.judge import METRICS, judge
+from attribution.metrics import score
+from attribution.recordings import Recording
+from attribution.suites import Attributor, Suite, load_suite, run
+from attribution.survival import Survival
+from experiments.bench.fault_kinds import KINDS
+from experiments.bench.injected import Injected, Injector
+from experiments.bench.scripted_model import serve
+from experiments.config import RunConfig
+from experiments.loaders import load_dataset
+from experiments.wiring import open_access
+from tracing.errors import ConfigError, DataError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+from tracing.systems.conversations import Conversation
+from tracing.systems.registry import open_system
+
+INJECTED = "injected"
+
+SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    # The scripted embedding puts unrelated texts at right angles, a real one close together.
+    "fact-memory": {"near": 0.4},
+    "mem0": {"reply_schema": "never"},
+}
+
+Progress = Callable[[str, int, int], None]
+Make = Callable[[Recording], Attributor]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A suite with what its methods need.
+
+    Attributes:
+        suite: the labelled cases.
+        systems: by system, which of them it made, as a slice of the suite; empty for a suite that was loaded.
+        replay: sets replay up for a recording; None where the systems cannot be run.
+        access: the models of systems and methods; None where no model is involved.
+        notes: one line for each thing a reader of the figures must know.
+    """
+
+    suite: Suite
+    systems: Mapping[str, slice]
+    replay: Make | None
+    access: ModelAccess | None
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def open_bench(
+    suite: str,
+    config: RunConfig,
+    systems: Sequence[str],
+    *,
+    scripted: bool,
+    count: int,
+    seed: int,
+    home: Path,
+    progress: Progress,
+) -> Iterator[Bench]:
+    """The suite at a path, or one of injected faults; its models are closed at the end.
+
+    Args:
+        suite: a path, or "injected".
+        config: data set and models of the run that faults are injected into.
+        systems: names of the systems to inject into.
+        scripted: the scripted model takes the place of the configured ones.
+        count: faults in each system, at most.
+        seed: of the choice of cases.
+        home: with the cache of the configured models.
+        progress: called with a phase, what is done of it and its total.
+
+    Raises:
+        DataError: no case could be made or read.
+        ConfigError, ModelError: a setting does not fit; a call of the run without faults failed.
+    """
+    if suite != INJECTED:
+        loaded = load_suite(Path(suite))
+        yield Bench(loaded, {}, None, None, tuple(f"skipped: {line}" for line in loaded.skipped))
+        return
+    splits = load_dataset(config).splits
+    conversations = [*splits.train, *splits.validation, *splits.test]
+    metric = config.metric if config.metric in METRICS else METRICS[0]
+    with ExitStack() as stack:
+        access = stack.enter_context(_models(config, conversations, scripted=scripted, home=home))
+        made: dict[str, tuple[Injector, Injected]] = {}
+        for name in systems:
+            settings = SCRIPTED_SETTINGS.get(name, {}) if scripted else {}
+            if name == config.system:
+                settings = {**settings, **config.system_settings}
+            system = open_system(name, settings)
+            injector = Injector(
+                system, access, lambda question, reply: judge(reply, question.answers, metric), seed=seed
+            )
+            phase = f"faults in {name}"
+            injected = injector.inject(
+                conversations,
+                count,
+                lambda done, total, phase=phase: progress(phase, done, total),  # type: ignore[misc]
+            )
+            made[name] = injector, injected
+        yield _bench(made, access)
+
+
+def attributor(method: str, bench: Bench, *, seed: int) -> Make:
+    """What sets a method up for a recording.
+
+    Raises:
+        ConfigError: the method is not available, or not for this suite.
+    """
+    if method == "survival":
+        return lambda recording: Survival(recording.graph, recording.conversation, recording.operations)
+    if method == "replay":
+        if bench.replay is None:
+            raise ConfigError(
+                "--method replay: the systems of this suite cannot be run again; take --suite injected, "
+                "or --method survival"
+            )
+        return bench.replay
+    if method == "majority":
+        types = Counter(labelled.error_type for labelled in bench.suite.cases)
+        return lambda recording: Constant(recording, types.most_common(1)[0][0])
+    if method == "random":
+        return lambda recording: Random(recording, seed)
+    raise ConfigError(f"--method {method}: not available yet; take survival or replay")
+
+
+def measure(bench: Bench, make: Make, *, seed: int, progress: Progress) -> dict[str, Any]:
+    """Attribute every case of the suite and score it: the keys of `metrics.score`, and beside them
+
+    by_system: n, eta, oia and by_fault for each system with injected faults. by_nature: the same sums for faults that
+    remove the content, alter it, or leave it to be ignored. calls_per_case: model calls made, cached ones left out.
+    """
+    total = len(bench.suite.cases)
+    done = iter(range(1, total + 1))
+    before = _calls(bench.access)
+    predictions = run(
+        bench.suite,
+        lambda recording: _Told(make(recording), lambda: progress("attribution", next(done), total)),
+        bench.access,
+    )
+    result = score(predictions, bench.suite, seed=seed)
+    result["calls_per_case"] = (_calls(bench.access) - before) / total
+    result["by_nature"] = _by_nature(result["by_fault"])
+    result["by_system"] = {}
+    for name, part in bench.systems.items():
+        own = score(predictions[part], Suite(name, bench.suite.cases[part]), seed=seed)
+        kept = {key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault")}
+        result["by_system"][name] = {**kept, "by_nature": _by_nature(own["by_fault"])}
+    return result
+
+
+class _Told:
+    """A method that tells when it is done with a case."""
+
+    def __init__(self, method: Attributor, tell: Callable[[], None]) -> None:
+        self._method, self._tell = method, tell
+
+    def attribute(self, case: Case) -> Attribution:
+        try:
+            return self._method.attribute(case)
+        finally:
+            self._tell()
+
+
+@contextmanager
+def _models(
+    config: RunConfig, conversations: Sequence[Conversation], *, scripted: bool, home: Path
+) -> Iterator[ModelAccess]:
+    if not scripted:
+        with open_access(config, home) as access:
+            yield access
+        return
+    # Its address differs every time, so that nothing could be found again in a lasting cache.
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder,
+        serve(conversations) as roles,
+        ModelAccess.open(roles, cache_dir=Path(folder), limits=Limits()) as access,
+    ):
+        yield access
+
+
+def _bench(made: Mapping[str, tuple[Injector, Injected]], access: ModelAccess) -> Bench:
+    cases = [case for _, injected in made.values() for case in injected.cases]
+    if not cases:
+        raise DataError("no fault made an answer wrong; give more conversations, or a model that answers some of them")
+    owners = {recording: (injector, one) for injector, one in made.values() for recording in one.systems}
+    systems: dict[str, slice] = {}
+    notes: list[str] = []
+    for name, (_, injected) in made.items():
+        start = sum(part.stop - part.start for part in systems.values())
+        systems[name] = slice(start, start + len(injected.cases))
+        harmless = sum(injected.harmless.values())
+        notes.append(
+            f"{name}: {injected.passed} of {injected.asked} questions were answered right without a fault; "
+            f"{len(injected.cases)} faults made an answer wrong, {harmless} did not"
+        )
+
+    def replay(recording: Recording) -> Attributor:
+        injector, injected = owners[recording]
+        return injector.replay(injected, recording)
+
+    return Bench(Suite(INJECTED, tuple(cases)), systems, replay, access, tuple(notes))
+
+
+def _calls(access: ModelAccess | None) -> float:
+    return access.meter.totals()["calls_made"] if access is not None else 0
+
+
+def _by_nature(by_fault: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The rows of kinds of fault, summed by what they do to the content."""
+    sums: dict[str, dict[str, Any]] = {}
+    for name, row in by_fault.items():
+        total = sums.setdefault(KINDS[name].nature, {"n": 0, "eta": 0.0, "oia": 0.0})
+        n = total["n"] + row["n"]
+        for key in ("eta", "oia"):
+            total[key] = (total[key] * total["n"] + row[key] * row["n"]) / n
+        total["n"] = n
+    return sums

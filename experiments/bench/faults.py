@@ -1,0 +1,70 @@
+"""A fault of one operation and what it is to spoil. It fires again whenever that operation runs again."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+
+from attribution.cases import Case
+from attribution.content import Vocabulary
+from attribution.gold import Gold
+from attribution.judge import judge
+from tracing.systems.conversations import Conversation
+from tracing.systems.interventions import Intervention, Step
+
+
+class Fault(Intervention):
+    """A fault for one question. Its subclasses each say what one kind of operation does wrong.
+
+    Attributes:
+        fired: ids of the executions that did it.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.gold = target, target.gold
+        self.fired: list[str] = []
+
+    def fire(self, step: Step) -> None:
+        """Take down that an execution does it now."""
+        self.fired.append(step.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a fault is to spoil.
+
+    Attributes:
+        case: a passed case.
+        gold: its gold content.
+        conversation: which it is about.
+        wrong: a value that is no accepted answer, of another question on the same conversation.
+    """
+
+    case: Case
+    gold: Gold
+    conversation: Conversation
+    wrong: str
+
+    def needed(self, text: str) -> bool:
+        """Whether a text carries what the answer stands on: the gold content, or the withdrawal of it."""
+        return self.gold.retracts(text) if self.gold.unknowable else self.gold.carries_any(text)
+
+    def corrupted(self, text: str, value: str | None = None) -> str:
+        """A text with another value in place of every accepted answer."""
+        for answer in sorted(self.case.question.answers, key=len, reverse=True):
+            text = re.sub(rf"\b{re.escape(answer)}\b", value or self.wrong, text, flags=re.IGNORECASE)
+        return text
+
+
+def target_of(case: Case, conversation: Conversation, *, verbatim: bool, seed: int) -> Target:
+    """What to spoil in a passed case, and with which wrong value."""
+    vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+    gold = Gold(case.question, conversation, vocabulary, verbatim=verbatim)
+    values = [
+        question.answers[0]
+        for question in conversation.questions
+        if question.kind != "deleted" and not judge(question.answers[0], case.question.answers, "contains").score
+    ]
+    chance = random.Random(f"{seed} {case.question.id}")  # noqa: S311 - a choice of examples, no secret
+    return Target(case, gold, conversation, chance.choice(values or ["something else"]))

@@ -1,0 +1,214 @@
+"""Wrong answers whose cause is known, since it was put there: passed cases of a real run, one fault in each."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from attribution.cases import Case
+from attribution.judge import Judgement
+from attribution.recordings import Recording
+from attribution.replay import Replay
+from attribution.suites import LabelledCase
+from experiments.bench.fault_kinds import KINDS, Kind
+from experiments.bench.faults import Fault, Target, target_of
+from tracing.errors import BudgetExceededError, ModelError
+from tracing.graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.recorder import session, trace
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.interventions import Heard, intervene
+from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.protocol import Answer, Memory, MemorySystem
+
+Judged = Callable[[Question, str], Judgement]
+Progress = Callable[[int, int], None]
+
+
+class FaultySystem:
+    """A memory system one of whose operations does something wrong whenever it runs."""
+
+    def __init__(self, system: MemorySystem, fault: Fault) -> None:
+        self._system, self.fault = system, fault
+        self.name, self.version, self.settings = system.name, f"{system.version} faulty", system.settings
+        self.prompts, self.operations = system.prompts, system.operations
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """As the system builds, but for the fault."""
+        with intervene(self.fault):
+            return self._system.build(conversation, candidate, access)
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """As the system answers, but for the fault."""
+        with intervene(self.fault):
+            return self._system.answer(memory, question, candidate, access)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """As the system does, but for the fault."""
+        with intervene(self.fault):
+            return self._system.build_from_facts(sessions, candidate, access)
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """As the system does: nothing here can go wrong."""
+        return self._system.with_entries(texts, access)
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """As the system answers, but for the fault."""
+        with intervene(self.fault):
+            return self._system.answer_from(context, question, candidate, access)
+
+
+@dataclass(slots=True)
+class Injected:
+    """What injecting came to.
+
+    Attributes:
+        cases: wrong answers with their truth.
+        systems: what runs each recording's system again, fault included.
+        asked, passed: questions of the run without faults, and those answered right.
+        harmless: by kind, faults that left the answer right.
+    """
+
+    cases: list[LabelledCase] = field(default_factory=list)
+    systems: dict[Recording, FaultySystem] = field(default_factory=dict)
+    asked: int = 0
+    passed: int = 0
+    harmless: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A conversation's memory as it is without faults, and what its operations emitted."""
+
+    conversation: Conversation
+    memory: Memory
+    records: list[dict[str, Any]]
+    built: Heard
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    base: _Base
+    case: Case
+    answered: Heard
+
+
+class Injector:
+    """Makes wrong answers with one system, by the faults of `fault_kinds.KINDS`."""
+
+    def __init__(self, system: MemorySystem, access: ModelAccess, judged: Judged, *, seed: int) -> None:
+        self._system, self._access, self._judged, self._seed = system, access, judged, seed
+        self._candidate = seed_candidate(system.prompts)
+        self._verbatim = all(spec.prompt is None for spec in system.operations if spec.stage in ("extract", "update"))
+
+    def inject(self, conversations: Sequence[Conversation], count: int, progress: Progress) -> Injected:
+        """Inject up to `count` faults, the kinds in turn, each into passed cases in an order drawn from the seed.
+
+        Raises:
+            ModelError: a call of the run without faults failed.
+            BudgetExceededError: a hard budget ended it.
+        """
+        made = Injected()
+        passed: list[_Passed] = []
+        for conversation in conversations:
+            base = self._built(conversation)
+            answered = [self._answered(base, question) for question in conversation.questions]
+            made.asked += len(answered)
+            passed += [one for one in answered if one.case.passed]
+        made.passed = len(passed)
+        queues = {name: self._opportunities(name, passed) for name in KINDS}
+        while len(made.cases) < count and queues:
+            for name in list(queues):
+                if len(made.cases) < count and not self._next(name, queues[name], made):
+                    del queues[name]
+                progress(len(made.cases), count)
+        return made
+
+    def replay(self, injected: Injected, recording: Recording) -> Replay:
+        """What replays the cases of a recording."""
+        system = injected.systems[recording]
+        return Replay(
+            system, self._candidate, self._access, recording.conversation, self._judged, graph=recording.graph
+        )
+
+    def _opportunities(self, name: str, passed: Sequence[_Passed]) -> list[_Passed]:
+        drawn = list(passed)
+        random.Random(f"{self._seed} {name}").shuffle(drawn)  # noqa: S311 - a choice of examples, no secret
+        return drawn
+
+    def _next(self, name: str, queue: list[_Passed], made: Injected) -> bool:
+        """Inject the kind into the next case that it makes wrong; False where none is left."""
+        kind = KINDS[name]
+        while queue:
+            chosen = queue.pop()
+            target = target_of(chosen.case, chosen.base.conversation, verbatim=self._verbatim, seed=self._seed)
+            if not self._fires(kind, target, chosen):
+                continue
+            try:
+                found = self._spoilt(name, kind, target, chosen)
+            except BudgetExceededError:
+                raise
+            except ModelError:
+                continue
+            if found is None:
+                made.harmless[name] += 1
+                continue
+            labelled, system = found
+            made.cases.append(labelled)
+            made.systems[labelled.recording] = system
+            return True
+        return False
+
+    def _fires(self, kind: Kind, target: Target, chosen: _Passed) -> bool:
+        """Whether the fault finds its operation in what was emitted without it; nothing is run."""
+        trial = kind.make(target)
+        chosen.base.built.tell(trial)
+        chosen.answered.tell(trial)
+        return bool(trial.fired)
+
+    def _spoilt(
+        self, name: str, kind: Kind, target: Target, chosen: _Passed
+    ) -> tuple[LabelledCase, FaultySystem] | None:
+        """The case with the fault in it; None where its answer stays right."""
+        conversation, question = chosen.base.conversation, chosen.case.question
+        system = FaultySystem(self._system, kind.make(target))
+        with trace(prefix="b") as building:
+            memory = system.build(conversation, self._candidate, self._access)
+        graph, case = self._asked(system, conversation, question, memory, building.records())
+        fired = tuple(dict.fromkeys(system.fault.fired))
+        if case.passed or not fired:
+            return None
+        recording = Recording(graph, conversation, tuple(self._system.operations))
+        return LabelledCase(case, recording, kind.error_type, fired, fired, name), system
+
+    def _built(self, conversation: Conversation) -> _Base:
+        heard = Heard()
+        with trace(prefix="b") as building, intervene(heard):
+            memory = self._system.build(conversation, self._candidate, self._access)
+        return _Base(conversation, memory, building.records(), heard)
+
+    def _answered(self, base: _Base, question: Question) -> _Passed:
+        heard = Heard()
+        with intervene(heard):
+            _, case = self._asked(self._system, base.conversation, question, base.memory, base.records)
+        return _Passed(base, case, heard)
+
+    def _asked(
+        self,
+        system: MemorySystem,
+        conversation: Conversation,
+        question: Question,
+        memory: Memory,
+        records: list[dict[str, Any]],
+    ) -> tuple[ExecutionGraph, Case]:
+        with trace(prefix="a") as answering:
+            answering.adopt(records)
+            with session(question.id):
+                answer = system.answer(memory, question, self._candidate, self._access)
+        judgement = self._judged(question, answer.text)
+        return answering.graph, Case(conversation.id, question, answer.text, judgement, answer.variable)

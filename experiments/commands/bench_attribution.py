@@ -1,0 +1,138 @@
+"""`memtune bench attribution`: how often a method names the operation at fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.commands.options import config_from, home_option, setup_options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+METHODS = ("survival", "assisted", "agent", "replay", "majority", "random")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune bench attribution --suite injected --method survival --json survival.json
+  memtune bench attribution --suite injected --method replay --system fact-memory --cases 300 --seed 1
+  memtune bench attribution --suite injected --method replay --system mem0 --cases 40
+  memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
+  memtune bench attribution --suite annotated/ --method survival --json report.json
+"""
+)
+@click.option(
+    "--suite",
+    required=True,
+    metavar="PATH|injected",
+    help="An annotated graph or a folder of them, or `injected`: passed cases with one fault put in.",
+)
+@click.option("--method", required=True, type=click.Choice(METHODS), help="Whom to measure.")
+@setup_options
+@click.option(
+    "--cases",
+    "count",
+    type=click.IntRange(min=1),
+    default=180,
+    show_default=True,
+    metavar="N",
+    help="Injected faults in each system, at most.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of cases, and of intervals.")
+@click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
+@home_option
+def attribution(
+    suite: str, method: str, count: int, seed: int, target: Path | None, home: Path | None, **given: Any
+) -> None:
+    """Measure a method of attribution on wrong answers whose decisive operation is known.
+
+    `injected` makes its own truth: it runs the system (RAG and the fact memory, unless --system names one) on the
+    data, puts one fault into one operation of a case that passed, and keeps it if the answer becomes wrong. Without
+    --model a scripted model that makes no mistakes of its own plays the model, on loopback.
+    """
+    import json
+
+    from rich.console import Console
+
+    from experiments.bench.attributing import attributor, measure, open_bench
+    from experiments.console import run_view
+    from experiments.wiring import home_folder
+    from tracing.errors import ConfigError
+
+    config = config_from(None, given)
+    systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
+    if method in ("assisted", "agent"):
+        raise ConfigError(f"--method {method}: not available yet; take survival or replay")
+    with (
+        run_view() as view,
+        open_bench(
+            suite,
+            config,
+            systems,
+            scripted=not given.get("model"),
+            count=count,
+            seed=seed,
+            home=home_folder(home),
+            progress=view.progress,
+        ) as bench,
+    ):
+        result = measure(bench, attributor(method, bench, seed=seed), seed=seed, progress=view.progress)
+    if target is not None:
+        target.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    console = Console()
+    console.print(_table(result, bench.suite.name, method))
+    for line in (*bench.notes, *_summary(result)):
+        console.print(line, highlight=False, markup=False)
+
+
+def _table(result: dict[str, Any], suite: str, method: str) -> Table:
+    """Accuracy by system and kind of fault, or by error type where nothing was injected."""
+    from rich.table import Table
+
+    from experiments.bench.fault_kinds import KINDS
+
+    table = Table(title=f"{method} on {suite}", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("", "content", "n", "error type", "operation"):
+        table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
+    for system, own in result["by_system"].items():
+        for fault in [fault for fault in KINDS if fault in own["by_fault"]]:
+            table.add_row(fault, KINDS[fault].nature, *_cells(own["by_fault"][fault]))
+        for nature, row in own["by_nature"].items():
+            table.add_row(f"{system}, all", nature, *_cells(row), style="italic")
+        table.add_row(f"{system}, all", "", *_cells(own), style="bold", end_section=True)
+    if not result["by_system"]:
+        for error_type, row in result["by_type"].items():
+            table.add_row(error_type, "", *_cells(row))
+    table.add_row("all", "", *_cells(result), style="bold")
+    return table
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """n, error type accuracy and operation accuracy, with the intervals where they are known."""
+
+    def part(key: str) -> str:
+        if row[key] is None:
+            return "–"
+        low, high = row.get(f"{key}_ci") or (None, None)
+        return f"{row[key]:.3f}" if low is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
+
+    return str(row["n"]), part("eta"), part("oia")
+
+
+def _summary(result: dict[str, Any]) -> list[str]:
+    def figure(key: str, form: str = ".3f") -> str:
+        return "–" if result[key] is None else format(result[key], form)
+
+    return [
+        f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
+        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')}",
+        f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
+        f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
+        f"distance {figure('distance', '.2f')}",
+        f"cost of a case: {figure('ms_per_case', '.1f')} ms, {figure('calls_per_case', '.2f')} model calls, "
+        f"{figure('tokens_per_case', '.0f')} tokens",
+    ]

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from attribution.dates import moment, same_time, spans_of, without_stamp
+
+SAID = date(2023, 5, 25)  # a Thursday
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("I went yesterday", "2023-05-24", "2023-05-24"),
+        ("we met last Fri", "2023-05-19", "2023-05-19"),
+        ("on Tuesday I ran", "2023-05-23", "2023-05-23"),
+        ("two weeks ago", "2023-05-08", "2023-05-14"),
+        ("last week was busy", "2023-05-18", "2023-05-24"),
+        ("we go next month", "2023-06-01", "2023-06-30"),
+        ("the Friday before 22 October 2023", "2023-10-20", "2023-10-20"),
+        ("The week before 3June, 2023.", "2023-05-27", "2023-06-02"),
+        ("the first weekend of August 2023", "2023-08-04", "2023-08-06"),
+        ("seven years now", "2016-01-01", "2016-12-31"),
+        ("summer 2022", "2022-06-01", "2022-08-31"),
+        ("the day after tomorrow", "2023-05-27", "2023-05-27"),
+        ("我昨天去了", "2023-05-24", "2023-05-24"),
+        ("先週会った", "2023-05-15", "2023-05-21"),
+        ("2023年5月3日", "2023-05-03", "2023-05-03"),
+        ("三天前", "2023-05-22", "2023-05-22"),
+    ],
+)
+def test_a_time_is_resolved_against_the_day_it_is_said_on(text: str, first: str, last: str) -> None:
+    spans = [tuple(date.fromordinal(day).isoformat() for day in span) for span in spans_of(text, SAID)]
+    named = [(a, b) for a, b in spans]
+    if text == "two weeks ago":  # within days of it
+        assert any(a <= "2023-05-11" <= b for a, b in named)
+    else:
+        assert named == [(first, last)]
+
+
+def test_a_text_without_a_time_names_none_and_a_relative_one_none_without_its_day() -> None:
+    assert spans_of("You may march on, in a fall", SAID) == ()
+    assert spans_of("I went yesterday") == ()
+
+
+def test_times_are_the_same_told_precisely_or_roughly_but_not_told_apart() -> None:
+    (day,), (week,) = spans_of("20 May 2023"), spans_of("the week before 25 May 2023")
+    (other,), (year,) = spans_of("12 May 2023"), spans_of("2023")
+    assert same_time(day, week)
+    assert not same_time(other, week)
+    assert not same_time(day, year)
+
+
+@pytest.mark.parametrize("stamp", ["1:56 pm on 8 May, 2023: ", "[2023-05-08 13:56] ", "2023-05-08T13:56:00 - "])
+def test_the_stamp_of_a_line_is_told_from_what_it_says(stamp: str) -> None:
+    assert without_stamp(f"{stamp}Ann ran in 2022") == (date(2023, 5, 8), "Ann ran in 2022")
+    assert without_stamp("Ann ran in 2022")[0] is None
+
+
+def test_a_moment_is_a_day_and_not_a_month() -> None:
+    assert moment("1:56 pm on 8 May, 2023") == date(2023, 5, 8)
+    assert moment("May 2023") is None
+    assert moment("31 February 2023") is None

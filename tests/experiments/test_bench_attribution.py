@@ -1,0 +1,164 @@
+"""`memtune bench attribution`: the injected suite knows its own truth, and methods are measured against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attribution.judge import judge
+from attribution.replay import Replay
+from experiments.bench.fault_kinds import KINDS
+from experiments.bench.injected import Injected, Injector
+from experiments.bench.scripted_model import serve
+from experiments.command import main
+from experiments.config import load_config
+from experiments.loaders import load_dataset
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+from tracing.systems.conversations import Conversation
+from tracing.systems.fact_memory import FactMemory
+from tracing.systems.prompts import seed_candidate
+
+KEYS = {"n", "eta", "eta_ci", "oia", "oia_n", "majority_eta", "macro_f1", "ece"}
+KEYS |= {"tokens_per_case", "ms_per_case", "by_type", "by_fault", "cases"}
+
+Bench = Callable[..., tuple[int, dict[str, Any], str, str]]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """Runs the benchmark on a few conversations; gives exit code, figures, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str, str]:
+        target = tmp_path / "figures.json"
+        few = ["--limit-conversations", "3", "--cases", "18"]
+        with pytest.raises(SystemExit) as caught:
+            main(["bench", "attribution", "--suite", "injected", *few, "--json", str(target), *arguments])
+        said = capsys.readouterr()
+        assert isinstance(caught.value.code, int)
+        figures = json.loads(target.read_text()) if target.exists() else {}
+        return caught.value.code, figures, said.out, said.err
+
+    return run
+
+
+def test_replay_names_the_faulty_operations_of_both_systems(bench: Bench) -> None:
+    code, figures, out, _ = bench("--method", "replay")
+    assert code == 0
+    assert set(figures) >= KEYS
+    assert figures["n"] == figures["oia_n"] == len(figures["cases"]) == 36
+    assert figures["oia"] >= 0.95
+    assert set(figures["by_system"]) == {"rag", "fact-memory"}
+    assert set(figures["by_fault"]) <= set(KINDS)
+    assert len(figures["by_fault"]) >= 10
+    assert set(figures["by_nature"]) == {"removed", "altered", "misled"}
+    assert "fact-memory, all" in out
+    assert "model calls" in out
+
+
+def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
+    survival = bench("--method", "survival", "--system", "fact-memory")[1]
+    majority = bench("--method", "majority", "--system", "fact-memory")[1]
+    assert survival["oia"] >= 0.85
+    assert survival["calls_per_case"] == survival["tokens_per_case"] == 0
+    assert survival["oia"] > majority["oia"]
+    assert survival["eta"] > survival["random_eta"]
+    assert majority["eta"] == majority["majority_eta"] == survival["majority_eta"]
+
+
+def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
+    def cases(seed: str) -> list[tuple[str, str, list[str]]]:
+        rows = bench("--method", "random", "--system", "rag", "--cases", "8", "--seed", seed)[1]["cases"]
+        return [(row["question_id"], row["fault"], row["gold_operation_ids"]) for row in rows]
+
+    first = cases("0")
+    assert cases("0") == first
+    assert cases("1") != first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["--method", "agent"], "not available yet; take survival or replay"),
+        (["--method", "replay", "--suite", "nowhere"], "nowhere"),
+        (["--method", "replay", "--system", "other"], "choose one of"),
+        (["--method", "guess"], "--help"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_line(bench: Bench, arguments: list[str], remedy: str) -> None:
+    code, figures, _, err = bench(*arguments)
+    assert code == 2
+    assert remedy in err
+    assert err.count("\n") == 1
+    assert figures == {}
+
+
+@pytest.fixture(scope="module")
+def conversations() -> list[Conversation]:
+    return list(load_dataset(load_config(None)).splits.train[:2])
+
+
+@pytest.fixture(scope="module")
+def access(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelAccess]:
+    folder = tmp_path_factory.mktemp("cache")
+    with serve(conversations) as roles, ModelAccess.open(roles, cache_dir=folder, limits=Limits()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def made(conversations: list[Conversation], access: ModelAccess) -> tuple[Injector, Injected]:
+    """One fault of every kind that two conversations have room for, in the fact memory."""
+    injector = Injector(FactMemory(near=0.4), access, lambda asked, reply: judge(reply, asked.answers), seed=0)
+    return injector, injector.inject(conversations, len(KINDS), lambda done, total: None)
+
+
+def test_without_the_fault_the_answer_was_right_and_with_it_it_is_wrong_every_time(
+    made: tuple[Injector, Injected], access: ModelAccess
+) -> None:
+    _, injected = made
+    assert injected.asked >= injected.passed > len(injected.cases) / 2
+    for labelled in injected.cases:
+        assert not labelled.case.passed
+        system = injected.systems[labelled.recording]
+        candidate = seed_candidate(system.prompts)
+        memory = system.build(labelled.recording.conversation, candidate, access)
+        again = system.answer(memory, labelled.case.question, candidate, access)
+        assert again.text == labelled.case.reply, labelled.fault
+
+
+def test_the_truth_is_an_execution_of_the_stage_that_the_kind_of_fault_spoils(made: tuple[Injector, Injected]) -> None:
+    _, injected = made
+    assert len({labelled.fault for labelled in injected.cases}) >= 15
+    stages = {
+        "ExtractionError": {"extract_facts"},
+        "UpdateError": {"decide_update", "store"},
+        "DeletionError": {"decide_update"},
+        "RetrievalError": {"retrieve"},
+        "ResponseError": {"answer"},
+    }
+    for labelled in injected.cases:
+        operations = labelled.recording.graph.operations
+        named = {operations[oid].name for oid in labelled.operation_ids}
+        assert labelled.operation_ids
+        assert named <= stages[labelled.error_type], labelled.fault
+
+
+def test_a_repair_elsewhere_does_not_stop_the_fault(made: tuple[Injector, Injected]) -> None:
+    injector, injected = made
+    misled = [one for one in injected.cases if one.error_type == "ResponseError"]
+    dropped = [one for one in injected.cases if one.fault == "dropped fact"]
+    for labelled in misled:
+        replay = injector.replay(injected, labelled.recording)
+        assert isinstance(replay, Replay)
+        assert replay.run(labelled.case.question, ()).reply == labelled.case.reply
+    for labelled in dropped:
+        replay = injector.replay(injected, labelled.recording)
+        found = replay.run(labelled.case.question, ()).findings
+        assert [finding.place.operation for finding in found] == ["extract_facts"]
+        assert replay.run(labelled.case.question, [finding.place for finding in found]).rescued

@@ -1,0 +1,165 @@
+"""Changing what single operations of a memory system emit while it runs: how faults are injected and repairs tried.
+
+A system hands what an operation is about to emit, with what the operation was given, to `intervening()`, and goes on
+with what comes back. Without an intervention that is the very same value. The model is asked all the same, so that an
+operation whose output is changed costs what it costs otherwise: nothing, where its reply is cached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracing.elements import Variable
+
+if TYPE_CHECKING:
+    from tracing.systems.recall import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of an operation: its name, and its id in the trace (empty where none is recorded)."""
+
+    operation: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is done, or is to be done, to the memory because of a new fact.
+
+    Attributes:
+        event: ADD, UPDATE, DELETE or NONE.
+        target: id of the entry that is updated or deleted; None otherwise.
+        text: what is stored on ADD and UPDATE.
+    """
+
+    event: str
+    target: str | None = None
+    text: str = ""
+
+
+class Intervention:
+    """Decides anew what operations emit; each method gets one kind of output, and by default leaves it alone.
+
+    A method's first argument says which execution it is, its last is the output, those between are what the operation
+    worked on. It must not change what it is given.
+    """
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        """Statements made of messages: facts, or the lines of a chunk."""
+        return statements
+
+    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        """What is to be done about a fact, given the entries shown."""
+        return change
+
+    def stored(self, step: Step, given: Change, change: Change) -> Change:
+        """What is done about a decision (or, without one, about adding a fact)."""
+        return change
+
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+        """Entries found for a question, best first, given all that are stored."""
+        return found
+
+    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
+        """Pieces of context as the answer's model is shown them."""
+        return lines
+
+    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
+        """The reply to a question, given the pieces of context."""
+        return reply
+
+
+class _Chain(Intervention):
+    """Several interventions, each deciding on what the one before made of an output."""
+
+    def __init__(self, parts: Sequence[Intervention]) -> None:
+        self._parts = parts
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        for part in self._parts:
+            statements = part.extracted(step, messages, statements)
+        return statements
+
+    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        for part in self._parts:
+            change = part.decided(step, fact, shown, change)
+        return change
+
+    def stored(self, step: Step, given: Change, change: Change) -> Change:
+        for part in self._parts:
+            change = part.stored(step, given, change)
+        return change
+
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+        for part in self._parts:
+            found = part.retrieved(step, query, entries, found)
+        return found
+
+    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
+        for part in self._parts:
+            lines = part.presented(step, query, lines)
+        return lines
+
+    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
+        for part in self._parts:
+            reply = part.answered(step, query, context, reply)
+        return reply
+
+
+class Heard(Intervention):
+    """Leaves everything alone and remembers it, to tell it to other interventions without another run."""
+
+    def __init__(self) -> None:
+        self._said: list[Callable[[Intervention], object]] = []
+
+    def tell(self, other: Intervention) -> None:
+        """Let another intervention hear it all, in order; what it makes of it is lost."""
+        for say in self._said:
+            say(other)
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        self._said.append(lambda other: other.extracted(step, messages, statements))
+        return statements
+
+    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        self._said.append(lambda other: other.decided(step, fact, shown, change))
+        return change
+
+    def stored(self, step: Step, given: Change, change: Change) -> Change:
+        self._said.append(lambda other: other.stored(step, given, change))
+        return change
+
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+        self._said.append(lambda other: other.retrieved(step, query, entries, found))
+        return found
+
+    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
+        self._said.append(lambda other: other.presented(step, query, lines))
+        return lines
+
+    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
+        self._said.append(lambda other: other.answered(step, query, context, reply))
+        return reply
+
+
+_active: ContextVar[tuple[Intervention, ...]] = ContextVar("memtune_interventions", default=())
+
+
+@contextlib.contextmanager
+def intervene(intervention: Intervention) -> Iterator[None]:
+    """Let `intervention` decide on what is emitted inside, after those that are entered further in."""
+    token = _active.set((intervention, *_active.get()))
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def intervening() -> Intervention:
+    """What decides on outputs in the present context; a system asks it before it records an output."""
+    return _Chain(_active.get())
