@@ -18,7 +18,7 @@ from experiments.config import load_config
 from experiments.folder import CONFIG, TRACES, RunFolder
 from tracing.errors import DataError, MemtuneError, TraceError
 from tracing.graph import ExecutionGraph
-from tracing.store import load_trace
+from tracing.loading import load_trace
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
