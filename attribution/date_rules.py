@@ -151,6 +151,12 @@ def _named_month(found: re.Match[str], said: date) -> Span:
     return _day(date(year, month, int(day))) if day else _whole_month(year, month)
 
 
+def _numbered_day(found: re.Match[str], said: date) -> Span:
+    """`on the 17th`: of this month, or of the last where that is still to come."""
+    day = date(said.year, said.month, int(found["d"]))
+    return _day(day if day <= said else date(said.year - (said.month == 1), (said.month - 2) % 12 + 1, day.day))
+
+
 def _numbered_month(found: re.Match[str], said: date) -> Span:
     return _day(date(said.year, int(found["month"]), int(found["day"])))
 
@@ -307,6 +313,7 @@ RELATIVE: tuple[Rule, ...] = (
         _named_month,
     ),
     _rule(rf"\b(?:in|since|until|during|by|last|this|next|early|late|mid)[- ](?P<month>{MONTH})", _named_month),
+    _rule(r"\b(?:on|until|by|since) the (?P<d>\d{1,2})(?:st|nd|rd|th)\b", _numbered_day),
     _rule(r"(?P<month>1[0-2]|[1-9])月(?P<day>\d{1,2})[日号]", _numbered_month),
 )
 

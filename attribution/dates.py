@@ -21,7 +21,7 @@ _STAMP = re.compile(
     r"(?:[ T,]+\d{1,2}:\d{2}(?::\d{2})?)?\W+",
     re.IGNORECASE,
 )
-_GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z]),(?=\d{{4}}\b)", re.IGNORECASE)
+_GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
 _CUE = re.compile(
     r"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|\b(?:mon|tue|wed|thu|fri|sat|sun)|spring|summer"
     r"|autumn|fall|winter|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[年月日天周週]",

@@ -61,6 +61,12 @@ class Inquiry:
         """How well a variable carries a need. A context of several entries counts by its best line."""
         return self._best(self._grades(variable, need, frozenset(), traced=traced))
 
+    def nearness(self, text: str, need: Need) -> float:
+        """How much of the question's subject and of a need's words a text has, to choose what to look at."""
+        found = content_of(text)
+        held = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+        return held + self.subject.about(found)
+
     def read(self, need: Need) -> list[tuple[Variable, Grade]]:
         """Everything that was extracted on reading the need's turns, with its grade."""
         found: dict[str, tuple[Variable, Grade]] = {}
@@ -173,7 +179,7 @@ class Inquiry:
         if not relevant:
             return 0.0
         best = max(grade.coverage for grade in relevant)
-        if need.times or need.basis == "implied":
+        if need.times:
             return best
         near = [grade for grade in relevant if grade.about >= _SAME_MATTER or grade.traced]
         together = frozenset().union(*(grade.found for grade in near))

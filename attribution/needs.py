@@ -11,8 +11,8 @@ from typing import Literal
 
 from attribution.content import Vocabulary, content_of, is_date, is_number
 from attribution.dates import Span, moment, same_time, spans_of, tells
-from attribution.phrases import says_unknown
-from tracing.systems.conversations import Conversation, Fact, Question, Turn
+from attribution.phrases import clauses_of, denies
+from tracing.systems.conversations import Conversation, Question, Turn
 
 Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
 
@@ -44,6 +44,8 @@ _ITEM_WORDS = 3
 _CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
 _INFERENTIAL = content_of("yes, likely, unlikely, probably, maybe, possibly, perhaps")
 _YES_OR_NO = re.compile(r"(?:yes|no|not? (?:likely|really|necessarily))\b|是|不是|对|はい|いいえ", re.I)
+_CONCLUDES = re.compile(r"\b(?:would|might|could|likely|probably|potentially|possibly|suspected|considered)\b", re.I)
+_COUNTS = re.compile(r"(?:how (?:many|often|long)|after how many|what (?:number|amount))\b|多少|几|いくつ|何", re.I)
 _POINTING = re.compile(
     r"\b(?:this|these|here(?:'s| is| are)|look|check \w+ out|check out|pic\w*|photo\w*|image|see)\b|这|看|これ|写真",
     re.I,
@@ -67,6 +69,7 @@ class Need:
             been in a picture); "implied", to be inferred from what the turns say.
         unique: no other turn says it, so that a text that does can only have it from these.
         threshold: least coverage of a form with which a text carries the content.
+        denied: whether the turns say that it is not so.
         times: spans of time, any of which is the content; then words do not count.
         said: the day on which the turns were said.
         on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
@@ -78,6 +81,7 @@ class Need:
     basis: Basis = "stated"
     unique: bool = True
     threshold: float = STATED
+    denied: bool = False
     times: tuple[Span, ...] = ()
     said: date | None = None
     on_that_day: bool = False
@@ -91,7 +95,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     turns = {turn.id: turn for turn in conversation.turns()}
     evidence = [turns[turn] for turn in question.evidence if turn in turns]
     forms = tuple(form for form in dict.fromkeys(map(content_of, question.answers)) if form)
-    if forms and not is_inferred(question):
+    if forms and not _yes_or_no(question):
         needs = _known(question, forms, evidence, conversation, vocabulary)
         if needs:
             return needs
@@ -99,6 +103,8 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
             elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
             if elsewhere:
                 return [elsewhere]
+            if evidence and (is_inferred(question) or _COUNTS.match(question.question)):
+                return [_implied(turn, content_of(question.question), conversation, vocabulary) for turn in evidence]
             if evidence and _is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
                 return []
             if evidence:
@@ -108,7 +114,11 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
 
 
 def is_inferred(question: Question) -> bool:
-    """Whether the answer is a conclusion, a yes or a no, which no text need contain."""
+    """Whether the answer is a conclusion, which no text need contain, so that any of its grounds may do."""
+    return _yes_or_no(question) or _CONCLUDES.search(question.question) is not None
+
+
+def _yes_or_no(question: Question) -> bool:
     gold = question.answers[0].strip()
     return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
 
@@ -153,7 +163,7 @@ def _elsewhere(
     topic = content_of(question.question).difference(*map(content_of, conversation.speakers))
     turns = [
         turn
-        for turn in _stating(conversation.turns(), forms, vocabulary)
+        for turn in stating(conversation.turns(), forms, vocabulary)
         if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= _ON_TOPIC
     ]
     return Need(forms, _ids(turns), question.answers[0], "elsewhere", unique=len(turns) == 1) if turns else None
@@ -162,42 +172,6 @@ def _elsewhere(
 def _unstated(item: _Item, evidence: Sequence[Turn]) -> Need:
     forms, label = item
     return Need(forms, _ids(evidence), label, "unstated", unique=False)
-
-
-def former_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
-    """The value that an update or a deletion should have done away with, where the annotation tells."""
-    said = _former_value(question, conversation)
-    if said is None:
-        return None
-    label, form, turn = said
-    # The turn that ends a value often repeats it.
-    silent = [other for other in conversation.turns() if other.id not in (turn, *question.evidence)]
-    return Need((form,), (turn,), label, unique=not _stating(silent, (form,), vocabulary))
-
-
-def _former_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
-    fact = fact_of(question, conversation)
-    old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
-    near = question.near_miss
-    withdrawn = is_unknowable(question)
-    if near is not None and (old is None or old.turn == near.turn) and (withdrawn or question.kind == "updated"):
-        return near.value, content_of(near.value), near.turn
-    if old is None or fact is None:
-        return None
-    speakers = frozenset().union(*map(content_of, conversation.speakers))
-    known = content_of(fact.text) | content_of(question.question) | speakers
-    value = content_of(old.text) - known
-    return (old.text, value, old.turn) if value else None
-
-
-def fact_of(question: Question, conversation: Conversation) -> Fact | None:
-    """The annotated fact that answers the question."""
-    return next((fact for fact in conversation.facts if fact.id == question.fact), None)
-
-
-def is_unknowable(question: Question) -> bool:
-    """Whether the right answer is that there is none."""
-    return question.kind == "deleted" or all(map(says_unknown, question.answers))
 
 
 _Item = tuple[tuple[frozenset[str], ...], str]
@@ -224,9 +198,9 @@ def _stated(
 ) -> list[Need]:
     """The needs for an item that one turn states, or several turns together; none if they don't."""
     forms, label = item
-    stating = _stating(evidence, forms, vocabulary)
-    if stating:
-        return [_need(forms, stating, label, "stated", conversation, vocabulary)]
+    saying = stating(evidence, forms, vocabulary)
+    if saying:
+        return [_need(forms, saying, label, "stated", conversation, vocabulary)]
     spoken = frozenset().union(*(content_of(_spoken(turn)) for turn in evidence))
     if vocabulary.coverage(forms[0], spoken) < STATED:
         return []
@@ -276,34 +250,66 @@ def _timed(
     days = {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
     told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
     naming = [turn for turn in evidence if any(same_time(one, other) for one in told[turn.id] for other in gold)]
+
+    def need(naming: Sequence[Turn], times: Iterable[Span], *, on_that_day: bool = False) -> Need:
+        spans = tuple(dict.fromkeys(times))
+        day, threshold = days[naming[0].id], THRESHOLDS["dated"]
+        return Need(
+            forms,
+            _ids(naming),
+            label,
+            "dated",
+            unique=False,
+            threshold=threshold,
+            times=spans,
+            said=day,
+            on_that_day=on_that_day,
+        )
+
     if naming:
         spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
-        times = tuple(dict.fromkeys((*gold, *spans)))
-        return Need(forms, _ids(naming), label, "dated", False, THRESHOLDS["dated"], times, days[naming[0].id], False)
+        return need(naming, (*gold, *spans))
     then = [
         turn
         for turn in evidence
         if not told[turn.id] and (day := days[turn.id]) and any(tells((day.toordinal(),) * 2, one) for one in gold)
     ]
     if then:
-        return Need(forms, _ids(then), label, "dated", False, THRESHOLDS["dated"], gold, days[then[0].id], True)
+        return need(then, gold, on_that_day=True)
+    other = [turn for turn in evidence if told[turn.id]]
+    if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
+        # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
+        return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
     return None
 
 
 def _need(
     forms: tuple[frozenset[str], ...],
-    stating: Sequence[Turn],
+    saying: Sequence[Turn],
     label: str,
     basis: Basis,
     conversation: Conversation,
     vocabulary: Vocabulary,
 ) -> Need:
-    ids = _ids(stating)
+    ids = _ids(saying)
     others = (turn for turn in conversation.turns() if turn.id not in ids)
-    return Need(forms, ids, label, basis, unique=not _stating(others, forms, vocabulary))
+    denied = any(denies(clause_with(forms, turn.text, vocabulary)) for turn in saying)
+    return Need(forms, ids, label, basis, unique=not stating(others, forms, vocabulary), denied=denied)
 
 
-def _stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: Vocabulary) -> list[Turn]:
+def clause_with(forms: Sequence[frozenset[str]], text: str, vocabulary: Vocabulary) -> str:
+    """The clause of a text that holds most of any of the forms."""
+    clauses = clauses_of(text)
+
+    def held(clause: str) -> float:
+        found = content_of(clause)
+        return max((vocabulary.coverage(form, found) for form in forms), default=0.0)
+
+    return max(clauses, key=held, default="") if len(clauses) > 1 else text
+
+
+def stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: Vocabulary) -> list[Turn]:
+    """The turns that hold enough of any of the forms, the speaker's name included."""
     wanted = frozenset().union(*forms)
     found: list[Turn] = []
     for turn in turns:

@@ -22,6 +22,30 @@ _RETRACTED = re.compile(
 )
 
 
+_DENIED = re.compile(
+    r"\b(?:not|never|no longer|cannot|without|stopped|quit)\b|n['’]t\b|不|没|ない|ません", re.IGNORECASE
+)
+_AFFIRMED = re.compile(
+    r"(?:can['’]?t|cannot|couldn['’]?t) (?:wait|help|stop|be|have|imagine|believe)|not only"
+    r"|never been (?:more|so|happier|better)"
+    r"|(?:n['’]t|not|never) \w+ (?:anything|anyone|anybody|nothing) but|不仅|不但",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? but ")
+
+
+@lru_cache(maxsize=8192)
+def clauses_of(text: str) -> tuple[str, ...]:
+    """The clauses of a text, as far as a denial in one says nothing of the others."""
+    return tuple(clause for clause in _CLAUSE.split(text) if clause.strip())
+
+
+@lru_cache(maxsize=8192)
+def denies(clause: str) -> bool:
+    """Whether a clause says that something is not so; "can't wait" and its like do not."""
+    return _DENIED.search(_AFFIRMED.sub(" ", clause)) is not None
+
+
 @lru_cache(maxsize=8192)
 def says_unknown(text: str) -> bool:
     """Whether a reply owns that it does not know."""

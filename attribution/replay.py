@@ -127,11 +127,16 @@ class Replay:
 
     def verdict(self, case: Case, blame: Blame) -> Verdict:
         """Whether the repair of the operation that somebody blamed rescues the answer. Raises as `examine`."""
-        for finding in self.run(case.question, ()).findings:
-            same = blame.operation_id in (None, self._operation_id(finding, case))
-            if finding.place.operation == blame.operation and same:
-                return "confirmed" if self.run(case.question, (finding.place,)).rescued else "refuted"
-        return "not repairable"
+        places = [
+            finding.place
+            for finding in self.run(case.question, ()).findings
+            if finding.place.operation == blame.operation
+            and blame.operation_id in (None, self._operation_id(finding, case))
+        ]
+        if not places:
+            return "not repairable"
+        rescued = any(self.run(case.question, (place,)).rescued for place in places)
+        return "confirmed" if rescued else "refuted"
 
     def run(self, question: Question, chosen: Collection[Place] | None) -> Run:
         """Ask a question again, with the outputs of the chosen places put right (None: all that are wrong).
@@ -219,7 +224,8 @@ class _Inquest:
 def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tuple[str, ...]]:
     """What an execution works on, in the ways in which a place may say it."""
     given = [graph.variables[vid] for vid in operation.input_ids()]
-    asked = operation.session is not None and graph.sessions[operation.session].name == case.question.id
+    where = graph.sessions.get(operation.session or "")
+    asked = where is not None and where.name == case.question.id
     facts = " ".join(str(variable.value) for variable in given if variable.kind == "fact")
     turns = tuple(variable.name for variable in given if variable.kind == "message")
     return [turns, (facts,), (case.question.id,) if asked else ()]

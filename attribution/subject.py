@@ -8,7 +8,9 @@ from typing import Literal
 
 from attribution.content import Vocabulary, content_of
 from attribution.dates import spans_of, tells, without_stamp
-from attribution.needs import Need, fact_of
+from attribution.former import fact_of
+from attribution.needs import STATED, Need, clause_with
+from attribution.phrases import denies
 from tracing.systems.conversations import Conversation, Question
 
 Person = Literal["right", "absent", "other"]
@@ -18,6 +20,7 @@ ABOUT = 0.34
 
 _CLEARLY_ABOUT = 0.5
 _PHRASE = 3
+_DENIED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,9 @@ class Subject:
             coverage = float(_tells_time(need, text))
         else:
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+            if coverage >= STATED and need.basis in ("stated", "partly") and not need.denied and denies(text):
+                denied = denies(clause_with(need.forms, text, self._vocabulary))
+                coverage = min(coverage, _DENIED) if denied else coverage
         about = self.about(found)
         person: Person = "right" if verbatim else self.person(found)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)

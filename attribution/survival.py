@@ -4,25 +4,29 @@ The need (the gold answer's content, from the evidence turns) is looked for in w
 holds in the end, and in what the answer was given. The deepest stage that still carries it tells which operation lost
 it: the one whose inputs carry it and whose outputs don't.
 
-Confidence is the product of three factors, kept within 0.05 to 0.97:
+How sure a verdict is, is the product of three factors, kept within 0.05 to 0.97:
     - how telling the kind of verdict is, 0.5 to 0.95: a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
     - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
-It orders blames and says which are doubtful; it is not a measured frequency.
+The confidence is how often verdicts that sure were right on labelled cases (`calibration.SURVIVAL`); what is beyond the
+system has no such cases, and keeps the product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from attribution.cases import Attribution, Blame, Case, ErrorType
+from attribution.beyond import beyond, unsupported
+from attribution.calibration import SURVIVAL
+from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.content import Vocabulary, content_of, text_of
 from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
+from attribution.former import former_value, is_unknowable
 from attribution.inquiry import Inquiry, Trail, quote, quoted
-from attribution.needs import PRIORS, STATED, Need, former_value, is_inferred, is_unknowable, needs_of
+from attribution.needs import PRIORS, STATED, Need, is_inferred, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
 from attribution.updates import left_standing, lost_at_update, not_deleted, retractions_read
@@ -38,7 +42,6 @@ GARBLED = 0.6
 NOT_RETRIEVED = 0.9
 IGNORED = 0.85
 INVENTED = 0.8
-UNSUPPORTED = 0.5
 
 _LEAST, _MOST = 0.05, 0.97
 _SAME_SUBJECT = 0.5
@@ -47,6 +50,7 @@ _STAGES: tuple[ErrorType, ...] = ("ExtractionError", "UpdateError", "DeletionErr
 _MOST_BLAMES = 3
 _ASSUMED = 2
 _GUESSED = 0.7
+_NEXT = 0.6
 
 
 def attribute(
@@ -64,9 +68,22 @@ def attribute(
 
 
 class Survival:
-    """Attributes the wrong answers of one conversation's graph; what they share is worked out once."""
+    """Attributes the wrong answers of one conversation's graph; what they share is worked out once.
 
-    def __init__(self, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]) -> None:
+    Args:
+        graph, conversation, operations: as of `attribute`.
+        review: a second opinion on where the content is, given before the verdict is drawn from it.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        conversation: Conversation,
+        operations: Sequence[OperationSpec],
+        *,
+        review: Callable[[Inquiry, Trail], Trail] | None = None,
+    ) -> None:
+        self._review = review
         self._flow = Flow(graph, operations)
         self._conversation = conversation
         self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
@@ -80,12 +97,26 @@ class Survival:
         if answering is None:
             return Attribution(case, abstained=f"the trace has no answer operation for {case.question.id}")
         inquiry = Inquiry(self._with_evidence(case), answering, self._flow, self._conversation, self._vocabulary)
-        found = _answer_alone(inquiry) or self._unsurvived(inquiry)
+        found = beyond(inquiry) or _answer_alone(inquiry) or self._unsurvived(inquiry)
         if isinstance(found, str):
             return Attribution(case, abstained=found)
         if inquiry.case is not case:
             found = [replace(blame, confidence=blame.confidence * _GUESSED) for blame in found]
-        return Attribution(case, tuple(_bounded(blame) for blame in found))
+        blames = tuple(_calibrated(blame) for blame in found)
+        return Attribution(case, blames, alternatives=self._alternatives(inquiry, blames[0]))
+
+    def _alternatives(self, inquiry: Inquiry, main: Blame) -> tuple[Blame, ...]:
+        """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
+        left = (1 - main.confidence) * _NEXT
+        if main.error_type == "ExtractionError":
+            answer = inquiry.answering.answer
+            reason = "the context may have said it in words that were not recognised"
+            return (Blame(answer.name, answer.id, "ResponseError", left, reason),)
+        readers = [reader for turn in inquiry.case.question.evidence for reader in self._flow.readers(turn)]
+        fault = readers[-1] if readers else None
+        name = fault.name if fault is not None else self._flow.named("extract")
+        reason = "what was extracted may not be what the answer needed"
+        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", left, reason),)
 
     def _with_evidence(self, case: Case) -> Case:
         """The case with evidence turns: those annotated, or the likeliest ones, preferably such as say the answer."""
@@ -109,7 +140,7 @@ class Survival:
             return [_answered_unanswerable(inquiry)]
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
-            return [_unsupported(inquiry)]
+            return [unsupported(inquiry)]
         if not needs:
             return (
                 f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
@@ -123,6 +154,8 @@ class Survival:
         # What the reply gives has survived.
         missing = [need for need in known if not inquiry.reply_says(need)] or known
         trails = [inquiry.trail(need) for need in missing]
+        if self._review is not None:
+            trails = [self._review(inquiry, trail) for trail in trails]
         if is_inferred(question):
             # A conclusion can be drawn from any of the hints that were left.
             trails = [trail for trail in trails if trail.context][:1] or trails
@@ -313,13 +346,6 @@ def _unresolved(inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable
     return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))
 
 
-def _unsupported(inquiry: Inquiry) -> Blame:
-    question = inquiry.case.question
-    evidence = tuple(message.id for turn in question.evidence for message in inquiry.flow.messages(turn))
-    gold = quote(question.answers[0])
-    reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
-    return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
-
-
-def _bounded(blame: Blame) -> Blame:
-    return replace(blame, confidence=round(min(_MOST, max(_LEAST, blame.confidence)), 3))
+def _calibrated(blame: Blame) -> Blame:
+    sure = min(_MOST, max(_LEAST, blame.confidence))
+    return replace(blame, confidence=round(sure if blame.error_type in BEYOND_THE_SYSTEM else SURVIVAL(sure), 3))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from attribution.cases import Blame, ErrorType
 from attribution.content import content_of, text_of
 from attribution.flow import event_of, trouble_of
+from attribution.former import fact_of
 from attribution.inquiry import Inquiry, Trail, quote, quoted
-from attribution.needs import Need, fact_of
+from attribution.needs import Need
 from attribution.phrases import says_retracted
 from tracing.elements import Operation, Variable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
 from experiments.config import RunConfig
 from experiments.loaders import load_dataset
-from experiments.wiring import open_access
 from tracing.errors import ConfigError, DataError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -39,6 +38,7 @@ SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 Progress = Callable[[str, int, int], None]
 Make = Callable[[Recording], Attributor]
+Models = Callable[[], AbstractContextManager[ModelAccess]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +66,20 @@ def open_bench(
     config: RunConfig,
     systems: Sequence[str],
     *,
-    scripted: bool,
+    models: Models | None,
     count: int,
     seed: int,
-    home: Path,
     progress: Progress,
 ) -> Iterator[Bench]:
     """The suite at a path, or one of injected faults; its models are closed at the end.
 
     Args:
         suite: a path, or "injected".
-        config: data set and models of the run that faults are injected into.
+        config: data set, metric and settings of the run that faults are injected into.
         systems: names of the systems to inject into.
-        scripted: the scripted model takes the place of the configured ones.
+        models: opens their models; None for the scripted one.
         count: faults in each system, at most.
         seed: of the choice of cases.
-        home: with the cache of the configured models.
         progress: called with a phase, what is done of it and its total.
 
     Raises:
@@ -96,10 +94,10 @@ def open_bench(
     conversations = [*splits.train, *splits.validation, *splits.test]
     metric = config.metric if config.metric in METRICS else METRICS[0]
     with ExitStack() as stack:
-        access = stack.enter_context(_models(config, conversations, scripted=scripted, home=home))
+        access = stack.enter_context(models() if models is not None else _scripted(conversations))
         made: dict[str, tuple[Injector, Injected]] = {}
         for name in systems:
-            settings = SCRIPTED_SETTINGS.get(name, {}) if scripted else {}
+            settings = SCRIPTED_SETTINGS.get(name, {}) if models is None else {}
             if name == config.system:
                 settings = {**settings, **config.system_settings}
             system = open_system(name, settings)
@@ -178,13 +176,8 @@ class _Told:
 
 
 @contextmanager
-def _models(
-    config: RunConfig, conversations: Sequence[Conversation], *, scripted: bool, home: Path
-) -> Iterator[ModelAccess]:
-    if not scripted:
-        with open_access(config, home) as access:
-            yield access
-        return
+def _scripted(conversations: Sequence[Conversation]) -> Iterator[ModelAccess]:
+    """Access to the scripted model."""
     # Its address differs every time, so that nothing could be found again in a lasting cache.
     with (
         tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder,

@@ -147,10 +147,11 @@ class Injector:
         while queue:
             chosen = queue.pop()
             target = target_of(chosen.case, chosen.base.conversation, verbatim=self._verbatim, seed=self._seed)
-            if not self._fires(kind, target, chosen):
+            building, answering = self._fires(kind, target, chosen)
+            if not (building or answering):
                 continue
             try:
-                found = self._spoilt(name, kind, target, chosen)
+                found = self._spoilt(name, kind, target, chosen, rebuild=building)
             except BudgetExceededError:
                 raise
             except ModelError:
@@ -164,22 +165,26 @@ class Injector:
             return True
         return False
 
-    def _fires(self, kind: Kind, target: Target, chosen: _Passed) -> bool:
-        """Whether the fault finds its operation in what was emitted without it; nothing is run."""
+    def _fires(self, kind: Kind, target: Target, chosen: _Passed) -> tuple[bool, bool]:
+        """Whether the fault finds its operation in what was emitted without it, in building and in answering."""
         trial = kind.make(target)
         chosen.base.built.tell(trial)
+        building = bool(trial.fired)
         chosen.answered.tell(trial)
-        return bool(trial.fired)
+        return building, bool(trial.fired)
 
     def _spoilt(
-        self, name: str, kind: Kind, target: Target, chosen: _Passed
+        self, name: str, kind: Kind, target: Target, chosen: _Passed, *, rebuild: bool
     ) -> tuple[LabelledCase, FaultySystem] | None:
         """The case with the fault in it; None where its answer stays right."""
         conversation, question = chosen.base.conversation, chosen.case.question
         system = FaultySystem(self._system, kind.make(target))
-        with trace(prefix="b") as building:
-            memory = system.build(conversation, self._candidate, self._access)
-        graph, case = self._asked(system, conversation, question, memory, building.records())
+        memory, records = chosen.base.memory, chosen.base.records
+        if rebuild:
+            with trace(prefix="b") as building:
+                memory = system.build(conversation, self._candidate, self._access)
+            records = building.records()
+        graph, case = self._asked(system, conversation, question, memory, records)
         fired = tuple(dict.fromkeys(system.fault.fired))
         if case.passed or not fired:
             return None

@@ -60,7 +60,7 @@ def attribution(
 
     from experiments.bench.attributing import attributor, measure, open_bench
     from experiments.console import run_view
-    from experiments.wiring import home_folder
+    from experiments.wiring import home_folder, open_access
     from tracing.errors import ConfigError
 
     config = config_from(None, given)
@@ -73,10 +73,9 @@ def attribution(
             suite,
             config,
             systems,
-            scripted=not given.get("model"),
+            models=(lambda: open_access(config, home_folder(home))) if given.get("model") else None,
             count=count,
             seed=seed,
-            home=home_folder(home),
             progress=view.progress,
         ) as bench,
     ):
@@ -86,7 +85,7 @@ def attribution(
     console = Console()
     console.print(_table(result, bench.suite.name, method))
     for line in (*bench.notes, *_summary(result)):
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:

@@ -66,7 +66,7 @@ def test_the_operation_at_fault_is_confirmed(
     operation: str,
     error_type: str,
 ) -> None:
-    let_answer(scripted_server, pets, mistake)
+    let_answer(scripted_server, pets, mistakes=[mistake])
     replay, case = replayed(MEMORY, pets, question, open_access())
     assert not case.passed
     found = replay.examine(case)
@@ -78,14 +78,14 @@ def test_the_operation_at_fault_is_confirmed(
 def test_the_blame_names_the_execution_of_the_case_s_own_graph(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, forgets("radicchio"))
+    let_answer(scripted_server, pets, mistakes=[forgets("radicchio")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
     (extraction,) = replay.attribute(case).decisive
     graph = replay._graph
     assert graph is not None
     read = graph.operations[str(extraction.operation_id)]
     assert "D1:1" in {graph.variables[vid].name for vid in read.input_ids()}
-    let_answer(scripted_server, pets, answers("papaya", "What food"))
+    let_answer(scripted_server, pets, mistakes=[answers("papaya", "What food")])
     replay, case = replayed(MEMORY, pets, "food", open_access(cache=False))
     (answer,) = replay.attribute(case).decisive
     graph = replay._graph
@@ -97,7 +97,7 @@ def test_where_one_repair_is_not_enough_the_smallest_set_that_is_gets_the_blame(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     mistakes = forgets("radicchio"), answers("papaya", "What food"), decides("NONE", "suitcase")
-    let_answer(scripted_server, pets, *mistakes)
+    let_answer(scripted_server, pets, mistakes=mistakes)
     replay, case = replayed(MEMORY, pets, "food", open_access())
     found = replay.examine(case)
     blamed = [(blame.operation, blame.confidence) for blame in found.attribution.decisive]
@@ -108,12 +108,12 @@ def test_where_one_repair_is_not_enough_the_smallest_set_that_is_gets_the_blame(
 def test_only_what_is_downstream_is_asked_again(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, answers("papaya", "What food"))
+    let_answer(scripted_server, pets, mistakes=[answers("papaya", "What food")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
     before = scripted_server.count
     assert replay.examine(case).calls == 0
     assert scripted_server.count == before
-    let_answer(scripted_server, pets, forgets("radicchio"))
+    let_answer(scripted_server, pets, mistakes=[forgets("radicchio")])
     replay, case = replayed(MEMORY, pets, "food", open_access(cache=True, model="another"))
     before, built = scripted_server.count, scripted_server.requests
     found = replay.examine(case)
@@ -125,7 +125,7 @@ def test_only_what_is_downstream_is_asked_again(
 def test_an_operation_is_not_blamed_for_what_it_was_not_given(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, forgets("radicchio"))
+    let_answer(scripted_server, pets, mistakes=[forgets("radicchio")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
     blames = {
         "extract_facts": "confirmed",
@@ -140,7 +140,7 @@ def test_an_operation_is_not_blamed_for_what_it_was_not_given(
 def test_verdicts_of_blames_are_told_by_case_and_operation(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, forgets("radicchio"), answers("papaya", "What food"))
+    let_answer(scripted_server, pets, mistakes=[forgets("radicchio"), answers("papaya", "What food")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
     attribution = replay.attribute(case)
     assert verdicts([attribution], lambda conversation: replay) == {
@@ -163,7 +163,7 @@ def test_an_annotation_that_nothing_supports_is_abstained_from(
 def test_rag_is_replayed(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, answers("papaya", "What food"))
+    let_answer(scripted_server, pets, mistakes=[answers("papaya", "What food")])
     replay, case = replayed(Rag(top_k=2), pets, "food", open_access())
     assert [blame.operation for blame in replay.attribute(case).decisive] == ["answer"]
     # All texts are alike to this embedding, so that the first chunk is found whatever is asked.
@@ -189,7 +189,7 @@ def test_mem0_is_replayed(
     mistake: Mistake,
     operation: str,
 ) -> None:
-    let_answer(scripted_server, pets, mistake)
+    let_answer(scripted_server, pets, mistakes=[mistake])
     replay, case = replayed(Mem0(reply_schema="never"), pets, question, open_access())
     assert not case.passed
     assert [blame.operation for blame in replay.attribute(case).decisive] == [operation]

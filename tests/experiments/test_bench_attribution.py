@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fallible_model import let_answer
+from scripted_server import ScriptedServer
 
 from attribution.judge import judge
 from attribution.replay import Replay
@@ -80,6 +82,20 @@ def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
     first = cases("0")
     assert cases("0") == first
     assert cases("1") != first
+
+
+@pytest.mark.embedded
+def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripted_server: ScriptedServer) -> None:
+    splits = load_dataset(load_config(None)).splits
+    let_answer(scripted_server, *splits.train, *splits.validation, *splits.test)
+    endpoint = ["--model", "theirs", "--base-url", scripted_server.base_url]
+    # What embeds is the real embedded model, which takes its time.
+    endpoint += ["--limit-sessions", "1", "--limit-questions", "1", "--cases", "2"]
+    code, figures, out, err = bench("--method", "replay", "--system", "rag", *endpoint)
+    assert (code, err) == (0, "")
+    assert (figures["n"], figures["oia"]) == (2, 1.0)
+    assert {body["model"] for body in scripted_server.requests} == {"theirs"}
+    assert "questions were answered right without a fault" in out
 
 
 @pytest.mark.parametrize(

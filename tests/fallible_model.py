@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from scripted_server import ScriptedServer, prompt_of
@@ -15,9 +15,9 @@ Mistake = Callable[[str, str], str]
 """From a request and its right reply to the reply that is given."""
 
 
-def let_answer(server: ScriptedServer, conversation: Conversation, *mistakes: Mistake) -> None:
-    """Let the server answer for `conversation` as the scripted model does, with these mistakes."""
-    model = ScriptedModel([conversation])
+def let_answer(server: ScriptedServer, *conversations: Conversation, mistakes: Sequence[Mistake] = ()) -> None:
+    """Let the server answer for these conversations as the scripted model does, with these mistakes."""
+    model = ScriptedModel(conversations)
 
     def script(body: dict[str, Any]) -> str:
         request = prompt_of(body)
