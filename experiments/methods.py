@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from attribution.suites import Attributor
     from tracing.llm.access import ModelAccess
 
-METHODS = ("survival", "agent", "triage")
-ASKING = frozenset(("agent", "triage"))
+METHODS = ("survival", "assisted", "agent", "triage")
+ASKING = frozenset(("assisted", "agent", "triage"))
 """Methods that ask a model."""
 
 
 def method_named(
     name: str, access: ModelAccess | None = None, *, seconds: float | None = None
 ) -> Callable[[Recording], Attributor]:
-    """How to set a method up: `survival`; `agent`; or `triage`, the agent only where survival is unsure.
+    """How to set a method up: `survival`, that `assisted` by a model, the `agent`, or `triage` of survival and agent.
 
     Args:
         name: of METHODS.
@@ -28,6 +28,7 @@ def method_named(
         seconds: that a case may take a model.
     """
     from attribution.agent import Agent
+    from attribution.assisted import assisted
     from attribution.triage import Triage
 
     def survival(recording: Recording) -> Survival:
@@ -36,9 +37,12 @@ def method_named(
     if name not in ASKING:
         return survival
     assert access is not None  # noqa: S101 (the caller opens it for these methods)
+    model = access.task
+    if name == "assisted":
+        return lambda recording: assisted(recording, model)
 
     def agent(recording: Recording) -> Agent:
-        return Agent(recording.graph, access.task, operations=recording.operations, seconds=seconds)
+        return Agent(recording.graph, model, operations=recording.operations, seconds=seconds)
 
     if name == "agent":
         return agent

@@ -31,10 +31,11 @@ Examples:
 )
 @click.option(
     "--method",
-    type=click.Choice(("survival", "agent", "triage")),
+    type=click.Choice(("survival", "assisted", "agent", "triage")),
     default="survival",
     show_default=True,
-    help="survival asks no model; agent explores with one; triage: the agent where survival is unsure.",
+    help="survival asks no model, assisted asks one short questions, agent explores with one; "
+    "triage: the agent where survival is unsure.",
 )
 @click.option(
     "--prompts",
