@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from attribution.content import Vocabulary, content_of
-from attribution.needs import Need, fact_of, former_value, is_unknowable, needs_of
+from attribution.former import fact_of, former_value, is_unknowable
+from attribution.needs import Need, needs_of
 from attribution.phrases import says_retracted
 from attribution.subject import Subject
 from tracing.systems.conversations import Conversation, Fact, Question

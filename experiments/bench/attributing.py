@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attribution.assisted import assisted
 from attribution.baselines import Constant, Random
 from attribution.cases import Attribution, Case
 from attribution.judge import METRICS, judge
@@ -49,7 +50,7 @@ class Bench:
         suite: the labelled cases.
         systems: by system, which of them it made, as a slice of the suite; empty for a suite that was loaded.
         replay: sets replay up for a recording; None where the systems cannot be run.
-        access: the models of systems and methods; None where no model is involved.
+        access: the models of the systems; None where none is run.
         notes: one line for each thing a reader of the figures must know.
     """
 
@@ -114,14 +115,17 @@ def open_bench(
         yield _bench(made, access)
 
 
-def attributor(method: str, bench: Bench, *, seed: int) -> Make:
-    """What sets a method up for a recording.
+def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int) -> Make:
+    """What sets a method up for a recording; `helper` has the model that `assisted` asks.
 
     Raises:
         ConfigError: the method is not available, or not for this suite.
     """
     if method == "survival":
         return lambda recording: Survival(recording.graph, recording.conversation, recording.operations)
+    if method == "assisted" and helper is not None:
+        model = helper.task
+        return lambda recording: assisted(recording, model)
     if method == "replay":
         if bench.replay is None:
             raise ConfigError(
@@ -137,7 +141,7 @@ def attributor(method: str, bench: Bench, *, seed: int) -> Make:
     raise ConfigError(f"--method {method}: not available yet; take survival or replay")
 
 
-def measure(bench: Bench, make: Make, *, seed: int, progress: Progress) -> dict[str, Any]:
+def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, progress: Progress) -> dict[str, Any]:
     """Attribute every case of the suite and score it: the keys of `metrics.score`, and beside them
 
     by_system: n, eta, oia and by_fault for each system with injected faults. by_nature: the same sums for faults that
@@ -145,14 +149,15 @@ def measure(bench: Bench, make: Make, *, seed: int, progress: Progress) -> dict[
     """
     total = len(bench.suite.cases)
     done = iter(range(1, total + 1))
-    before = _calls(bench.access)
+    access = helper or bench.access
+    before = _calls(access)
     predictions = run(
         bench.suite,
         lambda recording: _Told(make(recording), lambda: progress("attribution", next(done), total)),
-        bench.access,
+        access,
     )
     result = score(predictions, bench.suite, seed=seed)
-    result["calls_per_case"] = (_calls(bench.access) - before) / total
+    result["calls_per_case"] = (_calls(access) - before) / total
     result["by_nature"] = _by_nature(result["by_fault"])
     result["by_system"] = {}
     for name, part in bench.systems.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from experiments.commands.options import config_from, home_option, setup_options
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from tracing.llm.access import ModelAccess
 
 METHODS = ("survival", "assisted", "agent", "replay", "majority", "random")
 
@@ -23,6 +26,7 @@ Examples:
   memtune bench attribution --suite injected --method replay --system mem0 --cases 40
   memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
   memtune bench attribution --suite annotated/ --method survival --json report.json
+  memtune bench attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
 """
 )
 @click.option(
@@ -52,7 +56,8 @@ def attribution(
 
     `injected` makes its own truth: it runs the system (RAG and the fact memory, unless --system names one) on the
     data, puts one fault into one operation of a case that passed, and keeps it if the answer becomes wrong. Without
-    --model a scripted model that makes no mistakes of its own plays the model, on loopback.
+    --model a scripted model that makes no mistakes of its own plays the system's, on loopback. With `assisted`,
+    --model names the one that helps, and the system's stays scripted.
     """
     import json
 
@@ -65,21 +70,28 @@ def attribution(
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
-    if method in ("assisted", "agent"):
-        raise ConfigError(f"--method {method}: not available yet; take survival or replay")
+    if method == "agent":
+        raise ConfigError("--method agent: not available yet; take survival, assisted or replay")
+    helped = method == "assisted"
+
+    def models() -> AbstractContextManager[ModelAccess]:
+        return open_access(config, home_folder(home))
+
     with (
         run_view() as view,
         open_bench(
             suite,
             config,
             systems,
-            models=(lambda: open_access(config, home_folder(home))) if given.get("model") else None,
+            models=models if given.get("model") and not helped else None,
             count=count,
             seed=seed,
             progress=view.progress,
         ) as bench,
+        models() if helped else nullcontext() as helper,
     ):
-        result = measure(bench, attributor(method, bench, seed=seed), seed=seed, progress=view.progress)
+        make = attributor(method, bench, helper, seed=seed)
+        result = measure(bench, make, helper, seed=seed, progress=view.progress)
     if target is not None:
         target.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     console = Console()

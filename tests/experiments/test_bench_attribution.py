@@ -101,7 +101,7 @@ def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripte
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["--method", "agent"], "not available yet; take survival or replay"),
+        (["--method", "agent"], "not available yet; take survival"),
         (["--method", "replay", "--suite", "nowhere"], "nowhere"),
         (["--method", "replay", "--system", "other"], "choose one of"),
         (["--method", "guess"], "--help"),
