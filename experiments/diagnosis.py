@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from attribution.cases import BEYOND_THE_SYSTEM
 from attribution.signals import aggregate
 from experiments.attributions import Attributions, CaseLine
-from experiments.ladder_file import Rung
 from experiments.remedies import By, remedy_beyond, remedy_for
 from experiments.symptoms import symptoms_of
+from optimizer.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
 
 LOST_AT: dict[str, int] = {
@@ -52,7 +52,8 @@ class OperationLoss(_Fact):
 
     `share` is its part of the loss inside the system, 0 to 1, weighted by confidence, with a 95 % bootstrap interval
     over conversations; `loss` what the score would gain at most if it made no more errors, None where only failures
-    were given.
+    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, `attainable` what a
+    faultless stage gains by the oracle ladder, where one was climbed.
     """
 
     operation: str
@@ -61,6 +62,9 @@ class OperationLoss(_Fact):
     share: float
     share_ci: tuple[float, float]
     loss: float | None
+    loss_ci: tuple[float, float] | None
+    first: float
+    attainable: float | None
     failures: int
     error_types: dict[str, int]
     cases: tuple[str, ...]
@@ -140,7 +144,7 @@ def diagnose(
     judged = sum(trace.cases for trace in said.traces.values())
     failures = sum(trace.failed for trace in said.traces.values())
     total = judged if judged > failures else None
-    operations = _operations(said, lines, total, named)
+    operations = _operations(said, lines, total, ladder, named)
     known = all(trace.prompts_known for trace in said.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in BEYOND_THE_SYSTEM]
     symptoms = symptoms_of(lines)
@@ -184,9 +188,16 @@ def _specs(said: Attributions) -> list[OperationSpec]:
 
 
 def _operations(
-    said: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
+    said: Attributions, lines: Sequence[CaseLine], total: int | None, ladder: Sequence[Rung], named: _Namer
 ) -> tuple[OperationLoss, ...]:
-    found = aggregate([line.attribution() for line in lines], _specs(said), total_cases=total or len(lines), seed=0)
+    found = aggregate(
+        [line.attribution() for line in lines],
+        _specs(said),
+        total_cases=total or len(lines),
+        seed=0,
+        conversations=len({trace.conversation for trace in said.traces.values() if trace.cases}),
+        gains=attainable(ladder) if ladder else None,
+    )
     stages = {spec.name: spec.stage for spec in _specs(said)}
     return tuple(
         OperationLoss(
@@ -196,6 +207,9 @@ def _operations(
             share=signal.share,
             share_ci=signal.share_ci,
             loss=None if total is None else signal.loss,
+            loss_ci=None if total is None else signal.loss_ci,
+            first=signal.first,
+            attainable=signal.attainable,
             failures=signal.failures,
             error_types=dict(signal.error_types),
             cases=named(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from experiments.diagnosis import FlowStep, OperationLoss
-    from experiments.ladder_file import Rung
+    from optimizer.ladder import Rung
 
 LOST = "#dc2626"
 _CURVE = 40
