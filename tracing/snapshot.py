@@ -42,7 +42,7 @@ def has_identity(value: Any) -> bool:
 
 
 def _copy(value: Any, inside: frozenset[int], depth: int) -> Any:
-    if value is None or value is True or value is False:
+    if type(value) is str or value is None or value is True or value is False:
         return value
     if isinstance(value, str):
         return str.__str__(value)
@@ -54,7 +54,7 @@ def _copy(value: Any, inside: frozenset[int], depth: int) -> Any:
         return _described(value, "…")
     if isinstance(value, list | tuple):
         inner = inside | {id(value)}
-        return [_copy(item, inner, depth + 1) for item in list(value)]
+        return [item if type(item) is str else _copy(item, inner, depth + 1) for item in list(value)]
     if isinstance(value, Mapping):
         return _copy_mapping(value, inside | {id(value)}, depth)
     if isinstance(value, set | frozenset):
@@ -68,9 +68,12 @@ def _copy_mapping(value: Mapping[Any, Any], inside: frozenset[int], depth: int) 
         items = list(value.items())
     except Exception:
         return _described(value)
-    if not all(isinstance(key, str) for key, _ in items):
-        return _described(value)
-    return {str.__str__(key): _copy(item, inside, depth + 1) for key, item in items}
+    copied: dict[str, Any] = {}
+    for key, item in items:
+        if not isinstance(key, str):
+            return _described(value)
+        copied[str.__str__(key)] = item if type(item) is str else _copy(item, inside, depth + 1)
+    return copied
 
 
 def _described(value: Any, text: str | None = None) -> dict[str, str]:

@@ -8,7 +8,13 @@ from experiments.commands.trace_exchange import export, import_
 from experiments.commands.trace_views import diff, search, show, slice_, stats
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  memtune trace import graph.json --from smartcomment --out graph.jsonl
+  memtune trace export run.jsonl --to otlp --out spans.json
+"""
+)
 def trace() -> None:
     """Look into recorded traces, and exchange them with other tools."""
 
