@@ -97,7 +97,7 @@ class Probe:
             if telling:
                 break
         context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
-        return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED)
+        return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
     def _tells(self, inquiry: Inquiry, text: str) -> bool | None:
         question = inquiry.case.question

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from attribution.content import words_of
 
 if TYPE_CHECKING:
     from attribution.cases import Case
+    from attribution.suites import Suite
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 
@@ -108,3 +109,26 @@ def fused(rankings: Iterable[Sequence[str]]) -> list[str]:
 def recall(found: Sequence[str], annotated: Sequence[str]) -> float:
     """The part of the annotated evidence that was found."""
     return len(set(found) & set(annotated)) / len(set(annotated))
+
+
+def recall_at(
+    suite: Suite,
+    tops: Sequence[int] = (1, 3, 5, 8),
+    ranking: Ranking = "words",
+    embedding: EmbeddingModel | None = None,
+) -> dict[Query, dict[int, float]]:
+    """Mean recall of the annotated evidence by query and number of turns, over the suite's cases that have any."""
+    annotated = [one for one in suite.cases if one.case.question.evidence]
+    indexes: dict[int, EvidenceIndex] = {}
+    table: dict[Query, dict[int, float]] = {}
+    for query in get_args(Query):
+        totals = dict.fromkeys(tops, 0.0)
+        for one in annotated:
+            key = id(one.recording)
+            if key not in indexes:
+                indexes[key] = EvidenceIndex(one.recording.conversation, embedding)
+            found = indexes[key].search(one.case, max(tops), query=query, ranking=ranking)
+            for top in tops:
+                totals[top] += recall(found[:top], one.case.question.evidence)
+        table[query] = {top: total / len(annotated) for top, total in totals.items()} if annotated else {}
+    return table

@@ -31,6 +31,7 @@ class Trail:
         stored: what the memory holds in the end.
         context: what the answer was given.
         kept: how much of it there is in the turns (all of it), in each of these stages and those after it.
+        reviewed: whether somebody looked who understands more than words.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
     """
 
@@ -40,6 +41,7 @@ class Trail:
     context: tuple[Variable, ...]
     clarity: float
     kept: tuple[float, ...] = ()
+    reviewed: bool = False
 
 
 class Inquiry:
@@ -94,18 +96,14 @@ class Inquiry:
         }
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
         stored = [(entry, self.grade(entry, need, traced=entry.id in descendants)) for entry in self._touching(need)]
-        context = [
-            (given, self._best(self._grades(given, need, texts, traced=self._shows(given, descendants))))
+        pieces = [
+            (given, self._grades(given, need, texts, traced=self._shows(given, descendants)))
             for given in self.answering.context
         ]
+        context = [(given, self._best(grades)) for given, grades in pieces]
         stages = (read, stored, context)
         kept = [self._kept(stage, need) for stage in stages[:2]]
-        pieces = [
-            (given, grade)
-            for given in self.answering.context
-            for grade in self._grades(given, need, texts, traced=self._shows(given, descendants))
-        ]
-        kept.append(self._kept(pieces, need))
+        kept.append(self._kept([(given, grade) for given, grades in pieces for grade in grades], need))
         # What is in a later stage was in the earlier ones, if only from other turns.
         kept = [1.0, max(kept), max(kept[1:]), kept[2]]
         if kept[-1] >= need.threshold:

@@ -90,15 +90,14 @@ class Subject:
             verbatim: it is cut from the conversation, not rewritten, so that its person is beyond doubt.
         """
         found = content_of(text)
+        about, whose_words = self.about(found), found
         if need.times:
             coverage = float(_tells_time(need, text))
         else:
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
-            if coverage >= STATED and need.basis in ("stated", "partly") and not need.denied and denies(text):
-                denied = denies(clause_with(need.forms, text, self._vocabulary))
-                coverage = min(coverage, _DENIED) if denied else coverage
-        about = self.about(found)
-        person: Person = "right" if verbatim else self.person(found)
+            if coverage >= STATED and self._denied(need, text):
+                coverage, found = _DENIED, frozenset()
+        person: Person = "right" if verbatim else self.person(whose_words)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
         if need.basis == "dated":
             which = about >= ABOUT
@@ -110,6 +109,11 @@ class Subject:
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+
+    def _denied(self, need: Need, text: str) -> bool:
+        """Whether a text denies what the turns assert; the whole of it is looked at first, since that is quick."""
+        asserted = need.basis in ("stated", "partly") and not need.denied
+        return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
 
 
 def _short_for(asked: frozenset[str], names: set[str]) -> set[str]:

@@ -189,7 +189,8 @@ def _verdict(inquiry: Inquiry, trail: Trail, former: Need | None) -> Blame:
     elif trail.context:
         found = _ignored(inquiry, trail)
     elif trail.stored:
-        found = _without_subject(inquiry, trail) or _not_retrieved(inquiry, trail)
+        unnamed = None if trail.reviewed else _without_subject(inquiry, trail)
+        found = unnamed or _not_retrieved(inquiry, trail)
     elif trail.extracted:
         found = lost_at_update(inquiry, trail)
     else:

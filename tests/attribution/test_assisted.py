@@ -1,0 +1,134 @@
+"""The scripted server stands for the model: what it is asked, and what becomes of replies of every kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_memory import ScriptedMemory
+from scripted_server import Reply, ScriptedServer
+
+from attribution.assisted import assisted, opinion_of
+from attribution.cases import Attribution, Case
+from attribution.recordings import Recording
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+from tracing.systems.conversations import Conversation, Question
+
+CRUNCHY = "Mara's reptile loves bitter red leaves."
+
+
+def question(conversation: Conversation) -> Question:
+    """About what no text says in the answer's words, so that words alone cannot decide."""
+    return Question(
+        id="greens", question="What greens does Mara's tortoise like?", answers=("bitter chicory",), evidence=("D1:1",)
+    )
+
+
+def unsure(conversation: Conversation, hits: list[str]) -> tuple[Case, Recording]:
+    with ScriptedMemory(conversation) as memory:
+        memory.remember(("D1:1", "D1:2"), CRUNCHY, "Ilya's gecko eats mashed papaya.")
+        case = memory.answer(question(conversation), hits, "papaya")
+    return case, Recording(memory.recorder.graph, conversation, memory.operations)
+
+
+def tells(body: dict[str, Any]) -> str:
+    """A model that knows what radicchio is."""
+    text = body["messages"][-1]["content"].partition("Text:\n")[2].partition("\n\nReply with")[0]
+    return json.dumps({"quote": "bitter red leaves" if CRUNCHY in text else "", "tells": CRUNCHY in text})
+
+
+def attributed(case: Case, recording: Recording, access: ModelAccess) -> tuple[Attribution, int]:
+    with access.watch() as watch:
+        found = assisted(recording, access.task).attribute(case)
+    return found, watch.prompt_tokens + watch.completion_tokens
+
+
+@pytest.mark.parametrize(
+    ("hits", "error_type"), [(["m1", "m2"], "ResponseError"), (["m2"], "RetrievalError")], ids=["shown", "not shown"]
+)
+def test_the_model_sees_a_paraphrase_that_words_do_not(
+    pets: Conversation,
+    scripted_server: ScriptedServer,
+    open_access: Callable[..., ModelAccess],
+    hits: list[str],
+    error_type: str,
+) -> None:
+    scripted_server.script = tells
+    case, recording = unsure(pets, hits)
+    found, tokens = attributed(case, recording, open_access())
+    assert found.main is not None
+    assert found.main.error_type == error_type
+    assert tokens > 0
+    whole = [one.value for one in recording.graph.variables.values() if one.kind == "message"]
+    for request in scripted_server.requests:
+        assert sum(text in request["messages"][-1]["content"] for text in whole) == 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "certainly!",
+        '{"tells": "yes"}',
+        '{"quote": "words that nobody said", "tells": true}',
+        '{"quote": "", "tells": true}',
+        Reply(status=400),
+        Reply(raw=b"<html>"),
+    ],
+    ids=["empty", "prose", "malformed", "invented", "no quote", "refused", "garbage"],
+)
+def test_a_reply_of_no_use_leaves_the_verdict_of_the_words(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], reply: Reply | str
+) -> None:
+    scripted_server.script = lambda body: reply
+    case, recording = unsure(pets, ["m1", "m2"])
+    found, _ = attributed(case, recording, open_access(cache=False, retries=0))
+    words = assisted_without_model(case, recording)
+    assert scripted_server.requests
+    assert found == words
+
+
+def test_a_spent_budget_leaves_the_verdict_of_the_words(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = tells
+    case, recording = unsure(pets, ["m1", "m2"])
+    found, tokens = attributed(case, recording, open_access(Limits(calls=0)))
+    assert (found, tokens) == (assisted_without_model(case, recording), 0)
+
+
+def test_equal_probes_are_paid_once_and_sure_verdicts_not_at_all(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = tells
+    access = open_access()
+    case, recording = unsure(pets, ["m1", "m2"])
+    first, tokens = attributed(case, recording, access)
+    again, none = attributed(case, recording, access)
+    assert first == again
+    assert tokens > none == 0
+    before = len(scripted_server.requests)
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:1", "D1:2"), "Ilya's gecko eats mashed papaya.")
+        sure = memory.answer(pets.questions[0], ["m1"], "papaya")
+    found, _ = attributed(sure, Recording(memory.recorder.graph, pets, memory.operations), access)
+    assert found.main is not None
+    assert found.main.error_type == "ExtractionError"
+    assert len(scripted_server.requests) == before
+
+
+def test_a_quote_must_stand_in_the_text() -> None:
+    text = "Mara keeps 12 ducks."
+    assert opinion_of('Sure: {"quote": "keeps twelve ducks", "tells": true}', text) is True
+    assert opinion_of('{"quote": "twelve geese", "tells": true}', text) is None
+    assert opinion_of('{"tells": false}', text) is False
+    assert opinion_of("[1, 2", text) is None
+
+
+def assisted_without_model(case: Case, recording: Recording) -> Attribution:
+    from attribution.survival import Survival
+
+    return Survival(recording.graph, recording.conversation, recording.operations).attribute(case)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attribution.calibration import SURVIVAL, cross_fitted, fit
+
+
+@given(st.lists(st.tuples(st.floats(0.05, 0.97), st.booleans()), min_size=1, max_size=60))
+def test_a_calibration_never_reverses_an_order_and_stays_a_probability(pairs: list[tuple[float, bool]]) -> None:
+    calibrate = fit(pairs, "drawn")
+    said = [at / 50 for at in range(51)]
+    made = [calibrate(one) for one in said]
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(made))
+    assert all(0 <= one <= 1 for one in made)
+
+
+def test_overconfidence_is_taken_back() -> None:
+    chance = random.Random(3)  # noqa: S311
+    pairs = [(said, chance.random() < said / 2) for said in [chance.uniform(0.1, 0.95) for _ in range(2000)]]
+    calibrate = fit(pairs, "drawn")
+    assert calibrate(0.8) == pytest.approx(0.4, abs=0.06)
+    held_out = cross_fitted(pairs)
+    gap = abs(sum(said for said, _ in held_out) - sum(right for _, right in held_out)) / len(pairs)
+    assert gap < 0.03
+
+
+def test_the_shipped_table_names_its_source_and_rises() -> None:
+    assert SURVIVAL.cases == 81
+    assert "conv-26" in SURVIVAL.source
+    assert list(SURVIVAL.points) == sorted(SURVIVAL.points)
+    with pytest.raises(ValueError, match="labelled"):
+        fit([], "nothing")

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_server import ScriptedServer
+
+from attribution.cases import Case
+from attribution.evidence import EvidenceIndex, fused, recall, recall_at
+from attribution.judge import judge
+from attribution.suites import load_suite
+from tracing.llm.access import ModelAccess
+from tracing.systems.conversations import Conversation, Question
+
+CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"
+
+
+def case(question: str, answer: str = "", reply: str = "no idea") -> Case:
+    return Case("pets", Question(id="q", question=question, answers=(answer,)), reply, judge(reply, (answer,)))
+
+
+def test_turns_are_ranked_by_rare_words_of_the_question(pets: Conversation) -> None:
+    assert EvidenceIndex(pets).search(case("What does the gecko eat?"), top=1) == ["D1:2"]
+
+
+def test_the_gold_answer_finds_what_the_question_does_not_and_a_reply_stands_in_for_it(pets: Conversation) -> None:
+    index = EvidenceIndex(pets)
+    assert "D1:4" not in index.search(case("Who is in the family?", "a farrier"))
+    assert index.search(case("Who is in the family?", "a farrier"), query="gold")[0] == "D1:4"
+    assert index.search(case("Who is in the family?", "", "a farrier"), query="gold")[0] == "D1:4"
+    assert index.search(case("Who is in the family?", "", "a farrier"), query="prediction")[0] == "D1:4"
+
+
+def test_embeddings_rank_and_are_made_once_a_conversation(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    index = EvidenceIndex(pets, open_access(cache=False).embedding)
+    text = "My gecko won't touch anything but mashed papaya."
+    found = index.search(case(f"Ilya: {text}"), ranking="embeddings", top=1)
+    first = len(scripted_server.embedding_requests)
+    assert found == ["D1:2"]
+    index.search(case("What does the gecko eat?"), ranking="both")
+    assert len(scripted_server.embedding_requests) == first + 1
+    with pytest.raises(ValueError, match="embedding model"):
+        EvidenceIndex(pets).search(case("gecko"), ranking="both")
+
+
+def test_fusion_prefers_what_both_rankings_have() -> None:
+    assert fused([["a", "b", "c"], ["d", "b", "e"]])[0] == "b"
+    assert recall(["a", "b"], ["b", "c"]) == 0.5
+
+
+@pytest.mark.skipif(not CONV_26.is_file(), reason="needs ../shared/data/memeval/conv-26.json")
+def test_annotated_evidence_is_found_on_a_real_run() -> None:
+    table = recall_at(load_suite(CONV_26), (1, 8))
+    assert table["question"][1] < table["question"][8] < table["gold"][8]
+    assert table["gold"][8] > 0.8

@@ -1,0 +1,113 @@
+"""What must survive for an answer, and which texts carry it."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_memory import ScriptedMemory
+
+from attribution.beyond import same_answer
+from attribution.content import Vocabulary
+from attribution.needs import Need, needs_of
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+
+SAID = [
+    ("Ann", "I paint sunsets, I swim and I play the violin, which keeps me calm."),
+    ("Ben", "Did you hike up the ridge?"),
+    ("Ann", "We just did it! I never eat meat, by the way."),
+    ("Ann", "I met Joe last Friday. Look what the kids made!"),
+    ("Ben", "我的猫叫小黑，昨天去了上海。"),
+    ("Ann", "I won my third race."),
+]
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    turns = tuple(Turn(id=f"D1:{at}", speaker=who, text=text) for at, (who, text) in enumerate(SAID, start=1))
+    session = DialogueSession(id="D1", time="1:56 pm on 8 May, 2023", turns=turns)
+    return Conversation(id="talk", speakers=("Ann", "Ben"), sessions=(session,))
+
+
+def asked(question: str, answer: str, turn: int) -> Question:
+    return Question(id="q", question=question, answers=(answer,), evidence=(f"D1:{turn}",))
+
+
+def needed(talk: Conversation, question: str, answer: str, turn: int) -> list[Need]:
+    return needs_of(asked(question, answer, turn), talk, Vocabulary(turn.text for turn in talk.turns()))
+
+
+def test_a_list_needs_every_item_and_a_clause_only_its_content(talk: Conversation) -> None:
+    items = needed(talk, "What does Ann do?", "painting, swimming, chess", 1)
+    assert [(need.label, need.basis) for need in items] == [
+        ("painting", "stated"),
+        ("swimming", "stated"),
+        ("chess", "unstated"),
+    ]
+    (clause,) = needed(talk, "Why does Ann play?", "It keeps her calm, and she plays the violin", 1)
+    assert clause.basis == "stated"
+
+
+def test_a_reply_says_what_it_replies_to(talk: Conversation) -> None:
+    (need,) = needed(talk, "Where did Ann go?", "a hike up the ridge", 3)
+    assert need.turns == ("D1:3",)
+    assert need.basis == "partly"
+
+
+def test_what_is_in_no_words_is_told_from_what_is_concluded(talk: Conversation) -> None:
+    assert [need.basis for need in needed(talk, "What did the kids make?", "a clay dog", 4)] == ["unstated"]
+    assert [need.basis for need in needed(talk, "Would Ann like a steak?", "Likely no", 3)] == ["implied"]
+    assert [need.basis for need in needed(talk, "How many races has Ann won?", "seven", 6)] == ["implied"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "error_type"),
+    [
+        ("Ann met Joe on 5 May 2023.", "ResponseError"),
+        ("Ann met Joe last Friday.", "ResponseError"),
+        ("Ann met Joe on a Friday.", "ExtractionError"),
+        ("Ann met Joe on 12 May 2023.", "ExtractionError"),
+    ],
+)
+def test_a_time_survives_in_any_form_and_only_if_it_is_that_time(
+    talk: Conversation, fact: str, error_type: str
+) -> None:
+    question = asked("When did Ann meet Joe?", "The Friday before 8 May 2023", 4)
+    assert blamed(talk, question, fact, 4) == error_type
+
+
+@pytest.mark.parametrize(
+    ("fact", "error_type"),
+    [
+        ("Ann plays the violin.", "ResponseError"),
+        ("Ann does not play the violin.", "ExtractionError"),
+        ("Ann can't wait to play the violin.", "ResponseError"),
+    ],
+)
+def test_a_denial_does_not_carry_what_it_denies(talk: Conversation, fact: str, error_type: str) -> None:
+    assert blamed(talk, asked("Which instrument does Ann play?", "violin", 1), fact, 1) == error_type
+
+
+@pytest.mark.parametrize(
+    ("fact", "error_type"), [("Ben的猫叫小黑。", "ResponseError"), ("Ben有一只猫。", "ExtractionError")]
+)
+def test_chinese_is_followed_by_pairs_of_characters(talk: Conversation, fact: str, error_type: str) -> None:
+    assert blamed(talk, asked("Ben的猫叫什么？", "小黑", 5), fact, 5) == error_type
+
+
+def test_a_right_answer_in_other_words_is_the_judges_error(talk: Conversation) -> None:
+    assert same_answer("on the 5th of May 2023", ["5 May 2023"])
+    assert same_answer("She painted sunsets", ["painting a sunset"])
+    assert not same_answer("She does not paint sunsets", ["painting a sunset"])
+    assert not same_answer("6 May 2023", ["5 May 2023"])
+    question = asked("When did Ann meet Joe?", "5 May 2023", 4)
+    assert blamed(talk, question, "Ann met Joe.", 4, reply="2023-05-05") == "JudgeError"
+
+
+def test_a_gold_answer_that_its_evidence_contradicts_is_the_annotations_error(talk: Conversation) -> None:
+    question = asked("When did Ann meet Joe?", "March 2022", 4)
+    assert blamed(talk, question, "Ann met Joe on 5 May 2023.", 4, reply="5 May 2023") == "AnnotationError"
+
+
+def blamed(talk: Conversation, question: Question, fact: str, turn: int, reply: str = "unknown") -> str:
+    with ScriptedMemory(talk) as memory:
+        memory.remember((f"D1:{turn}",), fact)
+        return memory.blame(memory.answer(question, ["m1"], reply, "em")).error_type
