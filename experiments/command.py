@@ -24,13 +24,15 @@ SUBCOMMANDS: Mapping[str, str] = {
     "compare": "history:compare",
     "export": "history:export",
     "ui": "history:ui",
+    "attribute": "attribute:attribute",
+    "ask": "ask:ask",
+    "report": "report:report",
     "mlflow": "replay:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
     "bench": "bench:bench",
     "model": "models:model",
     "gateway": "gateway:gateway",
-    "bench": "bench:bench",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

@@ -20,6 +20,9 @@ HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be18
 """One colour an operation, told apart also in grey by their lightness and by the markers."""
 MARKERS = "osD^vPX*"
 
+THEMED = {INK: "--ink", MUTED: "--muted", GRID: "--line"}
+"""Colours that a page may set otherwise, as a dark one does."""
+
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -76,7 +79,7 @@ def scores(summary: Summary) -> str | None:
         axes.grid(axis="x", visible=False)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
 
-    return _svg(draw, "scores", height=3.3)
+    return svg(draw, "scores", height=3.3)
 
 
 def blame(iteration: SummaryIteration) -> str | None:
@@ -97,7 +100,7 @@ def blame(iteration: SummaryIteration) -> str | None:
         axes.tick_params(axis="y", labelcolor=INK)
         axes.grid(axis="y", visible=False)
 
-    return _svg(draw, "blame", height=0.9 + 0.42 * len(rows))
+    return svg(draw, "blame", height=0.9 + 0.42 * len(rows))
 
 
 def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:
@@ -125,7 +128,7 @@ def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:
             loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.4, columnspacing=1.2
         )
 
-    return _svg(draw, "blame-by-iteration", height=3.3)
+    return svg(draw, "blame-by-iteration", height=3.3)
 
 
 def validation_curve(summary: Summary) -> str | None:
@@ -151,7 +154,7 @@ def validation_curve(summary: Summary) -> str | None:
         axes.set_ylabel(f"{summary.metric} on validation")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.6)
 
-    return _svg(draw, "validation", height=3.3)
+    return svg(draw, "validation", height=3.3)
 
 
 def cost(summary: Summary) -> str | None:
@@ -171,10 +174,10 @@ def cost(summary: Summary) -> str | None:
         axes.grid(axis="x", visible=False)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
 
-    return _svg(draw, "cost", height=3.3)
+    return svg(draw, "cost", height=3.3)
 
 
-def _svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
+def svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
     """Draw on fresh axes; return the SVG element alone, with ids that no other chart of the page has."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -188,4 +191,6 @@ def _svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    for colour, variable in THEMED.items():
+        text = text.replace(colour, f"var({variable}, {colour})")
     return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)

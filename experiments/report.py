@@ -6,10 +6,10 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any, Literal
 
 from experiments import pictures
+from experiments.pages import template
 from experiments.summary import Summary
 from optimizer.results import Attempt
 from tracing.systems.prompts import Candidate
@@ -66,12 +66,8 @@ class DiffLine:
 
 def render_report(given: ReportInput) -> str:
     """The report as an HTML page."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
-    source = (resources.files("experiments") / "templates" / "report.html").read_text(encoding="utf-8")
     summary = given.summary
     last = summary.iterations[-1] if summary.iterations else None
     drawn = {
@@ -81,7 +77,7 @@ def render_report(given: ReportInput) -> str:
         "validation": pictures.validation_curve(summary),
         "cost": pictures.cost(summary),
     }
-    return environment.from_string(source).render(
+    return template("report.html").render(
         given=given,
         run=summary,
         last=last,
@@ -140,19 +136,3 @@ def _words(left: str, right: str) -> tuple[tuple[tuple[str, bool], ...], tuple[t
         if start < end:
             added.append(("".join(new[start:end]), tag != "equal"))
     return tuple(removed), tuple(added)
-
-
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
-def _count(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"

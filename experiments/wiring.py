@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attribution.judge import METRICS
 from attribution.llm_judge import LLM_JUDGE
-from experiments.config import RunConfig
+from experiments.config import RunConfig, load_config
 from tracing.errors import ConfigError
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
@@ -65,6 +65,28 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
         if settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+        yield access
+
+
+@contextmanager
+def model_access(
+    home: Path, *, model: str | None, base_url: str | None, calls: int | None, timeout: float | None = None
+) -> Iterator[ModelAccess]:
+    """One model to ask, the embedded default where none is named; closed at the end.
+
+    Args:
+        home: whose cache is used.
+        model, base_url: as in a configuration.
+        calls: to the model at most.
+        timeout: seconds to wait for a reply; then a failed call is tried only once more.
+
+    Raises:
+        ConfigError, WeightsError: as `open_access`.
+    """
+    asked: dict[str, object] = {"models.task.model": model, "models.task.base_url": base_url, "budget.calls": calls}
+    if timeout is not None:
+        asked |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
+    with open_access(load_config(None, overrides=asked), home) as access:
         yield access
 
 

@@ -209,7 +209,7 @@ class Evaluator:
     def _answers(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, key: str) -> Outcome:
         path = None
         if self.traces is not None:
-            path = self.traces / key[:12] / f"{_file_name(conversation.id)}.jsonl"
+            path = self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
         answers = []
@@ -256,5 +256,6 @@ def _tainted(conversation: Conversation, reason: str) -> Outcome:
     return Outcome(conversation, (), ExecutionGraph(), tainted=reason)
 
 
-def _file_name(conversation_id: str) -> str:
+def file_name(conversation_id: str) -> str:
+    """Name of a conversation's trace file, without its ending."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in conversation_id).lstrip(".") or "conversation"

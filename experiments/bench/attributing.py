@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attribution.assisted import assisted
 from attribution.baselines import Constant, Random
 from attribution.cases import Attribution, Case
 from attribution.judge import METRICS, judge
@@ -23,6 +22,7 @@ from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
 from experiments.config import RunConfig
 from experiments.loaders import load_dataset
+from experiments.methods import ASKING, method_named
 from tracing.errors import ConfigError, DataError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -116,16 +116,15 @@ def open_bench(
 
 
 def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int) -> Make:
-    """What sets a method up for a recording; `helper` has the model that `assisted` asks.
+    """What sets a method up for a recording; `helper` has the model that `assisted` and `agent` ask.
 
     Raises:
         ConfigError: the method is not available, or not for this suite.
     """
     if method == "survival":
         return lambda recording: Survival(recording.graph, recording.conversation, recording.operations)
-    if method == "assisted" and helper is not None:
-        model = helper.task
-        return lambda recording: assisted(recording, model)
+    if method in ASKING and helper is not None:
+        return method_named(method, helper)
     if method == "replay":
         if bench.replay is None:
             raise ConfigError(

@@ -56,8 +56,8 @@ def attribution(
 
     `injected` makes its own truth: it runs the system (RAG and the fact memory, unless --system names one) on the
     data, puts one fault into one operation of a case that passed, and keeps it if the answer becomes wrong. Without
-    --model a scripted model that makes no mistakes of its own plays the system's, on loopback. With `assisted`,
-    --model names the one that helps, and the system's stays scripted.
+    --model a scripted model that makes no mistakes of its own plays the system's, on loopback. With `assisted` and
+    `agent`, --model names the one that helps, and the system's stays scripted.
     """
     import json
 
@@ -65,14 +65,12 @@ def attribution(
 
     from experiments.bench.attributing import attributor, measure, open_bench
     from experiments.console import run_view
+    from experiments.methods import ASKING
     from experiments.wiring import home_folder, open_access
-    from tracing.errors import ConfigError
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
-    if method == "agent":
-        raise ConfigError("--method agent: not available yet; take survival, assisted or replay")
-    helped = method == "assisted"
+    helped = method in ASKING
 
     def models() -> AbstractContextManager[ModelAccess]:
         return open_access(config, home_folder(home))

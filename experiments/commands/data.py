@@ -65,13 +65,20 @@ def show(config: str | None, **given: Any) -> None:
 Examples:
   memtune data audit
   memtune data audit --system rag --limit-conversations 6
+  memtune data audit --json ladder.json
 """
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
+@click.option(
+    "--json",
+    "out",
+    type=click.Path(path_type=Path),
+    help="Write the rungs to this file too; named ladder.json in a run's folder, `memtune report` shows them.",
+)
 @home_option
-def audit(config: str | None, split: str, home: Path | None, **given: Any) -> None:
+def audit(config: str | None, split: str, out: Path | None, home: Path | None, **given: Any) -> None:
     """Print the oracle ladder: how well questions are answered from gold context, from gold facts, and by the pipeline.
 
     The step from one rung to the next is what the operations between them could gain at most.
@@ -81,6 +88,7 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
 
     from experiments.console import run_view
     from experiments.judging import calibrate_judge
+    from experiments.ladder_file import write_ladder
     from experiments.loaders import load_dataset
     from experiments.wiring import home_folder, open_parts
     from optimizer.ladder import attainable
@@ -96,6 +104,8 @@ def audit(config: str | None, split: str, home: Path | None, **given: Any) -> No
             conversations,
             progress=lambda done, total: view.progress("seed pipeline", done, total),
         )
+    if out is not None:
+        write_ladder(out, rungs)
     table = Table()
     for name in ("rung", settings.metric, "95 % interval", "questions"):
         table.add_column(name, justify="left" if name == "rung" else "right")

@@ -41,6 +41,24 @@ def setup_options(command: Command) -> Command:
     return command
 
 
+def model_options(command: Command) -> Command:
+    """The options that say which model is asked about traces, and how often."""
+    options = (
+        click.option(
+            "--model",
+            metavar="NAME",
+            help="Model to ask: an embedded one (`memtune model list`) or the endpoint's name.",
+        ),
+        click.option(
+            "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
+        ),
+        click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="Calls to the model at most."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
     """The configuration in `source` under the options of a command."""
     from experiments.config import OPTIONS, load_config

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fallible_model import let_answer
-from scripted_server import ScriptedServer
+from scripted_server import ScriptedServer, prompt_of
 
 from attribution.judge import judge
 from attribution.replay import Replay
@@ -108,10 +109,28 @@ def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripte
     assert "questions were answered right without a fault" in out
 
 
+def test_the_agent_is_measured_with_a_model_of_its_own(bench: Bench, scripted_server: ScriptedServer) -> None:
+    def answer_is_to_blame(body: dict[str, Any]) -> str:
+        said = prompt_of(body)
+        if "Conclude now" not in said:
+            return json.dumps({"tool": "conclude"})
+        operation = re.findall(r"made by (\S+) answer", said)[0]
+        return json.dumps({"error_type": "ResponseError", "operation": operation, "confidence": "medium"})
+
+    scripted_server.script = answer_is_to_blame
+    endpoint = ["--model", "theirs", "--base-url", scripted_server.base_url]
+    code, figures, _, _ = bench("--method", "agent", "--system", "rag", *endpoint)
+    assert code == 0
+    right = sum(row["gold_type"] == "ResponseError" for row in figures["cases"]) / figures["n"]
+    assert figures["eta"] == figures["oia"] == pytest.approx(right)
+    assert 0 < right < 1
+    assert figures["tokens_per_case"] > 100
+    assert len(scripted_server.requests) == 2 * figures["n"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["--method", "agent"], "not available yet; take survival"),
         (["--method", "replay", "--suite", "nowhere"], "nowhere"),
         (["--method", "replay", "--system", "other"], "choose one of"),
         (["--method", "guess"], "--help"),

@@ -1,0 +1,60 @@
+"""What an agent remembers of its steps: the latest in full, the earlier in a line, the earliest not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BRIEF_CHARACTERS = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One step: what was asked and what came of it."""
+
+    asked: str
+    reply: str
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        return f"> {self.asked}\n{self.reply}"
+
+    @property
+    def brief(self) -> str:
+        """One line of it."""
+        line = f"> {self.asked} => {' '.join(self.reply.split())}"
+        return line if len(line) <= BRIEF_CHARACTERS else f"{line[: BRIEF_CHARACTERS - 1]}…"
+
+
+def tokens_of(text: str) -> int:
+    """Tokens of a text, on the high side: a token of English has about four bytes, a character of Chinese is one."""
+    return len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+def remembered(notes: Sequence[Note], room: int) -> str:
+    """As much of the notes as fits into `room` tokens, in their order.
+
+    From the latest on they stand whole as long as all earlier ones can still have a line; what does not fit even so is
+    counted. The latest note is always there, cut where need be.
+    """
+    kept: list[str] = []
+    room -= tokens_of("(000 earlier steps left out)\n")
+    for place in range(len(notes) - 1, -1, -1):
+        note = notes[place]
+        reserved = sum(tokens_of(earlier.brief) for earlier in notes[:place])
+        whole, brief = tokens_of(note.whole) + 1, tokens_of(note.brief) + 1
+        if whole + reserved <= room or (not kept and whole <= room):
+            kept.append(note.whole)
+            room -= whole
+        elif brief <= room:
+            kept.append(note.brief)
+            room -= brief
+        elif not kept:
+            kept.append(note.whole[: max(0, room)])
+            room = 0
+        else:
+            break
+    left = len(notes) - len(kept)
+    first = [f"({left} earlier step{'s' if left > 1 else ''} left out)"] if left else []
+    return "\n".join(first + kept[::-1])

@@ -1,0 +1,65 @@
+"""`memtune ask`: a question about a trace, answered from the trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.options import home_option, model_options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune ask trace.jsonl "why did it not know where Mara lives?"
+  memtune ask conv-26.json "which update lost the date?" --model gpt-4.1-mini --base-url https://api.openai.com/v1
+""",
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("question")
+@click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tools it may use.")
+@model_options
+@home_option
+@click.pass_context
+def ask(
+    context: click.Context,
+    /,
+    trace: Path,
+    question: str,
+    steps: int,
+    model: str | None,
+    base_url: str | None,
+    budget_calls: int | None,
+    home: Path | None,
+) -> None:
+    """Let a model explore TRACE and answer QUESTION, with the variables and operations that the answer rests on.
+
+    Exit code 0, or 1 where it found no answer that the trace bears out.
+    """
+    from attribution.agent import Agent
+    from attribution.exploration import Exploration
+    from attribution.recordings import operations_of
+    from experiments.case_sources import read_graph
+    from experiments.wiring import home_folder, model_access
+    from tracing.errors import ConfigError
+
+    if not question.strip():
+        raise ConfigError('QUESTION is empty; ask something, such as "why was the answer wrong?"')
+    graph, problem = read_graph(trace)
+    if problem is not None:
+        click.echo(f"warning: {problem}", err=True)
+    with model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls) as access:
+        finding = Agent(graph, access.task, operations=operations_of(graph), steps=steps).ask(question)
+    cost = f"{finding.steps} steps, {finding.tokens:,} tokens"
+    if finding.answer is None:
+        click.echo(f"no answer: {finding.abstained} ({cost})", err=True)
+        context.exit(1)
+    click.echo(finding.answer)
+    click.echo("\nEvidence:")
+    shown = Exploration(graph)
+    for one in finding.evidence:
+        handle = shown.handles.variable(one) if one in graph.variables else shown.handles.operation(one)
+        line = shown.line(graph.variables[one] if one in graph.variables else graph.operations[one])
+        click.echo(f"  {one}{line.removeprefix(handle)}")
+    click.echo(f"\n{cost}", err=True)

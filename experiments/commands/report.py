@@ -1,0 +1,92 @@
+"""`memtune report`: what went wrong, where and why, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.options import home_option, model_options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune report latest
+  memtune report latest --prompts seed --out before.html
+  memtune report attributions.jsonl --out report.md
+  memtune report latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
+""",
+)
+@click.argument("source", metavar="RUN|ATTRIBUTIONS")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="diagnosis.html",
+    show_default=True,
+    help="Page to write; the ending .html, .md or .json says how.",
+)
+@click.option(
+    "--prompts",
+    type=click.Choice(("seed", "champion", "all")),
+    default="champion",
+    show_default=True,
+    help="Of a run: whose failures.",
+)
+@click.option(
+    "--ladder",
+    type=click.Path(path_type=Path),
+    help="Oracle ladder to show, from `memtune data audit --json` [default: ladder.json in the run's folder].",
+)
+@click.option("--prose", is_flag=True, help="Let a model put the facts into words, above them.")
+@model_options
+@home_option
+def report(
+    source: str,
+    out: Path,
+    prompts: str,
+    ladder: Path | None,
+    prose: bool,
+    model: str | None,
+    base_url: str | None,
+    budget_calls: int | None,
+    home: Path | None,
+) -> None:
+    """Write a diagnostic report of a run, or of an attributions file that `memtune attribute` wrote.
+
+    Loss by operation, error types, where information was lost, symptoms, what to do and what no prompt can fix; every
+    claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched from anywhere.
+    """
+    from experiments.console import run_view
+    from experiments.diagnosis_page import render_html, render_markdown
+    from experiments.diagnosis_prose import in_words
+    from experiments.diagnosis_sources import diagnosed, slices_of
+    from experiments.wiring import home_folder, model_access
+    from tracing.errors import ConfigError
+
+    if out.suffix not in (".html", ".md", ".json"):
+        raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; name it for what it is to be")
+    where = home_folder(home)
+    with run_view() as view:
+        facts, folder = diagnosed(
+            source, where, prompts=prompts, ladder=ladder, progress=lambda n, of: view.progress("traces", n, of)
+        )
+        if prose:
+            with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
+                facts = in_words(facts, access.task)
+        if out.suffix == ".html":
+            text = render_html(facts, slices_of(facts, folder))
+        elif out.suffix == ".md":
+            text = render_markdown(facts)
+        else:
+            text = facts.model_dump_json(indent=2) + "\n"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{out}: cannot be written ({error.strerror}); give --out another file") from None
+    counts = facts.counts
+    click.echo(
+        f"{counts.failures} wrong answers, {counts.attributed} attributed, {counts.abstained} abstained from, "
+        f"{counts.undone} failed, {counts.damaged} of {counts.traces} traces damaged; see {out}"
+    )

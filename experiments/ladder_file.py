@@ -1,0 +1,44 @@
+"""`ladder.json`: an oracle ladder as `memtune data audit --json` writes it, for reports to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from optimizer.ladder import Rung
+from tracing.errors import DataError
+from tracing.systems.conversations import first_problem
+
+LADDER = "ladder.json"
+"""Its name in a run's folder."""
+
+
+_RUNGS = TypeAdapter(tuple[Rung, ...])
+
+
+def write_ladder(path: Path, rungs: Sequence[Rung]) -> None:
+    """Write the rungs.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    try:
+        path.write_bytes(_RUNGS.dump_json(tuple(rungs), indent=2) + b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror}); give --json another file") from None
+
+
+def read_ladder(path: Path) -> Sequence[Rung]:
+    """The rungs in a file.
+
+    Raises:
+        DataError: it is not one.
+    """
+    try:
+        return _RUNGS.validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); make it with: memtune data audit --json") from None
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_problem(error)}; make it with: memtune data audit --json") from None

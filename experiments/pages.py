@@ -1,0 +1,34 @@
+"""The templates of pages, and how numbers are written in them."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+def template(name: str) -> Template:
+    """A template by its file name; what it is given is escaped, and what it lacks is an error."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
+    return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _count(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"

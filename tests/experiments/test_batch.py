@@ -1,0 +1,197 @@
+"""A batch of attributions goes on where it was stopped, at whatever byte, and nothing in it stops the rest."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_server import ScriptedServer, prompt_of
+from traced_runs import CONVERSATIONS, traced_run
+
+from attribution.cases import Attribution, Case
+from attribution.recordings import Recording
+from experiments.attributions import Attributions, AttributionsFile, CaseLine, Header
+from experiments.batch import Batch, Tally
+from experiments.case_sources import run_sources, sources_of
+from experiments.folder import RunFolder
+from experiments.methods import method_named
+from tracing.errors import DataError, TraceError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+
+SURVIVAL = Header(method="survival")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return traced_run(tmp_path / "home")
+
+
+class Counted:
+    """Survival that counts whom it was asked about, and fails where it is told to."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.asked: list[str] = []
+        self.failing = failing
+        self._lock = threading.Lock()
+
+    def __call__(self, recording: Recording) -> "Counted._Of":
+        return self._Of(self, recording)
+
+    class _Of:
+        def __init__(self, counted: "Counted", recording: Recording) -> None:
+            self._counted = counted
+            self._method = method_named("survival")(recording)
+
+        def attribute(self, case: Case) -> Attribution:
+            with self._counted._lock:
+                self._counted.asked.append(f"{case.conversation}/{case.question.id}")
+            if case.question.id == self._counted.failing:
+                raise ZeroDivisionError("it is broken")
+            return self._method.attribute(case)
+
+
+def work(folder: RunFolder, out: Path, make: Callable[..., object] | None = None, workers: int = 1) -> Tally:
+    with AttributionsFile.open(out, SURVIVAL) as file:
+        batch = Batch(make or Counted(), file.said, file.append, folder=out.parent, workers=workers)  # type: ignore[arg-type]
+        return batch.run(run_sources(folder, "champion"))
+
+
+def verdicts(path: Path) -> dict[str, tuple[str | None, str | None]]:
+    said = Attributions.read(path)
+    return {case.id: (main.operation if (main := case.main) else None, case.failed) for case in said.cases.values()}
+
+
+def test_wrong_answers_are_attributed_once_and_found_again(folder: RunFolder, tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    tally = work(folder, out, workers=3)
+    assert (tally.traces, tally.fresh, tally.failed, tally.complete) == (3, 6, 0, True)
+    expected = {f"{name}/food": ("extract_facts", None) for name in CONVERSATIONS}
+    expected |= {f"{name}/city": ("answer", None) for name in CONVERSATIONS}
+    assert verdicts(out) == expected
+    before, again = out.read_bytes(), Counted()
+    assert work(folder, out, again).known == 6
+    assert (again.asked, out.read_bytes()) == ([], before)
+    traces = Attributions.read(out).traces.values()
+    assert [(one.cases, one.failed, one.problem) for one in traces] == [(3, 2, None)] * 3
+    assert {one.name: one.prompt for one in next(iter(traces)).operations}["extract_facts"] == "extract"
+
+
+def test_a_file_cut_at_any_byte_is_gone_on_with(folder: RunFolder, tmp_path: Path) -> None:
+    out, cut = tmp_path / "a.jsonl", tmp_path / "cut.jsonl"
+    work(folder, out)
+    whole, expected = out.read_bytes(), verdicts(out)
+    header_end = whole.index(b"\n")
+    for at in {*range(0, header_end + 3, 7), *range(header_end, len(whole), 611), len(whole) - 1}:
+        cut.write_bytes(whole[:at])
+        missing = Counted()
+        tally = work(folder, cut, missing)
+        assert verdicts(cut) == expected
+        kept = whole[: whole.rfind(b"\n", 0, at) + 1].count(b'"type":"case"')
+        assert (tally.known, len(missing.asked)) == (kept, 6 - kept)
+        assert all(json.loads(line) for line in cut.read_bytes().splitlines())
+
+
+def test_damaged_traces_and_failing_cases_are_told_and_the_rest_is_done(folder: RunFolder, tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    one, two, three = (folder.path / "traces" / f"key-{name}" / f"{name}.jsonl" for name in CONVERSATIONS)
+    one.write_bytes(b"\x00garbage")
+    sound = two.read_bytes()
+    two.write_bytes(sound[: len(sound) // 2])
+    tally = work(folder, out, Counted(failing="city"))
+    assert (tally.malformed, tally.complete) == (2, False)
+    said = verdicts(out)
+    assert said["three/food"] == ("extract_facts", None)
+    assert said["three/city"] == (None, "ZeroDivisionError: it is broken")
+    problems = [line.problem for line in Attributions.read(out).traces.values() if line.problem]
+    assert len(problems) == 2
+    assert any("is not a trace" in problem for problem in problems)
+
+    two.write_bytes(sound)
+    again = Counted()
+    tally = work(folder, out, again)
+    assert sorted(again.asked) == ["three/city", "two/city", "two/food"], "what failed, and the trace that changed"
+    assert verdicts(out)["three/city"] == ("answer", None)
+    assert tally.malformed == 1
+    assert three.exists()
+
+
+def test_a_method_that_cannot_be_set_up_fails_the_cases_of_that_trace_alone(folder: RunFolder, tmp_path: Path) -> None:
+    def make(recording: Recording) -> object:
+        if recording.conversation.id == "two":
+            raise TraceError("a circle of operations")
+        return method_named("survival")(recording)
+
+    tally = work(folder, tmp_path / "a.jsonl", make)
+    assert tally.failed == 2
+    assert verdicts(tmp_path / "a.jsonl")["two/food"] == (None, "a circle of operations")
+    assert verdicts(tmp_path / "a.jsonl")["three/food"] == ("extract_facts", None)
+
+
+def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
+    folder: RunFolder, tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    def script(body: dict[str, object]) -> str:
+        if "Conclude now" not in prompt_of(body):
+            return json.dumps({"tool": "conclude"})
+        return json.dumps({"reason": "so it is", "error_type": "ExtractionError", "operation": "extract_facts"})
+
+    scripted_server.script = script
+    header = Header(method="agent", model="scripted")
+
+    def go(limits: Limits) -> Tally:
+        access = open_access(limits, retries=0, cache=False)
+        with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
+            batch = Batch(method_named("agent", access), file.said, file.append, folder=tmp_path, access=access)
+            return batch.run(run_sources(folder, "seed"))
+
+    tally = go(Limits(calls=5))
+    assert (tally.fresh, tally.complete) == (2, False)
+    assert "calls" in (tally.stopped or "")
+    tally = go(Limits())
+    assert (tally.known, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
+
+
+def test_a_file_belongs_to_one_method_and_one_process(folder: RunFolder, tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    work(folder, out)
+    with pytest.raises(DataError, match="was made by survival"), AttributionsFile.open(out, Header(method="agent")):
+        pass
+    with (
+        AttributionsFile.open(out, SURVIVAL),
+        pytest.raises(DataError, match="another process"),
+        AttributionsFile.open(out, SURVIVAL),
+    ):
+        pass
+    (tmp_path / "other").write_text("my notes\nof today")
+    with pytest.raises(DataError, match="other"), AttributionsFile.open(tmp_path / "other", SURVIVAL):
+        pass
+    assert (tmp_path / "other").read_text() == "my notes\nof today"
+
+
+def test_a_line_says_what_the_attribution_said(folder: RunFolder, tmp_path: Path) -> None:
+    work(folder, tmp_path / "a.jsonl")
+    for case in Attributions.read(tmp_path / "a.jsonl").cases.values():
+        again = CaseLine.model_validate_json(case.model_dump_json()).attribution()
+        assert [blame.reason for blame in again.decisive] == [blame.reason for blame in case.decisive]
+        assert not again.case.passed
+
+
+def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    trace = folder.path / "traces" / "key-one" / "one.jsonl"
+    for names in (["latest"], [str(folder.path)], [str(folder.path / "traces")], [str(trace), "latest"]):
+        found = sources_of(names, home)
+        assert {source.path.stem for source in found} == set(CONVERSATIONS)
+        assert all(sum(not case.passed for case in source.read().cases) == 2 for source in found)
+    folder.write_prompts("champion", {"extract": "Another.", "decide": "Another.", "answer": "Another."})
+    with pytest.raises(DataError, match="no traces of its champion"):
+        sources_of(["latest"], home)
+    assert len(sources_of(["latest"], home, prompts="seed")) == 3
+    alone = tmp_path / "one.jsonl"
+    alone.write_bytes(trace.read_bytes())
+    with pytest.raises(TraceError, match="no judge and no annotation"):
+        sources_of([str(alone)], home)[0].read()
+    (source,) = sources_of([str(alone)], home, data=folder.path / "data.jsonl")
+    assert len(source.read().cases) == 3

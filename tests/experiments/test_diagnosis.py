@@ -1,0 +1,203 @@
+"""The diagnostic report claims only what its cases show, links every claim to them, and trusts no text in it."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_server import Reply, ScriptedServer
+from test_report import Page
+from traced_runs import CONVERSATIONS, HOSTILE, traced_run
+
+from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.command import main
+from experiments.diagnosis import Diagnosis, diagnose
+from experiments.diagnosis_page import render_html, render_markdown
+from experiments.diagnosis_prose import borne_out, in_words
+from experiments.diagnosis_sources import diagnosed, slices_of
+from experiments.folder import RunFolder
+from experiments.symptoms import masked, symptoms_of
+from tracing.llm.access import ModelAccess
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    monkeypatch.chdir(tmp_path)
+    return traced_run(tmp_path / "home")
+
+
+@pytest.fixture
+def facts(folder: RunFolder) -> Diagnosis:
+    return diagnosed(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda done, total: None)[0]
+
+
+def case(number: int, operation: str, error_type: str, reason: str = "it lost 'x'") -> CaseLine:
+    blame = BlameLine(operation=operation, operation_id=None, error_type=error_type, confidence=0.8, reason=reason)  # type: ignore[arg-type]
+    asked = {"question_id": f"q{number}", "question": "Why?", "answers": ("a",), "reply": "b", "score": 0.0}
+    return CaseLine(trace="t.jsonl", conversation=f"c{number % 3}", decisive=(blame,), **asked)  # type: ignore[arg-type]
+
+
+def said(*cases: CaseLine, judged: int) -> Attributions:
+    found = Attributions(Header(method="survival"))
+    operations = (
+        OperationLine(name="extract_facts", stage="extract", prompt="extract"),
+        OperationLine(name="retrieve", stage="retrieve"),
+        OperationLine(name="answer", stage="answer", prompt="answer"),
+    )
+    found.add(TraceLine(trace="t.jsonl", digest="d", cases=judged, failed=len(cases), operations=operations))
+    for one in cases:
+        found.add(one)
+    return found
+
+
+def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
+    folder: RunFolder, facts: Diagnosis
+) -> None:
+    html = render_html(facts, slices_of(facts, folder.path))
+    page = Page(html)
+    assert page.open == [], "every element is closed"
+    assert all(link.startswith("#") for link in page.links)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert {f"#{one.id}" for one in facts.cases} <= set(page.links)
+    assert not {"script", "img", "link", "iframe"} & set(page.tags)
+    assert "url(http" not in html
+    assert "Its trace is not at hand" not in page.text
+    assert HOSTILE.replace("radicchio", "hay") in page.text, "shown as text"
+    for name in CONVERSATIONS:
+        assert f"{name}/food" in page.text
+    assert page.text.count("extract_facts read D1:1, but none of its 2 outputs says 'radicchio'") == 3
+
+
+def test_what_it_counts_adds_up(facts: Diagnosis) -> None:
+    counts = facts.counts
+    assert (counts.judged, counts.failures, counts.attributed, counts.abstained, counts.undone) == (9, 6, 6, 0, 0)
+    assert [(step.reached, step.lost) for step in facts.flow] == [(9, 0), (6, 3), (6, 0), (6, 0), (3, 3)]
+    assert {loss.operation: loss.failures for loss in facts.operations if loss.failures} == {
+        "extract_facts": 3,
+        "answer": 3,
+    }
+    assert sum(loss.share for loss in facts.operations) == pytest.approx(1.0)
+    assert sum(loss.loss or 0 for loss in facts.operations) == pytest.approx(6 / 9)
+    known = {one.id for one in facts.cases}
+    for claim in (*facts.operations, *facts.symptoms, *facts.actions, *facts.flow):
+        assert set(claim.cases) <= known
+    assert sorted(one for symptom in facts.symptoms for one in symptom.cases) == sorted(known)
+    assert Diagnosis.model_validate_json(facts.model_dump_json()) == facts
+
+
+def test_actions_are_ranked_by_gain_and_told_apart_by_what_can_do_them() -> None:
+    cases = [case(n, "extract_facts", "ExtractionError") for n in range(3)]
+    cases += [case(n, "retrieve", "RetrievalError") for n in range(3, 8)]
+    cases += [case(8, "annotation", "AnnotationError"), case(9, "judge", "JudgeError")]
+    facts = diagnose(said(*cases, judged=20), title="t", subtitle="s")
+    assert [action.by for action in facts.actions] == ["system", "prompt", "data", "judge"]
+    assert [action.gain for action in facts.actions] == pytest.approx([5 / 20, 3 / 20, 1 / 20, 1 / 20])
+    markdown = render_markdown(facts)
+    assert "No prompt steers retrieve" in markdown.partition("## What no prompt can fix")[2]
+    assert "Rewrite the prompt extract" not in markdown.partition("## What no prompt can fix")[2]
+    assert facts.counts.beyond == 2
+    assert facts.flow[0].reached == 18, "what is not the system's fault did not flow through it"
+
+
+def test_without_failures_or_traces_there_is_still_a_page() -> None:
+    empty = diagnose(said(judged=5), title="t", subtitle="s")
+    assert "Nothing went wrong" in Page(render_html(empty, {})).text
+    assert "# t" in render_markdown(empty)
+    bare = diagnose(said(case(1, "answer", "ResponseError"), judged=1), title="t", subtitle="s")
+    assert bare.counts.judged is None
+    assert all(action.gain is None for action in bare.actions)
+    assert "Its trace is not at hand" in Page(render_html(bare, {})).text
+
+
+def test_reasons_that_differ_in_their_values_alone_are_one_symptom() -> None:
+    one = "extract_facts read D1:1 and D2:14, but none of its 12 outputs says 'Mara's goat, isn't it'"
+    other = "extract_facts read D3:7, but none of its 2 outputs says 'tea'"
+    assert masked(one) == masked(other) == "extract_facts read …, but none of its … outputs says …"
+    different = "extract_facts turned D1:1 into 'a goat', which says something else"
+    cases = [
+        case(n, "extract_facts", "ExtractionError", reason) for n, reason in enumerate((one, different, other, one))
+    ]
+    assert [len(symptom.cases) for symptom in symptoms_of(cases)] == [3, 1]
+    assert len(symptoms_of([case(1, "a", "UpdateError"), case(2, "b", "UpdateError")])) == 2
+
+
+def test_prose_stands_above_the_facts_without_numbers_of_its_own(
+    facts: Diagnosis, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    assert borne_out("It lost 3 of 9. That is 77 percent! Mend it.", '{"lost": 3, "judged": 9}') == (
+        "It lost 3 of 9. Mend it.",
+        1,
+    )
+    scripted_server.script = lambda body: "Extraction loses most. It is 1234 times worse."
+    told = in_words(facts, open_access(cache=False, retries=0).task)
+    assert told.prose is not None
+    assert told.prose.startswith("Extraction loses most.\nWritten by scripted")
+    assert "1234" not in told.prose
+    assert told.model_copy(update={"prose": None}) == facts
+    scripted_server.script = lambda body: Reply("out of order", status=500)
+    failed = in_words(facts, open_access(cache=False, retries=0).task)
+    assert (failed.prose, len(failed.notes)) == (None, len(facts.notes) + 1)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, out, err
+
+
+def test_the_commands_work_together(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str], scripted_server: ScriptedServer
+) -> None:
+    home = ("--home", str(folder.path.parents[1]))
+    code, out, err = run(capsys, "attribute", "latest", "--out", "a.jsonl", *home)
+    assert (code, err) == (0, "")
+    assert out.startswith("6 wrong answers in 3 traces: 6 attributed, 0 abstained from; see a.jsonl")
+    rungs = [{"name": "gold context", "score": 0.9, "ci": [0.8, 1.0], "n": 9, "stage": "retrieve"}]
+    (folder.path / "ladder.json").write_text(json.dumps(rungs))
+    code, out, _ = run(capsys, "report", "latest", "--out", "d.html", *home)
+    assert (code, "see d.html" in out) == (0, True)
+    assert "Oracle ladder" in Path("d.html").read_text()
+    code, _, _ = run(capsys, "report", "a.jsonl", "--out", "d.json", *home)
+    assert json.loads(Path("d.json").read_text())["counts"]["failures"] == 6
+    run(capsys, "report", "a.jsonl", "--out", "d.md", *home)
+    assert "3× extract_facts, ExtractionError" in Path("d.md").read_text()
+
+    trace = folder.path / "traces" / "key-one" / "one.jsonl"
+    model = ("--model", "m", "--base-url", scripted_server.base_url, *home)
+    scripted_server.script = lambda body: json.dumps(
+        {"tool": "conclude", "answer": "It was never extracted.", "evidence": ["extract_facts"]}
+    )
+    code, out, err = run(capsys, "ask", str(trace), "why hay?", *model)
+    assert code == 0
+    assert re.search(r"It was never extracted\.\n\nEvidence:\n  oo?\d+ extract_facts", out)
+    scripted_server.script = lambda body: "no idea"
+    code, out, err = run(capsys, "ask", str(trace), "why papaya?", *model)
+    assert (code, out) == (1, "")
+    assert err.startswith("no answer: no usable conclusion")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["attribute", "nowhere"], "nowhere: no such run"),
+        (["attribute", "empty"], "empty: holds no traces"),
+        (["report", "nowhere"], "nowhere: no such run"),
+        (["report", "notes.txt"], "notes.txt:1: "),
+        (["report", "latest", "--out", "r.pdf"], "r.pdf: ends in neither"),
+        (["report", "latest", "--ladder", "notes.txt"], "notes.txt: "),
+        (["ask", "nowhere.jsonl", "why?"], "nowhere.jsonl: cannot be read"),
+        (["ask", "notes.txt", "why?"], "notes.txt: is not a trace"),
+        (["ask", "notes.txt", " "], "QUESTION is empty"),
+    ],
+)
+def test_whatever_is_wrong_is_told_in_one_line(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    Path("notes.txt").write_text("not a trace\n")
+    Path("empty").mkdir()
+    code, _, err = run(capsys, *arguments, "--home", str(folder.path.parents[1]))
+    assert (code, err.count("\n"), expected in err) == (2, 1, True), err
