@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -99,6 +98,8 @@ def version_diff(graph: ExecutionGraph, earlier: str, later: str) -> str:
     Raises:
         TraceError: the graph has no such variable.
     """
+    import difflib
+
     versions = [graph.variable(earlier), graph.variable(later)]
     texts = [
         one.value if isinstance(one.value, str) else json.dumps(one.value, ensure_ascii=False, indent=2)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from tracing.comparison import Comparison, OperationDifference
     from tracing.graph import ExecutionGraph
 
 TRACE = click.Path(path_type=Path)
@@ -265,92 +264,16 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     Operations are aligned by name, session and order, values compared by role; ids, times and costs are ignored.
     Exits with 1 where they differ, as diff does.
     """
+    from experiments.trace_difference import difference_lines, difference_record
     from tracing.comparison import compare
 
     left, right = _loaded(first), _loaded(second)
     found = compare(left, right)
     if as_json:
-        click.echo(json.dumps(_as_record(found), ensure_ascii=False))
+        click.echo(json.dumps(difference_record(found), ensure_ascii=False))
     else:
-        _print_comparison(found, left, right)
+        _print(_console(), difference_lines(found, left, right))
     return 0 if found.equal else DIFFERENT
-
-
-def _print_comparison(found: Comparison, left: ExecutionGraph, right: ExecutionGraph) -> None:
-    from collections import Counter
-
-    from experiments.trace_tree import shorten
-
-    console = _console()
-    cause = found.cause
-    if cause is None:
-        console.print(f"no difference in {found.aligned:,} operations")
-        return
-    words = {
-        "outputs": "makes something else of the same inputs",
-        "inputs": "is the first to be given other inputs, which come from outside",
-        "only in the first": "is only in the first",
-        "only in the second": "is only in the second",
-    }
-    session = (left if cause.first else right).sessions.get(cause.operation.session or "")
-    where = f" in {shorten(session.name, 60)}" if session else ""
-    console.print(f"{shorten(cause.operation.name, 60)}{where} {words[cause.parting]}", style="bold")
-    console.print(f"  A {cause.first.id if cause.first else '–'}", f"B {cause.second.id if cause.second else '–'}")
-    for role in cause.inputs or cause.outputs:
-        _print_role(console, role, cause, left, right)
-    for sign, one in (("-", cause.first), ("+", cause.second)):
-        if one is not None and one.error and (cause.first is None or cause.second is None or not cause.outputs):
-            console.print(f"  {sign} error: {shorten(one.error)}")
-    for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
-        if rest:
-            names = Counter(one.operation.name for one in rest)
-            listed = ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
-            console.print(f"{title}: {listed}")
-
-
-def _print_role(
-    console: Console, role: str, cause: OperationDifference, left: ExecutionGraph, right: ExecutionGraph
-) -> None:
-    """The values of a role in both graphs, as changed lines."""
-    from difflib import ndiff
-
-    from experiments.trace_tree import shorten
-    from tracing.search import text_of
-
-    sides: list[list[str]] = []
-    for operation, graph in ((cause.first, left), (cause.second, right)):
-        links = () if operation is None else (*operation.inputs, *operation.outputs)
-        values = [text_of(graph.variables[vid].value) for name, vid in links if name == role]
-        sides.append("\n".join(values)[:20_000].splitlines())
-    console.print(f"  {shorten(role, 60)}:")
-    changed = [line for line in ndiff(sides[0], sides[1]) if line[:1] in "+-"]
-    for line in changed[:20]:
-        console.print(
-            f"  {line[0]} {shorten(line[2:], 300)}",
-            style="green" if line[0] == "+" else "red",
-        )
-    if len(changed) > 20:
-        console.print(f"  … and {len(changed) - 20} more lines", style="dim")
-
-
-def _as_record(found: Comparison) -> dict[str, Any]:
-    def one(difference: OperationDifference) -> dict[str, Any]:
-        return {
-            "name": difference.operation.name,
-            "parting": difference.parting,
-            "first": difference.first.id if difference.first else None,
-            "second": difference.second.id if difference.second else None,
-            "inputs": list(difference.inputs),
-            "outputs": list(difference.outputs),
-        }
-
-    return {
-        "equal": found.equal,
-        "aligned": found.aligned,
-        "cause": one(found.cause) if found.cause else None,
-        "follows": [one(each) for each in found.follows],
-        "others": [one(each) for each in found.others],
-    }
 
 
 def _loaded(file: Path) -> ExecutionGraph:

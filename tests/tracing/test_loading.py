@@ -16,7 +16,7 @@ from tests.tracing.recordings import record_memory
 from tracing import TraceError, Variable, graph_of, load_trace
 from tracing.elements import Operation
 from tracing.lines import HEADER
-from tracing.loading import _Reader
+from tracing.records import RecordReader
 
 VARIABLE = {
     "type": "variable", "id": "v1", "name": "n", "kind": "k", "value": "text", "version": 1, "previous": None,
@@ -38,12 +38,12 @@ def test_what_a_recorder_writes_is_read_without_pydantics_help(tmp_path: Path, m
     path = tmp_path / "t.jsonl"
     recorder = record_memory(path, fails=True)
 
-    def refused(self: _Reader, cls: type, record: dict[str, Any]) -> Any:
+    def refused(self: RecordReader, cls: type, record: dict[str, Any]) -> Any:
         raise AssertionError(f"taken for a strange record: {record}")
 
-    whole = _Reader._converted
+    whole = RecordReader._converted
     monkeypatch.setattr(
-        _Reader,
+        RecordReader,
         "_converted",
         lambda self, cls, record: (whole if record["type"] == "session" else refused)(self, cls, record),
     )

@@ -1,0 +1,83 @@
+"""The difference of two executions, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import Any
+
+from rich.text import Text
+
+from experiments.trace_tree import shorten
+from tracing.comparison import Comparison, OperationDifference
+from tracing.graph import ExecutionGraph
+from tracing.search import text_of
+
+MOST_LINES = 20
+LONGEST_VALUES = 20_000
+_WORDS = {
+    "outputs": "makes something else of the same inputs",
+    "inputs": "is the first to be given other inputs, which come from outside",
+    "only in the first": "is only in the first",
+    "only in the second": "is only in the second",
+}
+_STYLES = {"+": "green", "-": "red"}
+
+
+def difference_lines(found: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
+    """The cause with what changed in it, then how often what else differs."""
+    cause = found.cause
+    if cause is None:
+        yield Text(f"no difference in {found.aligned:,} operations")
+        return
+    session = (first if cause.first else second).sessions.get(cause.operation.session or "")
+    where = f" in {shorten(session.name, 60)}" if session else ""
+    yield Text(f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold")
+    yield Text(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
+    for role in cause.inputs or cause.outputs:
+        yield Text(f"  {shorten(role, 60)}:")
+        yield from _changed(role, cause, first, second)
+    for sign, operation in (("-", cause.first), ("+", cause.second)):
+        if operation is not None and operation.error:
+            yield Text(f"  {sign} error: {shorten(operation.error)}", _STYLES[sign])
+    for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
+        names = Counter(one.operation.name for one in rest)
+        if names:
+            yield Text(f"{title}: " + ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common()))
+
+
+def difference_record(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON."""
+    return {
+        "equal": found.equal,
+        "aligned": found.aligned,
+        "cause": _record(found.cause) if found.cause else None,
+        "follows": [_record(one) for one in found.follows],
+        "others": [_record(one) for one in found.others],
+    }
+
+
+def _changed(role: str, cause: OperationDifference, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
+    sides: list[list[str]] = []
+    for operation, graph in ((cause.first, first), (cause.second, second)):
+        links = () if operation is None else (*operation.inputs, *operation.outputs)
+        values = [text_of(graph.variables[vid].value) for name, vid in links if name == role]
+        sides.append("\n".join(values)[:LONGEST_VALUES].splitlines())
+    compared = list(unified_diff(sides[0], sides[1], n=0, lineterm=""))[2:]  # after the names of the two files
+    changed = [line for line in compared if line[0] in _STYLES]
+    for line in changed[:MOST_LINES]:
+        yield Text(f"  {line[0]} {shorten(line[1:], 300)}", _STYLES[line[0]])
+    if len(changed) > MOST_LINES:
+        yield Text(f"  … and {len(changed) - MOST_LINES} more lines", "dim")
+
+
+def _record(difference: OperationDifference) -> dict[str, Any]:
+    return {
+        "name": difference.operation.name,
+        "parting": difference.parting,
+        "first": difference.first.id if difference.first else None,
+        "second": difference.second.id if difference.second else None,
+        "inputs": list(difference.inputs),
+        "outputs": list(difference.outputs),
+    }
