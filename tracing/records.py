@@ -64,9 +64,10 @@ class RecordReader:
 
     def _with_value(self, record: Mapping[str, Any]) -> Record:
         """The record with the large value that it shares with a variable before it."""
-        holder = self.graph.variables.get(record["value_of"])
+        named = record["value_of"]
+        holder = self.graph.variables.get(named) if isinstance(named, str) else None
         if holder is None:
-            raise TraceError(f"variable {record.get('id')} has the value of the unknown {record['value_of']!r}")
+            raise TraceError(f"variable {record.get('id')} has the value of the unknown {named!r}")
         return {**{key: value for key, value in record.items() if key != "value_of"}, "value": holder.value}
 
     def notes(self) -> tuple[str, ...]:

@@ -212,6 +212,18 @@ def test_a_large_value_is_in_the_file_once_and_comes_back_for_all(tmp_path: Path
     assert load_trace(path).graph.variables == recorder.graph.variables
 
 
+@pytest.mark.parametrize("holder", ["ghost", [1], None])
+def test_a_value_held_by_nobody_ends_the_reading(tmp_path: Path, holder: object):
+    path = tmp_path / "t.jsonl"
+    with trace(path):
+        variable("text", name="v")
+    record = {"type": "variable", "id": "v9", "name": "n", "kind": "k", "value_of": holder}
+    path.write_bytes(path.read_bytes() + json.dumps(record).encode() + b"\n")
+    loaded = load_trace(path)
+    assert list(loaded.graph.variables) == ["v1"]
+    assert "v9 has the value of the unknown" in str(loaded.problem)
+
+
 def test_files_of_the_first_version_load(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     with trace() as recorder:
