@@ -85,6 +85,16 @@ def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
     assert cases("1") != first
 
 
+def test_the_model_that_helps_is_not_the_system_s(bench: Bench, scripted_server: ScriptedServer) -> None:
+    scripted_server.script = lambda body: "no JSON at all"
+    endpoint = ["--model", "helper", "--base-url", scripted_server.base_url]
+    code, figures, _, err = bench("--method", "assisted", "--system", "rag", "--cases", "8", *endpoint)
+    assert (code, err) == (0, "")
+    assert figures["oia"] > figures["random_eta"]
+    # Whatever it was asked, it was never the memory's model.
+    assert not any("Memories:" in str(body["messages"]) for body in scripted_server.requests)
+
+
 @pytest.mark.embedded
 def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripted_server: ScriptedServer) -> None:
     splits = load_dataset(load_config(None)).splits
