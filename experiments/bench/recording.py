@@ -15,6 +15,9 @@ from tracing import operation, trace, traced
 CALLS = 1000
 """Operations a repetition."""
 
+SUSTAINED = 10
+"""Times as many where a thread of the recorder works behind, so that its queue fills and its work is in the figure."""
+
 GIVEN, MADE = "What did Mara say about the ferry? " * 5, "Her ferry to Senja leaves at nine. " * 5
 MESSAGES = [{"role": "user", "content": GIVEN}, {"role": "assistant", "content": MADE}, {"role": "user", "content": ""}]
 FACTS = ["The ferry leaves at nine.", "It goes to Senja.", "Mara takes it."]
@@ -35,8 +38,8 @@ def measure_recording(
             one = {f"depth{depth}": _at_depth(depth, lambda: in_memory(calls)) for depth in (0, 20, 60)}
             one["floor"] = floor(calls)
             one["mutable"] = mutable(calls)
-            one["durable"] = durable(folder / f"{number}.jsonl", calls)
-            one["otel"] = microseconds(otel, calls)
+            one["durable"] = durable(folder / f"{number}.jsonl", calls * SUSTAINED)
+            one["otel"] = microseconds(otel, calls * SUSTAINED)
             one["mlflow"] = microseconds(mlflow, max(1, calls // 10))
             one["disabled"] = disabled(calls * 10)
             measured.append(one)
