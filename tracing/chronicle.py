@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 1000
 _PASSED = 4
+_NO_FACTS: Mapping[str, Any] = {}
+"""The attributes of every variable that has none."""
 Element = Session | Variable | Operation
 
 
@@ -104,7 +106,9 @@ class Chronicle:
     def _end(self, noted: ActiveOperation, record: Operation) -> None:
         if noted.folded:
             return
-        self._link_outputs()
+        made = self._outputs.pop(record.id, None)
+        if made is not None:
+            self.graph.add_links(record, outputs=tuple(made[1]))
         record.ended = noted.ended
         record.status = "ok" if noted.error is None else "error"
         record.error = None if noted.error is None else self.redaction.text(noted.error)
@@ -145,7 +149,11 @@ class Chronicle:
         self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
 
     def _add_output(self, record: Operation, role: str, made: Variable) -> None:
-        self._outputs.setdefault(record.id, (record, []))[1].append((role, made.id))
+        known = self._outputs.get(record.id)
+        if known is None:
+            self._outputs[record.id] = (record, [(role, made.id)])
+        else:
+            known[1].append((role, made.id))
 
     def _link_outputs(self) -> None:
         for record, links in self._outputs.values():
@@ -196,7 +204,7 @@ class Chronicle:
             before.version + 1 if before is not None else 1,
             before.id if before is not None else None,
             scope.session,
-            {**scope.inherited, **self._facts(attributes)},
+            {**scope.inherited, **self._facts(attributes)} if attributes or scope.inherited else _NO_FACTS,
         )
         self.graph.add_variable(made)
         self.written(made)

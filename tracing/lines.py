@@ -84,14 +84,17 @@ def _record(item: Element | Record) -> Record:
 
 
 def _operation(item: Operation) -> str:
+    ended = 0.0 if item.ended is None else item.ended
+    if not math.isfinite(item.started + ended + item.cost):
+        raise ValueError("JSON has no such number")
     return (
         f'{{"type":"operation","id":{_in_quotes(item.id)},"name":{_in_quotes(item.name)},'
         f'"kind":{_in_quotes(item.kind)},"inputs":{_links(item.inputs)},"outputs":{_links(item.outputs)},'
-        f'"parent":{_text(item.parent)},"session":{_text(item.session)},"started":{_number(item.started)},'
-        f'"ended":{_number(item.ended)},"status":"{item.status}","error":{_text(item.error)},'
+        f'"parent":{_text(item.parent)},"session":{_text(item.session)},"started":{item.started!r},'
+        f'"ended":{"null" if item.ended is None else repr(ended)},"status":"{item.status}","error":{_text(item.error)},'
         f'"model":{_text(item.model)},"calls":{item.calls},"cached_calls":{item.cached_calls},'
         f'"prompt_tokens":{item.prompt_tokens},"completion_tokens":{item.completion_tokens},'
-        f'"cost":{_number(item.cost)},"attributes":{_facts(item.attributes)}}}\n'
+        f'"cost":{item.cost!r},"attributes":{_facts(item.attributes)}}}\n'
     )
 
 
@@ -101,10 +104,6 @@ def _links(links: Iterable[Link]) -> str:
 
 def _text(text: str | None) -> str:
     return "null" if text is None else _in_quotes(text)
-
-
-def _number(number: float | None) -> str:
-    return "null" if number is None or not math.isfinite(number) else repr(number)
 
 
 def _facts(attributes: Mapping[str, Any]) -> str:

@@ -23,10 +23,17 @@ _SECRET = re.compile(
     r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|(?<=://)[^/\s:@]+:[^/\s:@]+(?=@)"
 )
-# Scanning for a plain piece is some twenty times faster than the expression, and nearly every text holds none.
+# Scanning for a plain piece is some twenty times faster than the expression, and nearly every text holds none. Those
+# that come after a character that few texts hold are looked for only where it is.
 _PIECES = (
-    *("sk-", "earer", "EARER", "uthorization", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    *("github_pat_", "gsk_", "AIza", "AKIA", "xox", "://"),
+    ("-", ("sk-", "xox")),
+    ("_", ("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "gsk_")),
+    ("earer", ("earer",)),
+    ("EARER", ("EARER",)),
+    ("uthorization", ("uthorization",)),
+    ("AIza", ("AIza",)),
+    ("AKIA", ("AKIA",)),
+    ("://", ("://",)),
 )
 _SECRET_KEYS = frozenset(
     {"api_key", "apikey", "x_api_key", "authorization", "access_token", "client_secret", "password"}
@@ -35,9 +42,11 @@ _SECRET_KEYS = frozenset(
 
 def redact(text: str) -> str:
     """`text` with provider keys, bearer tokens and basic credentials replaced by `[redacted]`."""
-    for piece in _PIECES:
-        if piece in text:
-            return _SECRET.sub(lambda found: (found["lead"] or found["basic"] or "") + REDACTED, text)
+    for first, pieces in _PIECES:
+        if first in text:
+            for piece in pieces:
+                if piece in text:
+                    return _SECRET.sub(lambda found: (found["lead"] or found["basic"] or "") + REDACTED, text)
     return text
 
 

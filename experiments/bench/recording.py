@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
 from time import time
 
-from experiments.bench.figures import REPETITIONS, Work, medians, microseconds, typical_microseconds
+from experiments.bench.figures import REPETITIONS, Work, medians, processor_microseconds, typical_microseconds
 from tracing import operation, trace, traced
 
 CALLS = 1000
 """Operations a repetition."""
+
+SUSTAINED = 10
+"""Times as many where a thread of the recorder works behind, so that its queue fills and its work is in the figure."""
 
 GIVEN, MADE = "What did Mara say about the ferry? " * 5, "Her ferry to Senja leaves at nine. " * 5
 MESSAGES = [{"role": "user", "content": GIVEN}, {"role": "assistant", "content": MADE}, {"role": "user", "content": ""}]
@@ -29,17 +33,21 @@ def measure_recording(
     """Medians in microseconds, all measured in turns, so that what else the machine does hits them alike."""
     progress("opening OpenTelemetry and MLflow")
     with open_telemetry() as otel, ml_flow(folder / "mlflow") as mlflow:
+        # The collector would walk through the libraries of one tool while another is measured.
+        gc.collect()
+        gc.freeze()
         measured = []
         for number in range(repetitions):
             progress(f"recording, repetition {number + 1} of {repetitions}")
             one = {f"depth{depth}": _at_depth(depth, lambda: in_memory(calls)) for depth in (0, 20, 60)}
             one["floor"] = floor(calls)
             one["mutable"] = mutable(calls)
-            one["durable"] = durable(folder / f"{number}.jsonl", calls)
-            one["otel"] = microseconds(otel, calls)
-            one["mlflow"] = microseconds(mlflow, max(1, calls // 10))
+            one["durable"] = durable(folder / f"{number}.jsonl", calls * SUSTAINED)
+            one["otel"] = processor_microseconds(otel, calls * SUSTAINED)
+            one["mlflow"] = processor_microseconds(mlflow, max(1, calls // 10))
             one["disabled"] = disabled(calls * 10)
             measured.append(one)
+        gc.unfreeze()
     return medians(measured)
 
 
@@ -94,9 +102,14 @@ def mutable(calls: int) -> float:
 
 
 def durable(path: Path, calls: int) -> float:
-    """As `in_memory`, into a file; what the writer's thread takes away meanwhile is in it."""
-    with trace(path):
-        return microseconds(_record, calls)
+    """As `in_memory`, into a file, until all is written."""
+    with trace(path) as recorder:
+
+        def record(times: int) -> None:
+            _record(times)
+            recorder.flush()
+
+        return processor_microseconds(record, calls)
 
 
 def disabled(calls: int) -> float:

@@ -58,7 +58,7 @@ def test_what_is_timed_records_what_it_should(tmp_path: Path, monkeypatch: pytes
         recorders.append(current_recorder())
         return 1.0
 
-    monkeypatch.setattr(recording, "microseconds", seen)
+    monkeypatch.setattr(recording, "processor_microseconds", seen)
     monkeypatch.setattr(recording, "typical_microseconds", seen)
     recording.in_memory(5)
     recording.mutable(5)
