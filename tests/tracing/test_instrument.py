@@ -326,8 +326,20 @@ def test_a_recorded_mem0_does_what_it_does_alone_and_what_it_held_before_is_know
     assert (marker.kind, marker.previous) == ("delete_marker", updated.output_ids()[0])
 
 
+def locked(function, lock):
+    def call(*args, **kwargs):
+        with lock:
+            return function(*args, **kwargs)
+
+    return call
+
+
 def test_many_conversations_of_one_mem0_do_not_mix(own_memory, scripted_server: ScriptedServer):
     memory = own_memory()
+    # The vector store that keeps everything in memory is not made for several threads.
+    one_at_a_time = threading.Lock()
+    for name in ("insert", "search", "list"):
+        setattr(memory.vector_store, name, locked(getattr(memory.vector_store, name), one_at_a_time))
     scripted_server.script = Mem0Model()
 
     def converse(number):
