@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from attribution.cases import Blame, Case, ErrorType
 from attribution.content import content_of
 
+T = TypeVar("T")
 REPRESENTATIVES = 5
 
 _ALIKE = 0.6
@@ -43,17 +45,32 @@ def clusters_of(blamed: Iterable[tuple[Case, Blame]]) -> tuple[Cluster, ...]:
     leads a cluster of its own. The result is a function of the set of failures.
     """
     ordered = sorted(blamed, key=lambda pair: (-pair[1].confidence, pair[0].conversation, pair[0].question.id))
-    leaders: list[tuple[frozenset[str], list[tuple[Case, Blame]]]] = []
-    for case, blame in ordered:
-        words = content_of(_PARTICULARS.sub(" ", blame.reason))
-        for leading, members in leaders:
-            if members[0][1].error_type == blame.error_type and _alike(leading, words):
-                members.append((case, blame))
+    led = grouped(
+        ordered,
+        kind=lambda pair: pair[1].error_type,
+        words=lambda pair: content_of(_PARTICULARS.sub(" ", pair[1].reason)),
+    )
+    return tuple(sorted(map(_cluster, led), key=lambda cluster: -cluster.size))
+
+
+def grouped(
+    failures: Iterable[T], *, kind: Callable[[T], Hashable], words: Callable[[T], frozenset[str]]
+) -> list[list[T]]:
+    """Failures that are alike, in the order of the first of each group.
+
+    Each joins the first group that is led by one of its kind and has at least 0.6 of the words of either in common
+    (Jaccard's index), or leads a group of its own.
+    """
+    led: list[tuple[Hashable, frozenset[str], list[T]]] = []
+    for failure in failures:
+        own, said = kind(failure), words(failure)
+        for leading, spoken, members in led:
+            if leading == own and len(spoken & said) >= _ALIKE * len(spoken | said):
+                members.append(failure)
                 break
         else:
-            leaders.append((words, [(case, blame)]))
-    found = [_cluster(members) for _, members in leaders]
-    return tuple(sorted(found, key=lambda cluster: -cluster.size))
+            led.append((own, said, [failure]))
+    return [members for _, _, members in led]
 
 
 def _cluster(members: Sequence[tuple[Case, Blame]]) -> Cluster:
@@ -61,7 +78,3 @@ def _cluster(members: Sequence[tuple[Case, Blame]]) -> Cluster:
     kinds = Counter(case.question.kind for case, _ in members)
     cases = tuple(case.question.id for case, _ in members[:REPRESENTATIVES])
     return Cluster(surest.error_type, surest.reason, len(members), dict(kinds), cases)
-
-
-def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
-    return left == right or len(left & right) >= _ALIKE * len(left | right)

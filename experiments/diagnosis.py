@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from attribution.cases import BEYOND_THE_SYSTEM
 from attribution.signals import aggregate
 from experiments.attributions import Attributions, CaseLine
+from experiments.case_clusters import case_clusters
 from experiments.remedies import By, remedy_beyond, remedy_for
-from experiments.symptoms import symptoms_of
 from optimizer.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -79,7 +79,7 @@ class FlowStep(_Fact):
     cases: tuple[str, ...] = ()
 
 
-class SymptomFact(_Fact):
+class ClusterFact(_Fact):
     """A way in which several failures went wrong; `words` has `…` for what differs."""
 
     operation: str
@@ -122,7 +122,7 @@ class Diagnosis(_Fact):
     error_types: dict[str, int]
     flow: tuple[FlowStep, ...]
     ladder: tuple[Rung, ...] = ()
-    symptoms: tuple[SymptomFact, ...]
+    clusters: tuple[ClusterFact, ...]
     actions: tuple[Action, ...]
     damaged: tuple[str, ...] = ()
     abstained: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -147,10 +147,10 @@ def diagnose(
     operations = _operations(said, lines, total, ladder, named)
     known = all(trace.prompts_known for trace in said.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in BEYOND_THE_SYSTEM]
-    symptoms = symptoms_of(lines)
+    clusters = case_clusters(lines)
     facts = tuple(
-        SymptomFact(operation=s.operation, error_type=s.error_type, words=s.words, cases=named(s.cases))
-        for s in symptoms
+        ClusterFact(operation=one.operation, error_type=one.error_type, words=one.words, cases=named(one.cases))
+        for one in clusters
     )
     return Diagnosis(
         title=title,
@@ -173,7 +173,7 @@ def diagnose(
         error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
         flow=_flow(lines, 0 if total is None else judged - failures, named),
         ladder=tuple(ladder),
-        symptoms=facts,
+        clusters=facts,
         actions=_actions(operations, facts, lines, total, named, known=known),
         damaged=tuple(trace.problem for trace in said.traces.values() if trace.problem is not None),
         abstained=_abstained(lines, named),
@@ -234,7 +234,7 @@ def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowSte
 
 def _actions(
     operations: Sequence[OperationLoss],
-    symptoms: Sequence[SymptomFact],
+    clusters: Sequence[ClusterFact],
     lines: Sequence[CaseLine],
     total: int | None,
     named: _Namer,
@@ -244,7 +244,7 @@ def _actions(
     found = []
     for loss in operations:
         if loss.failures:
-            typical = next((one for one in symptoms if one.operation == loss.operation), None)
+            typical = next((one for one in clusters if one.operation == loss.operation), None)
             what, by = remedy_for(loss.operation, loss.stage, loss.prompt, known=known)
             why = f"{loss.failures} wrong answers, {loss.share:.0%} of the loss"
             if typical is not None:

@@ -86,9 +86,9 @@ def render_markdown(facts: Diagnosis) -> str:
         lines += ["", "## Oracle ladder", ""]
         lines += [f"- {rung.name}: {rung.score:.3f} ({rung.ci[0]:.3f} – {rung.ci[1]:.3f})" for rung in facts.ladder]
     lines += ["", "## How it goes wrong", ""]
-    for symptom in facts.symptoms:
-        said = f"{symptom.operation}, {symptom.error_type}: {symptom.words}"
-        lines.append(f"- {len(symptom.cases)}× {_plain(said)}. Cases: {cases(symptom.cases)}")
+    for cluster in facts.clusters:
+        said = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"
+        lines.append(f"- {len(cluster.cases)}× {_plain(said)}. Cases: {cases(cluster.cases)}")
     lines += ["", "## What no prompt can fix", ""]
     others = [action for action in facts.actions if action.by not in BY_PROMPT]
     lines += [f"- {_plain(action.what)}: {_plain(action.why)}" for action in others] or ["Nothing of it was seen."]

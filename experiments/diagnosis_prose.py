@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 MOST_TOKENS = 400
-_MOST_SYMPTOMS = 8
+_MOST_CLUSTERS = 8
 _LONGEST = 6000
 
 _TASK = """Below are the facts of a diagnostic report on a memory system that answers questions about long \
@@ -62,7 +62,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _shown(facts: Diagnosis) -> str:
-    """What the model is told: counts, shares in percent, symptoms and actions, without cases."""
+    """What the model is told: counts, shares in percent, clusters and actions, without cases."""
     operations = [
         {
             "operation": loss.operation,
@@ -81,9 +81,9 @@ def _shown(facts: Diagnosis) -> str:
         "operations": operations,
         "flow": [{"place": step.name, "reached": step.reached, "lost before": step.lost} for step in facts.flow],
         "ladder": [{"rung": rung.name, "score": round(rung.score, 3)} for rung in facts.ladder],
-        "symptoms": [
-            {"cases": len(one.cases), "operation": one.operation, "symptom": one.words}
-            for one in facts.symptoms[:_MOST_SYMPTOMS]
+        "clusters": [
+            {"cases": len(one.cases), "operation": one.operation, "reason": one.words}
+            for one in facts.clusters[:_MOST_CLUSTERS]
         ],
         "actions": [{"what": action.what, "by": action.by} for action in facts.actions],
     }

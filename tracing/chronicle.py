@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tracing.elements import Link, Operation, Session, Variable, noted_variable
+from tracing.elements import Element, Link, Operation, Session, Variable, noted_variable
 from tracing.graph import ExecutionGraph
 from tracing.redaction import Redaction
 from tracing.snapshot import ATOMS, UNCHANGING, has_identity, snapshot
@@ -20,7 +20,6 @@ _MOST_NAMES = 1000
 _PASSED = 4
 _NO_FACTS: Mapping[str, Any] = {}
 """The attributes of every variable that has none."""
-Element = Session | Variable | Operation
 
 
 class Chronicle:

@@ -10,11 +10,10 @@ from hashlib import sha256
 from json.encoder import encode_basestring as _in_quotes
 from typing import Any
 
-from tracing.elements import Link, Operation, Session, Variable
+from tracing.elements import Element, Link, Operation, Session, Variable
 from tracing.snapshot import snapshot
 
 Record = dict[str, Any]
-Element = Session | Variable | Operation
 FORMAT = "memtune-trace"
 VERSION = 2
 HEADER: Record = {"type": "header", "format": FORMAT, "version": VERSION}

@@ -6,15 +6,14 @@ reported. A trace is loaded at once and most of it lives on, so the garbage coll
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.elements import Operation, Session, Variable
+from tracing.collector import collector_resting
+from tracing.elements import Element
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import FORMAT, HEADER, VERSION, Lines, Record
@@ -50,7 +49,7 @@ def load_trace(path: str | Path) -> LoadedTrace:
     path, reader = Path(path), RecordReader(ExecutionGraph())
     problem = None
     try:
-        with path.open("rb") as lines, _collector_resting():
+        with path.open("rb") as lines, collector_resting():
             first = lines.readline()
             if first in _HEADER_BEGINNINGS:
                 return LoadedTrace(reader.graph, f"{path}: the trace was cut off before its first record")
@@ -81,36 +80,20 @@ def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
         TraceError: a record is malformed, or refers to what does not come before it.
     """
     reader = RecordReader(ExecutionGraph())
-    with _collector_resting():
+    with collector_resting():
         for record in records:
             if record.get("type") != "header":
                 reader.add(record)
     return reader.graph
 
 
-def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Session | Variable | Operation | None:
+def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Element | None:
     """Add what a record describes to the graph and return it; None where it was about the graph itself.
 
     Raises:
         TraceError: the record is malformed, or refers to what is not in the graph.
     """
     return RecordReader(graph).add(record)
-
-
-@contextmanager
-def _collector_resting() -> Iterator[None]:
-    """Keep the garbage collector from walking through all that was loaded, again and again, while it grows."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            if not gc.get_freeze_count():
-                # All that came is old now, without a walk through it as through what is young.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 _HEADERS = [Lines().line({**HEADER, "version": version}) for version in range(1, VERSION + 1)]

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from tracing.elements import Link, Noted, Operation, Session, Status, Variable
+from tracing.elements import Element, Link, Operation, Session, Status, Variable, made_variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import FIELDS, GRAPH, Record
@@ -31,7 +31,7 @@ class RecordReader:
         self._texts: dict[str, str] = {}
         self._unknown: Counter[tuple[str, str]] = Counter()
 
-    def add(self, record: Mapping[str, Any]) -> Session | Variable | Operation | None:
+    def add(self, record: Mapping[str, Any]) -> Element | None:
         """Add what the record describes and return it; None where it was about the graph itself.
 
         Raises:
@@ -84,17 +84,16 @@ class RecordReader:
             return None
         vid, name, kind, value, version, previous, session, attributes = values
         share = self._texts.setdefault
-        draft = _Draft()
-        draft.id = vid
-        draft.name = share(name, name)
-        draft.kind = share(kind, kind)
-        draft.value = value
-        draft.version = version
-        draft.previous = previous
-        draft.session = session and share(session, session)
-        draft.attributes = dict(attributes) if attributes else {}
-        draft.__class__ = Variable  # type: ignore[assignment]
-        return cast(Variable, draft)
+        return made_variable(
+            vid,
+            share(name, name),
+            share(kind, kind),
+            value,
+            version,
+            previous,
+            session and share(session, session),
+            dict(attributes) if attributes else {},
+        )
 
     def _operation(self, record: Mapping[str, Any]) -> Operation | None:
         """The operation of a record that is as it should be in every respect; None otherwise."""
@@ -146,20 +145,6 @@ class RecordReader:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise TraceError(f"a {kind} record is malformed: {where}: {first['msg']}") from None
-
-
-class _Draft(Noted):
-    """A variable in the making. `Variable` is frozen, and its own constructor takes five times as long."""
-
-    __slots__ = tuple(field.name for field in fields(Variable))
-    id: str
-    name: str
-    kind: str
-    value: Any
-    version: int
-    previous: str | None
-    session: str | None
-    attributes: Mapping[str, Any]
 
 
 class _Layout:

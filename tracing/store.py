@@ -10,9 +10,10 @@ has the same large value.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
-from tracing.elements import Operation, Session, Variable
+from tracing.elements import Element
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import GRAPH, HEADER, Lines, Record, record_of
@@ -21,9 +22,7 @@ from tracing.writer import TraceFile
 
 def records_of(graph: ExecutionGraph) -> list[Record]:
     """The records of a whole graph, in an order that can be loaded again; without a header."""
-    items: list[Session | Variable | Operation] = [*graph.sessions.values(), *graph.variables.values()]
-    facts: list[Record] = [{"type": GRAPH, "attributes": dict(graph.attributes)}] if graph.attributes else []
-    return facts + [record_of(item) for item in (*items, *graph.operations.values())]
+    return [one if isinstance(one, dict) else record_of(one) for one in _in_order(graph)]
 
 
 def save_trace(graph: ExecutionGraph, path: Path) -> None:
@@ -34,12 +33,16 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
     """
     try:
         with contextlib.closing(TraceFile(path)) as file:
-            line = Lines().line
-            facts: list[Record] = [{"type": GRAPH, "attributes": dict(graph.attributes)}] if graph.attributes else []
-            items: list[Session | Variable | Operation] = [*graph.sessions.values(), *graph.variables.values()]
-            items += graph.operations.values()
-            _, problem = file.append([line(HEADER), *[line(fact) for fact in facts], *[line(item) for item in items]])
+            _, problem = file.append([*map(Lines().line, (HEADER, *_in_order(graph)))])
             if problem is not None:
                 raise problem
     except OSError as error:
         raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
+
+
+def _in_order(graph: ExecutionGraph) -> Iterator[Element | Record]:
+    if graph.attributes:
+        yield {"type": GRAPH, "attributes": dict(graph.attributes)}
+    yield from graph.sessions.values()
+    yield from graph.variables.values()
+    yield from graph.operations.values()

@@ -54,8 +54,8 @@ def report(
 ) -> None:
     """Write a diagnostic report of a run, or of an attributions file that `memtune attribute` wrote.
 
-    Loss by operation, error types, where information was lost, symptoms, what to do and what no prompt can fix; every
-    claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched from anywhere.
+    Loss by operation, error types, where information was lost, clusters of failures, what to do and what no prompt can
+    fix; every claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched.
     """
     from experiments.console import run_view
     from experiments.diagnosis_page import render_html, render_markdown

@@ -11,13 +11,13 @@ from test_report import Page
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
 from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.case_clusters import case_clusters, masked
 from experiments.command import main
 from experiments.diagnosis import Diagnosis, diagnose
 from experiments.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis_prose import borne_out, in_words
 from experiments.diagnosis_sources import diagnosed, slices_of
 from experiments.folder import RunFolder
-from experiments.symptoms import masked, symptoms_of
 from tracing.llm.access import ModelAccess
 
 
@@ -81,9 +81,9 @@ def test_what_it_counts_adds_up(facts: Diagnosis) -> None:
     assert sum(loss.share for loss in facts.operations) == pytest.approx(1.0)
     assert sum(loss.loss or 0 for loss in facts.operations) == pytest.approx(6 / 9)
     known = {one.id for one in facts.cases}
-    for claim in (*facts.operations, *facts.symptoms, *facts.actions, *facts.flow):
+    for claim in (*facts.operations, *facts.clusters, *facts.actions, *facts.flow):
         assert set(claim.cases) <= known
-    assert sorted(one for symptom in facts.symptoms for one in symptom.cases) == sorted(known)
+    assert sorted(one for cluster in facts.clusters for one in cluster.cases) == sorted(known)
     assert Diagnosis.model_validate_json(facts.model_dump_json()) == facts
 
 
@@ -111,7 +111,7 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
     assert "Its trace is not at hand" in Page(render_html(bare, {})).text
 
 
-def test_reasons_that_differ_in_their_values_alone_are_one_symptom() -> None:
+def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:
     one = "extract_facts read D1:1 and D2:14, but none of its 12 outputs says 'Mara's goat, isn't it'"
     other = "extract_facts read D3:7, but none of its 2 outputs says 'tea'"
     assert masked(one) == masked(other) == "extract_facts read …, but none of its … outputs says …"
@@ -119,8 +119,8 @@ def test_reasons_that_differ_in_their_values_alone_are_one_symptom() -> None:
     cases = [
         case(n, "extract_facts", "ExtractionError", reason) for n, reason in enumerate((one, different, other, one))
     ]
-    assert [len(symptom.cases) for symptom in symptoms_of(cases)] == [3, 1]
-    assert len(symptoms_of([case(1, "a", "UpdateError"), case(2, "b", "UpdateError")])) == 2
+    assert [len(cluster.cases) for cluster in case_clusters(cases)] == [3, 1]
+    assert len(case_clusters([case(1, "a", "UpdateError"), case(2, "b", "UpdateError")])) == 2
 
 
 def test_prose_stands_above_the_facts_without_numbers_of_its_own(

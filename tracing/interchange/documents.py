@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
-import gc
 import json
 import math
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,18 +73,6 @@ class FreeIds:
             self._next[wanted] += 1
             found = f"{wanted}#{self._next[wanted] + 1}"
         return found
-
-
-@contextlib.contextmanager
-def collection_paused() -> Iterator[None]:
-    """Without cyclic garbage collection, which would walk over all that a load has made, again and again."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 def read_bytes(path: Path) -> bytes:

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracing.collector import collector_resting
 from tracing.elements import Link, Operation
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,
-    collection_paused,
     documents_in,
     mapping,
     moment_in,
@@ -59,7 +59,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or holds no trace.
     """
     troubles = Troubles()
-    with collection_paused():
+    with collector_resting():
         spans: list[Span] = []
         others: list[Mapping[str, Any]] = []
         for where, document in documents_in(path, read_bytes(path), troubles):

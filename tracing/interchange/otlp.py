@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tracing.collector import collector_resting
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,
-    collection_paused,
     documents_in,
     mapping,
     moment_in,
@@ -51,7 +51,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or holds no spans.
     """
     troubles = Troubles()
-    with collection_paused():
+    with collector_resting():
         documents = documents_in(path, read_bytes(path), troubles)
         spans = [span for where, document in documents for span in _spans(where, document, troubles)]
         if not spans:

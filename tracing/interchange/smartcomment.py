@@ -14,12 +14,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tracing.collector import collector_resting
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,
-    collection_paused,
     mapping,
     parse_json,
     read_bytes,
@@ -53,7 +53,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or is no smartcomment graph.
     """
     troubles = Troubles()
-    with collection_paused():
+    with collector_resting():
         document = parse_json(read_bytes(path), path, troubles)
         graph = graph_of_document(document, path, troubles)
     return Imported(graph, troubles.lines())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracing.elements import Variable
 from tracing.systems.facts import EVENTS
 
 
@@ -28,6 +29,16 @@ class Decision:
     text: str
     facts: tuple[int, ...]
     problem: str | None = None
+
+
+@dataclass(slots=True)
+class Decided:
+    """A decision whose carrying out is awaited: the entry it is about, and what was recorded of it."""
+
+    decision: Decision
+    target: str | None
+    facts: list[Variable]
+    variable: Variable
 
 
 def facts_of(reply: str) -> list[str]:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from tracing.elements import Variable
 from tracing.operations import ActiveOperation, operation
 from tracing.recorder import Recorder, current_recorder, variable
-from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
+from tracing.systems.mem0_memory.decisions import Decided, decisions_of, facts_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Puts a wrapper in the place of a method."""
@@ -26,23 +26,13 @@ def observe(memory: Any, replace: Replace) -> None:
 
 
 @dataclass(slots=True)
-class _Decided:
-    """A decision whose carrying out is awaited."""
-
-    decision: Decision
-    target: str | None
-    facts: list[Variable]
-    variable: Variable
-
-
-@dataclass(slots=True)
 class _Step:
     """One call of `add`: what went in, and what has come of it so far."""
 
     messages: Sequence[Variable]
     facts: list[Variable] | None = None
     shown: dict[str, Variable] = field(default_factory=dict)
-    decided: list[_Decided] = field(default_factory=list)
+    decided: list[Decided] = field(default_factory=list)
 
 
 class _Crossing:
@@ -192,7 +182,7 @@ class _Observer:
                         op.annotate(malformed=decision.problem, reply=str(reply)[:500])
                     target = None if decision.target is None else targets[decision.target]
                     made = op.output("decision", {"event": decision.event, "target": target}, name="decision")
-                    step.decided.append(_Decided(decision, target, about, made))
+                    step.decided.append(Decided(decision, target, about, made))
         return reply
 
     def _prompt(self, name: str, text: str) -> Variable:

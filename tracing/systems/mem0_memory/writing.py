@@ -13,7 +13,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
-from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of, reply_of
+from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, reply_of
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.recall import Entry, recorded
@@ -28,16 +28,6 @@ def native_prompts(candidate: Candidate) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class _Decided:
-    """A decision whose carrying out is awaited: the entry it is about, and what was recorded of it."""
-
-    decision: Decision
-    target: str | None
-    facts: list[Variable]
-    variable: Variable
-
-
-@dataclass(slots=True)
 class _Step:
     """One call of `Memory.add`: what went in, and what has come of it so far."""
 
@@ -46,7 +36,7 @@ class _Step:
     given: Sequence[Variable] | None = None
     facts: list[Variable] | None = None
     shown: dict[str, None] = field(default_factory=dict)
-    decided: list[_Decided] = field(default_factory=list)
+    decided: list[Decided] = field(default_factory=list)
 
 
 class Writer(ConnectedMemory):
@@ -142,7 +132,7 @@ class Writer(ConnectedMemory):
                     target = None if decision.target is None else shown[decision.target].id
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
-                    step.decided.append(_Decided(decision, target, about, recorded_as))
+                    step.decided.append(Decided(decision, target, about, recorded_as))
         return reply if decisions == made else reply_of(decisions)
 
     def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
