@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tracing.elements import Link, Operation
 from tracing.graph import ExecutionGraph
@@ -98,15 +98,20 @@ def version_diff(graph: ExecutionGraph, earlier: str, later: str) -> str:
     Raises:
         TraceError: the graph has no such variable.
     """
+    versions = [graph.variable(earlier), graph.variable(later)]
+    before, after = (f"{one.name}@{one.version} ({one.id})" for one in versions)
+    return value_diff(versions[0].value, versions[1].value, before, after)
+
+
+def value_diff(before: Any, after: Any, before_name: str, after_name: str) -> str:
+    """A unified diff of two values under their names: of texts as they are, of others as indented JSON."""
     import difflib
 
-    versions = [graph.variable(earlier), graph.variable(later)]
-    texts = [
-        one.value if isinstance(one.value, str) else json.dumps(one.value, ensure_ascii=False, indent=2)
-        for one in versions
-    ]
-    before, after = (f"{one.name}@{one.version} ({one.id})" for one in versions)
-    return "\n".join(difflib.unified_diff(texts[0].splitlines(), texts[1].splitlines(), before, after, lineterm=""))
+    old, new = (
+        (one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, indent=2)).splitlines()
+        for one in (before, after)
+    )
+    return "\n".join(difflib.unified_diff(old, new, before_name, after_name, lineterm=""))
 
 
 def _aligned(first: ExecutionGraph, second: ExecutionGraph) -> list[tuple[Operation | None, Operation | None]]:

@@ -272,13 +272,8 @@ class ExecutionGraph:
         self, name: str | None = None, session: str | None = None, kind: str | None = None
     ) -> list[Operation]:
         """Operations with this name, kind and session (its name or id), in the order recorded; None matches all."""
-        return [
-            operation
-            for operation in list(self.operations.values())
-            if (name is None or operation.name == name)
-            and (kind is None or operation.kind == kind)
-            and (session is None or in_session(operation.session, session, self.sessions))
-        ]
+        only = Filter(name, kind, session)
+        return [one for one in list(self.operations.values()) if only.admits(one, self.sessions)]
 
     def find_variables(
         self, kind: str | None = None, name: str | None = None, session: str | None = None

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from tracing.collector import collector_resting
-from tracing.elements import Element
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import FORMAT, HEADER, VERSION, Lines, Record
@@ -85,15 +84,6 @@ def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
             if record.get("type") != "header":
                 reader.add(record)
     return reader.graph
-
-
-def extend_graph(graph: ExecutionGraph, record: Mapping[str, Any]) -> Element | None:
-    """Add what a record describes to the graph and return it; None where it was about the graph itself.
-
-    Raises:
-        TraceError: the record is malformed, or refers to what is not in the graph.
-    """
-    return RecordReader(graph).add(record)
 
 
 _HEADERS = [Lines().line({**HEADER, "version": version}) for version in range(1, VERSION + 1)]

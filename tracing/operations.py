@@ -98,8 +98,6 @@ class ActiveOperation(Scope):
         recorder.note(self)
         if recorder.ended:
             raise recorder.late()  # it may have come too late to be settled
-        if recorder.durable:
-            recorder.noticed()
 
     def end(self, error: BaseException | None = None) -> None:
         """End what `begin` has started."""

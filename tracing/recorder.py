@@ -22,8 +22,8 @@ from tracing.elements import Session, Variable, noted_variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import Record
-from tracing.loading import extend_graph
 from tracing.operations import ActiveOperation, Taken, operation
+from tracing.records import RecordReader
 from tracing.redaction import Redaction
 from tracing.scope import NOTHING, SILENCE, Scope, bind, current, within
 from tracing.snapshot import ATOMS, UNCHANGING, snapshot
@@ -58,7 +58,6 @@ class Recorder:
         ended: True once the trace was left; nothing can be recorded any more.
         strict: whether an object that was changed without being recorded may not come back as an input.
         redaction: what is taken out of all that is recorded.
-        durable: whether there is a file.
         parent: id of the operation of another process that this recording goes on inside, or None.
     """
 
@@ -75,10 +74,11 @@ class Recorder:
         self.clock, self.strict, self.redaction, self.parent = clock, strict, redaction or Redaction(), parent
         self.lock = threading.RLock()
         self.ended = False
-        self.durable = path is not None
-        self.chronicle = Chronicle(prefix, self.redaction, written=self.durable)
-        self.note = self.chronicle.notes.append
+        self.chronicle = Chronicle(prefix, self.redaction, written=path is not None)
+        self.note: Callable[[object], None] = self.chronicle.notes.append
         self._writer = TraceWriter(path, self.lock, self.settle, self.chronicle) if path is not None else None
+        if self._writer is not None:
+            self.note = self._writer.note
 
     @property
     def graph(self) -> ExecutionGraph:
@@ -117,17 +117,16 @@ class Recorder:
             TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken.
         """
         with self.lock:
-            graph = self.graph
+            add = RecordReader(self.graph).add
             for record in records:
                 if record.get("type") == "header" or self._returned(record):
                     continue
                 cleaned = self._cleaned(record)
-                item = extend_graph(graph, cleaned)
+                item = add(cleaned)
                 if item is not None:
                     self.chronicle.skip_id(item.id)
                 self.chronicle.written(dict(cleaned) if item is None else item)
-        if self.durable:
-            self.noticed()
+        self.noticed()
 
     def _returned(self, record: Mapping[str, Any]) -> bool:
         """True for a variable of this trace that a recording of another process had taken over."""
@@ -182,8 +181,6 @@ class Recorder:
         self.note((made, scope, role, value, content, name, kind, before, facts))
         if self.ended:
             raise self.late()
-        if self.durable:
-            self.noticed()
         return made
 
     def take(
@@ -243,9 +240,12 @@ class Recorder:
             self.settle()
             found = self.chronicle.recall(value)
             if found is not None and not self.chronicle.unchanged(value, content, found):
+                from tracing.comparison import value_diff
+
+                difference = value_diff(found.value, self.redaction.value(content), "recorded", "now")
                 raise TraceError(
                     f"input {role!r} is {found.name!r} ({found.id}), changed since it was recorded; record the change "
-                    f"with `change(…)` or as an output:\n{_difference(found.value, self.redaction.value(content))}"
+                    f"with `change(…)` or as an output:\n{difference}"
                 )
 
     def noticed(self) -> None:
@@ -266,14 +266,6 @@ class Recorder:
                     if item.status == "open":
                         self.chronicle.written(item)
             self._writer.close()
-
-
-def _difference(before: Any, after: Any) -> str:
-    from difflib import unified_diff
-    from json import dumps
-
-    old, new = (dumps(one, indent=2, ensure_ascii=False).splitlines() for one in (before, after))
-    return "\n".join(unified_diff(old, new, "recorded", "now", lineterm=""))
 
 
 @contextlib.contextmanager

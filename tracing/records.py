@@ -137,7 +137,7 @@ class RecordReader:
         from pydantic import ValidationError
 
         kind = record["type"]
-        known = {field.name for field in fields(cls)}
+        known = FIELDS[kind]
         self._unknown.update((kind, str(key)) for key in record if key != "type" and key not in known)
         try:
             return _adapter(cls).validate_python({key: value for key, value in record.items() if key in known})

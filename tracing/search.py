@@ -19,7 +19,7 @@ from typing import Any
 
 from tracing.elements import Operation, Variable
 from tracing.errors import TraceError
-from tracing.filters import Filter, in_session
+from tracing.filters import Filter
 from tracing.graph import ExecutionGraph
 
 LONGEST_EXPRESSION = 500
@@ -80,14 +80,11 @@ def text_of(value: Any) -> str:
 
 def _matches(graph: ExecutionGraph, find: _Find | None, only: Filter) -> Iterator[Match]:
     timed = Filter(since=only.since, until=only.until)
-    for variable in list(graph.variables.values()):
-        if (only.kind is None or variable.kind == only.kind) and (
-            only.session is None or in_session(variable.session, only.session, graph.sessions)
-        ):
-            texts = {"name": variable.name, "value": text_of(variable.value)}
-            found = _match(variable, texts | _attributes(variable), "value", find)
-            if found is not None and _was_there(graph, variable, timed):
-                yield found
+    for variable in graph.find_variables(kind=only.kind, session=only.session):
+        texts = {"name": variable.name, "value": text_of(variable.value)}
+        found = _match(variable, texts | _attributes(variable), "value", find)
+        if found is not None and _was_there(graph, variable, timed):
+            yield found
     for operation in list(graph.operations.values()):
         if only.admits(operation, graph.sessions):
             texts = {"name": operation.name, "error": operation.error or ""}

@@ -108,8 +108,13 @@ class TraceWriter:
         _writers.add(self)
         atexit.register(self.close)
 
+    def note(self, note: object) -> None:
+        """Note something that is to be written once it is settled; the caller does not hold the recorder's lock."""
+        self._chronicle.notes.append(note)
+        self.notice()
+
     def notice(self) -> None:
-        """Something was noted."""
+        """There is something to write."""
         if self._over:
             return
         if self._idle:

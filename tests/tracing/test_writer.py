@@ -60,6 +60,19 @@ def test_without_a_flush_it_gets_there_by_itself(tmp_path: Path):
             assert len(load_trace(path).graph.operations) == round_
 
 
+def test_the_end_of_an_operation_gets_there_though_nothing_follows_it(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    with trace(path):
+        with operation("long") as op:
+            time.sleep(0.2)  # the writer falls asleep
+            op.output("reply", "text")
+        deadline = time.monotonic() + 20
+        while not load_trace(path).graph.operations and time.monotonic() < deadline:
+            time.sleep(0.01)
+        (ended,) = load_trace(path).graph.operations.values()
+        assert (ended.status, len(ended.outputs)) == ("ok", 1)
+
+
 BUSY = """
 import sys, threading
 from pathlib import Path

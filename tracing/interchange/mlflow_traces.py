@@ -28,7 +28,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import RECORD, Event, Span, digest, graph_of_spans, spans_of
+from tracing.interchange.spans import RECORD, Event, Span, digest, graph_of_spans, spans_of, trace_id_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -90,7 +90,7 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
     """The graph as MLflow's JSON of one trace; `mlflow.entities.Trace.from_dict` takes it."""
     spans = _spans_of(graph)
-    trace = digest(*(span.attributes[RECORD] for span in spans), digits=32)
+    trace = trace_id_of(spans)
     root = spans[0]
     failed = any(span.ok is False for span in spans)
     seconds, rest = divmod(root.start, 10**9)

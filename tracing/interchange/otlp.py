@@ -25,7 +25,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import Event, Span, digest, graph_of_spans, spans_of
+from tracing.interchange.spans import Event, Span, graph_of_spans, spans_of, trace_id_of
 
 __all__ = ["document_of", "load", "read", "write"]
 
@@ -75,7 +75,7 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
     """The graph as one OTLP document, the body of a request to `/v1/traces`."""
     spans = spans_of(graph)
-    trace = digest(*(span.attributes.get("memtune.record", "") for span in spans), digits=32)
+    trace = trace_id_of(spans)
     scope = {"scope": {"name": "memtune"}, "spans": [_written(span, trace) for span in spans]}
     resource = {"attributes": _attributes({"service.name": "memtune"})}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}

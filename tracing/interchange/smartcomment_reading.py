@@ -33,7 +33,7 @@ from tracing.interchange.smartcomment_format import (
     full_node_id,
     kind_of,
 )
-from tracing.loading import extend_graph
+from tracing.records import RecordReader
 
 _Raw = dict[str, Any]
 _SOURCE, _TARGET = itemgetter(SOURCE), itemgetter(TARGET)
@@ -56,6 +56,7 @@ class RowReader:
 
     def __init__(self, graph: ExecutionGraph, troubles: Troubles) -> None:
         self._graph = graph
+        self._add_native = RecordReader(graph).add
         self._trouble = troubles.add
         self._renamed: dict[str, str] = {}  # full_node_id → id, of variables that are not named by it
         self._minutes: dict[str, float] = {}
@@ -305,7 +306,7 @@ class RowReader:
         if kind == "variable":
             record.setdefault("value", decoded(str(raw.get("value"))))
         try:
-            made = extend_graph(self._graph, record)
+            made = self._add_native(record)
         except TraceError as error:
             self._trouble(f"cannot be taken as memtune wrote it: {error}", f"{path}.metadata.{NATIVE}")
             return False

@@ -21,8 +21,8 @@ from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign import operation_of
-from tracing.lines import Record, record_of
-from tracing.loading import extend_graph
+from tracing.lines import GRAPH, Record, record_of
+from tracing.records import RecordReader
 
 RECORD = "memtune.record"
 """Attribute of a span or event: the JSON of what it came from."""
@@ -78,11 +78,16 @@ def digest(*parts: str, digits: int = 16) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
+def trace_id_of(spans: Iterable[Span]) -> str:
+    """32 hexadecimal digits that depend on nothing but what the spans of a graph record."""
+    return digest(*(span.attributes[RECORD] for span in spans), digits=32)
+
+
 def spans_of(graph: ExecutionGraph) -> list[Span]:
     """The spans of a graph, each after its parent."""
     begun = min((nanoseconds(one.started) for one in graph.operations.values()), default=0)
     over = max((_end(one) for one in graph.operations.values()), default=begun)
-    about = json.dumps({"type": "graph", "attributes": graph.attributes})
+    about = json.dumps({"type": GRAPH, "attributes": graph.attributes})
     root = Span(digest("graph"), None, "memtune", begun, over, "graph", True, attributes={RECORD: about})
     inside: dict[str | None, list[Operation]] = {}
     for operation in graph.operations.values():
@@ -98,12 +103,12 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
             max((_end(one) for one in within), default=begun),
             "session",
             True,
-            attributes={"gen_ai.conversation.id": session.name, RECORD: _json(record_of(session)), PLACE: place},
+            attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
         )
     operations = {}
     for place, operation in enumerate(graph.operations.values()):
         span = _operation_span(graph, operation)
-        span.attributes |= {RECORD: _json(record_of(operation)), PLACE: place}
+        span.attributes |= {RECORD: json.dumps(record_of(operation)), PLACE: place}
         around = sessions.get(operation.session or "") or root
         span.parent = digest("operation", operation.parent) if operation.parent in graph.operations else around.id
         operations[operation.id] = span
@@ -162,14 +167,10 @@ def _variable_event(variable: Variable, place: int, span: Span) -> Event:
         {
             "memtune.variable.name": variable.name,
             "memtune.variable.kind": variable.kind,
-            RECORD: _json(record_of(variable)),
+            RECORD: json.dumps(record_of(variable)),
             PLACE: place,
         },
     )
-
-
-def _json(record: Record) -> str:
-    return json.dumps(record)
 
 
 def nanoseconds(seconds: float) -> int:
@@ -229,10 +230,11 @@ def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
                 place = facts.pop(PLACE)
                 records.setdefault(str(facts.get("type")), []).append((place, next(number), facts, span))
     graph = ExecutionGraph()
-    for kind in ("graph", "session", "variable", "operation"):
+    add = RecordReader(graph).add
+    for kind in (GRAPH, "session", "variable", "operation"):
         for _, _, record, span in sorted(records.pop(kind, ()), key=lambda one: one[:2]):
             try:
-                extend_graph(graph, record)
+                add(record)
             except TraceError as error:
                 troubles.add(f"holds what cannot be taken as memtune wrote it: {error}", f"span {span.id!r}")
     for kind, others in records.items():
