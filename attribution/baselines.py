@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import get_args
 
-from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
+from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.flow import Flow
 from attribution.recordings import Recording
 from tracing.elements import Operation
@@ -29,7 +28,7 @@ class Constant:
     """
 
     def __init__(self, recording: Recording, error_type: ErrorType) -> None:
-        self._recording, self._error_type = recording, error_type
+        self._error_type = error_type
         self._flow = Flow(recording.graph, recording.operations)
 
     def attribute(self, case: Case) -> Attribution:
@@ -47,7 +46,7 @@ class Random:
     def attribute(self, case: Case) -> Attribution:
         """Drawn anew for every case, from nothing but the seed and the case's name."""
         chance = random.Random(f"{self._seed} {case.conversation} {case.question.id}")  # noqa: S311 - no secret
-        types = [one for one in get_args(ErrorType) if one not in BEYOND_THE_SYSTEM]
+        types = list(STAGES)
         return Attribution(case, (_blame(self._flow, case, chance.choice(types), 1 / len(types), "drawn"),))
 
 

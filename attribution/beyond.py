@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attribution.cases import Blame
 from attribution.content import content_of, is_date
-from attribution.dates import moment, same_time, spans_of, tells
+from attribution.dates import days_of, same_time, spans_of, tells
 from attribution.inquiry import Inquiry, quote
 from attribution.phrases import denies, says_unknown
 
@@ -43,7 +43,7 @@ def _contradicted(inquiry: Inquiry) -> Blame | None:
     gold = spans_of(question.answers[0])
     if not turns or not gold or not is_date(question.answers[0]) or says_unknown(case.reply):
         return None
-    days = {turn.id: moment(session.time) for session in inquiry.conversation.sessions for turn in session.turns}
+    days = days_of(inquiry.conversation)
     told = [span for turn in turns for span in spans_of(turn.text, days[turn.id])]
     replied = spans_of(case.reply, days[turns[-1].id])
     near = any(same_time(span, one) or abs(span[0] - one[0]) <= _SLIP_DAYS for span in told for one in gold)

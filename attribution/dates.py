@@ -11,10 +11,14 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from attribution.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RELATIVE, Span, moment
 
-__all__ = ["Span", "moment", "same_time", "spans_of", "tells", "without_stamp"]
+if TYPE_CHECKING:
+    from tracing.systems.conversations import Conversation
+
+__all__ = ["Span", "days_of", "moment", "same_time", "spans_of", "tells", "without_stamp"]
 
 _STAMP = re.compile(
     rf"^\W*(?:\d{{1,2}}:\d{{2}} ?(?:[ap]m)?,? (?:on )?)?(?P<date>{FULL_DATE})"
@@ -35,6 +39,11 @@ def without_stamp(line: str) -> tuple[date | None, str]:
     stamp = _STAMP.match(line)
     said = moment(stamp["date"]) if stamp else None
     return said, line[stamp.end() :] if stamp and said else line
+
+
+def days_of(conversation: Conversation) -> dict[str, date | None]:
+    """The day on which each turn was said, by its id, as far as its session's time tells."""
+    return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
 
 
 @lru_cache(maxsize=16384)

@@ -37,7 +37,7 @@ class EvidenceIndex:
     """
 
     def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
-        self._texts = {turn.id: f"{turn.speaker}: {turn.text}" for turn in conversation.turns()}
+        self._texts = {turn.id: turn.spoken for turn in conversation.turns()}
         self._embedding = embedding
         self._vectors: dict[str, Sequence[float]] | None = None
         self._postings: Mapping[str, list[tuple[str, int]]]

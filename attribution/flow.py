@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attribution.content import text_of
 from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.protocol import OperationSpec, Stage
@@ -80,8 +79,8 @@ class Flow:
         return any(spec.stage == stage for spec in self.specs.values())
 
     def rewrites(self) -> bool:
-        """Whether the stored texts are worded by a model, and not cut from the conversation."""
-        return any(spec.prompt is not None for spec in self.specs.values() if spec.stage in ("extract", "update"))
+        """Whether the stored texts are worded by a model; see the function of this name."""
+        return rewrites(self.specs.values())
 
     def has_prompt(self, operation: Operation) -> bool:
         """Whether a prompt steers the operation."""
@@ -183,7 +182,7 @@ class Flow:
         if answer is None:
             return None
         retrievals = self._retrievals.get(question, [])
-        context = self._content_inputs(answer)
+        context = self.inputs_of(answer)
         if not retrievals:
             made = (op for variable in context for op in self.graph.producers(variable.id))
             retrievals = list({op.id: op for op in made if self.stage(op) == "retrieve"}.values())
@@ -195,7 +194,8 @@ class Flow:
 
     def inputs_of(self, operation: Operation) -> list[Variable]:
         """What an operation was given to work on, its prompt and query left out."""
-        return self._content_inputs(operation)
+        inputs = (self.graph.variables[vid] for vid in operation.input_ids())
+        return [variable for variable in inputs if variable.kind not in _NOT_CONTENT]
 
     def outputs_of(self, operation: Operation) -> list[Variable]:
         """What an operation made."""
@@ -227,10 +227,6 @@ class Flow:
 
     def _is_final(self, vid: str) -> bool:
         return not any(self.stage(reader) == "extract" for reader in self.graph.consumers(vid))
-
-    def _content_inputs(self, operation: Operation) -> list[Variable]:
-        inputs = (self.graph.variables[vid] for vid in operation.input_ids())
-        return [variable for variable in inputs if variable.kind not in _NOT_CONTENT]
 
     def _decides(self, vid: str) -> bool:
         return self.graph.variables[vid].kind not in ("memory_entry", "delete_marker", "fact")
@@ -264,12 +260,12 @@ def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
     return None
 
 
+def rewrites(operations: Iterable[OperationSpec]) -> bool:
+    """Whether what a system stores is worded by a model, and not cut from the conversation."""
+    return any(spec.prompt is not None for spec in operations if spec.stage in ("extract", "update"))
+
+
 def trouble_of(operation: Operation) -> str | None:
     """What went wrong in an operation technically: the exception that left it, or a reply it could not read."""
     malformed = operation.attributes.get("malformed")
     return operation.error or (f"malformed reply: {malformed}" if malformed else None)
-
-
-def words(variable: Variable) -> str:
-    """The text of a variable."""
-    return text_of(variable.value)

@@ -114,7 +114,7 @@ class Gold:
 
     def spoken(self, turn: str) -> str:
         """A turn as systems are given it."""
-        return f"{self._turns[turn].speaker}: {self._turns[turn].text}"
+        return self._turns[turn].spoken
 
     def time_of(self, turns: Iterable[str]) -> str:
         """When the first of these turns was said, as the conversation tells."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 
 LONGEST_ID = 12
@@ -37,16 +39,11 @@ class Handles:
 
     def find_variable(self, said: str) -> str | None:
         """Id of the variable that a handle or an id means; also the name of only one; None if there is none."""
-        return self._find("v", said) or self._named(said)
+        return self._find("v", said)
 
     def find_operation(self, said: str) -> str | None:
         """Id of the operation that a handle or an id means; also the name of one that ran once; None if none is."""
-        found = self._find("o", said)
-        if found is not None:
-            return found
-        wanted = said.strip()
-        executions = [one.id for one in self._graph.operations.values() if one.name == wanted]
-        return executions[0] if len(executions) == 1 else None
+        return self._find("o", said)
 
     def unknown(self, text: str) -> list[str]:
         """Handles in a text that mean nothing; none where ids are their own handles, which no pattern tells."""
@@ -70,11 +67,11 @@ class Handles:
         return ("v", list(self._graph.variables)), ("o", list(self._graph.operations))
 
     def _find(self, kind: str, said: str) -> str | None:
-        wanted = said.strip().strip("`'\"[]()")
+        held: Mapping[str, Variable] | Mapping[str, Operation]
         held = self._graph.variables if kind == "v" else self._graph.operations
-        return self._meant[kind].get(wanted) or (wanted if wanted in held else None)
-
-    def _named(self, said: str) -> str | None:
-        wanted = said.strip()
-        named = [one.id for one in self._graph.variables.values() if one.name == wanted]
+        wanted = said.strip().strip("`'\"[]()")
+        meant = self._meant[kind].get(wanted) or (wanted if wanted in held else None)
+        if meant is not None:
+            return meant
+        named = [one.id for one in held.values() if one.name == said.strip()]
         return named[0] if len(named) == 1 else None

@@ -30,7 +30,6 @@ class Trail:
         extracted: what was made on reading its turns.
         stored: what the memory holds in the end.
         context: what the answer was given.
-        kept: how much of it there is in the turns (all of it), in each of these stages and those after it.
         reviewed: whether somebody looked who understands more than words.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
     """
@@ -40,7 +39,6 @@ class Trail:
     stored: tuple[Variable, ...]
     context: tuple[Variable, ...]
     clarity: float
-    kept: tuple[float, ...] = ()
     reviewed: bool = False
 
 
@@ -115,7 +113,7 @@ class Inquiry:
         extracted, held, given = (
             _carriers(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
         )
-        return Trail(need, extracted, held, given, clarity, tuple(kept))
+        return Trail(need, extracted, held, given, clarity)
 
     def standing(self, former: Need, instead_of: Need | None) -> list[Variable]:
         """The stored entries that still assert a former value, without the value that replaced it."""

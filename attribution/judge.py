@@ -56,6 +56,11 @@ class Judgement:
     contains: float
 
 
+def by_words(metric: str) -> str:
+    """The metric if words decide by it, else the default that they do."""
+    return metric if metric in METRICS else METRICS[0]
+
+
 def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judgement:
     """Judge `reply` by its best match among `answers`; any of them is a full answer.
 

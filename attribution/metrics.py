@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attribution.cases import Attribution, Blame
+from attribution.signals import Interval, interval
 
 if TYPE_CHECKING:
     from attribution.suites import LabelledCase, Suite
@@ -82,7 +83,8 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         majority_eta, random_eta: accuracy of always naming the most frequent type of this suite, and of drawing the
             type uniformly from those that occur in it.
         macro_f1: mean F1 over the types that occur in the labels. abstention: part of the cases abstained from.
-        distance: mean number of operations and variables between the named and the true operation, if known.
+        distance: mean number of steps from the named to the true operation, each over a variable that both have; 0 for
+            the same.
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
         tokens_per_case, ms_per_case: means. by_type, by_fault: n, eta and oia for each. cases: one row for each.
 
@@ -183,12 +185,10 @@ def _ece(pairs: Sequence[tuple[float, bool]]) -> float | None:
     return sum(gaps) / len(pairs) if pairs else None
 
 
-def _interval(hits: Sequence[bool], seed: int) -> tuple[float, float]:
-    if not hits:
-        return (0.0, 1.0)
+def _interval(hits: Sequence[bool], seed: int) -> Interval:
     chance = random.Random(seed)  # noqa: S311 - resampling, no secret
-    means = sorted(sum(chance.choices(hits, k=len(hits))) / len(hits) for _ in range(RESAMPLES))
-    return means[round(0.025 * (RESAMPLES - 1))], means[round(0.975 * (RESAMPLES - 1))]
+    means = [sum(chance.choices(hits, k=len(hits))) / len(hits) for _ in range(RESAMPLES)] if hits else []
+    return interval(means, most=1.0)
 
 
 def _mean(values: Iterable[float]) -> float | None:

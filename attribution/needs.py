@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from attribution.content import Vocabulary, content_of, is_date, is_number
-from attribution.dates import Span, moment, same_time, spans_of, tells
+from attribution.dates import Span, days_of, same_time, spans_of, tells
 from attribution.phrases import clauses_of, denies
 from tracing.systems.conversations import Conversation, Question, Turn
 
@@ -19,14 +19,9 @@ Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
 STATED = 0.6
 """Least part of an answer's content words, by weight, that a text must hold to state the answer."""
 
-THRESHOLDS: dict[Basis, float] = {
-    "stated": STATED,
-    "partly": STATED,
-    "dated": STATED,
-    "elsewhere": STATED,
-    "unstated": STATED,
-    "implied": 0.4,
-}
+IMPLIED = 0.4
+"""The same of the words of a turn from which an answer is to be concluded."""
+
 PRIORS: dict[Basis, float] = {
     "stated": 1.0,
     "partly": 0.8,
@@ -99,7 +94,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
         needs = _known(question, forms, evidence, conversation, vocabulary)
         if needs:
             return needs
-        if not any(form & content_of(_spoken(turn)) for form in forms for turn in evidence):
+        if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
             elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
             if elsewhere:
                 return [elsewhere]
@@ -201,14 +196,14 @@ def _stated(
     saying = stating(evidence, forms, vocabulary)
     if saying:
         return [_need(forms, saying, label, "stated", conversation, vocabulary)]
-    spoken = frozenset().union(*(content_of(_spoken(turn)) for turn in evidence))
+    spoken = frozenset().union(*(content_of(turn.spoken) for turn in evidence))
     if vocabulary.coverage(forms[0], spoken) < STATED:
         return []
     parts: list[Need] = []
     left = forms[0] & spoken
     while left:
-        turn = max(evidence, key=lambda turn: vocabulary.coverage(left, content_of(_spoken(turn))))
-        part = left & content_of(_spoken(turn))
+        turn = max(evidence, key=lambda turn: vocabulary.coverage(left, content_of(turn.spoken)))
+        part = left & content_of(turn.spoken)
         parts.append(_need((part,), [turn], " ".join(sorted(part)), "stated", conversation, vocabulary))
         left -= part
     return parts
@@ -247,24 +242,13 @@ def _timed(
     gold = spans_of(label)
     if not gold or not is_date(label):
         return None
-    days = {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
+    days = days_of(conversation)
     told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
     naming = [turn for turn in evidence if any(same_time(one, other) for one in told[turn.id] for other in gold)]
 
     def need(naming: Sequence[Turn], times: Iterable[Span], *, on_that_day: bool = False) -> Need:
-        spans = tuple(dict.fromkeys(times))
-        day, threshold = days[naming[0].id], THRESHOLDS["dated"]
-        return Need(
-            forms,
-            _ids(naming),
-            label,
-            "dated",
-            unique=False,
-            threshold=threshold,
-            times=spans,
-            said=day,
-            on_that_day=on_that_day,
-        )
+        spans, day = tuple(dict.fromkeys(times)), days[naming[0].id]
+        return Need(forms, _ids(naming), label, "dated", unique=False, times=spans, said=day, on_that_day=on_that_day)
 
     if naming:
         spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
@@ -313,7 +297,7 @@ def stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: 
     wanted = frozenset().union(*forms)
     found: list[Turn] = []
     for turn in turns:
-        said = content_of(_spoken(turn))
+        said = content_of(turn.spoken)
         if not wanted.isdisjoint(said) and any(vocabulary.coverage(form, said) >= STATED for form in forms):
             found.append(turn)
     return found
@@ -329,7 +313,7 @@ def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, voc
         f"what {turn.id} says",
         "implied",
         False,
-        THRESHOLDS["implied"],
+        IMPLIED,
     )
 
 
@@ -338,10 +322,6 @@ def _is_literal(question: Question) -> bool:
     words = [word for word in question.answers[0].split() if content_of(word)]
     named = _ASKS_A_NAME.search(question.question) is not None
     return not is_date(question.answers[0]) and all(is_number(word) or (named and word[:1].isupper()) for word in words)
-
-
-def _spoken(turn: Turn) -> str:
-    return f"{turn.speaker}: {turn.text}"
 
 
 def _ids(turns: Iterable[Turn]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from attribution.content import text_of
 from tracing.elements import Operation, Variable
@@ -27,7 +28,7 @@ _HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest", re.I)),
 )
 _JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
-_ORDER: tuple[Stage, ...] = ("extract", "update", "retrieve", "answer")
+_ORDER: tuple[Stage, ...] = get_args(Stage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

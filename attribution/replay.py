@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import BEYOND_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, Verdict
 from attribution.content import Vocabulary
+from attribution.flow import rewrites
 from attribution.gold import Gold
 from attribution.judge import Judgement
 from attribution.repair import Finding, Place, Repairs
@@ -101,8 +102,7 @@ class Replay:
         self._conversation, self._judged, self._graph = conversation, judged, graph
         self._most_runs = most_runs
         self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
-        stages = [spec for spec in system.operations if spec.stage in ("extract", "update")]
-        self._verbatim = all(spec.prompt is None for spec in stages)
+        self._verbatim = not rewrites(system.operations)
         self._answering = {spec.name for spec in system.operations if spec.stage in ("retrieve", "answer")}
         self._built: tuple[Memory, Heard] | None = None
 

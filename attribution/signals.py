@@ -126,14 +126,14 @@ def aggregate(
     scale = rate / (len(lossy) / len(units)) if lossy else 0.0
 
     def losses_ci(operations: Collection[str]) -> Interval:
-        return _interval([one.loss(operations) * scale for one in resampled], most=rate)
+        return interval([one.loss(operations) * scale for one in resampled], most=rate)
 
     signals = [
         Signal(
             operation=spec.name,
             prompt=spec.prompt,
             share=shares[spec.name],
-            share_ci=_interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
+            share_ci=interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
             failures=sum(any(blame.operation == spec.name for blame in blames) for _, blames in blamed),
             loss=shares[spec.name] * rate,
             error_types=dict(
@@ -220,7 +220,7 @@ def _resampled(units: Sequence[_Unit], names: Sequence[str], seed: int) -> list[
     ]
 
 
-def _interval(values: Sequence[float], *, most: float) -> Interval:
+def interval(values: Sequence[float], *, most: float) -> Interval:
     """The middle 95 % of resampled values; everything possible where there are none."""
     if not values:
         return (0.0, most)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from attribution.beyond import beyond, unsupported
 from attribution.calibration import SURVIVAL
@@ -46,7 +47,7 @@ INVENTED = 0.8
 _LEAST, _MOST = 0.05, 0.97
 _SAME_SUBJECT = 0.5
 _PART_OF_IT = 0.5
-_STAGES: tuple[ErrorType, ...] = ("ExtractionError", "UpdateError", "DeletionError", "RetrievalError", "ResponseError")
+_EARLIEST_FIRST = tuple(one for one in get_args(ErrorType) if one not in BEYOND_THE_SYSTEM)
 _MOST_BLAMES = 3
 _ASSUMED = 2
 _GUESSED = 0.7
@@ -201,7 +202,7 @@ def _verdict(inquiry: Inquiry, trail: Trail, former: Need | None) -> Blame:
 def _decisive(blames: Sequence[Blame]) -> list[Blame]:
     """The blames that count: where a part was lost on the way, the answer could not be whole with the rest of it."""
     lost = [blame for blame in blames if blame.error_type != "ResponseError"] or list(blames)
-    lost.sort(key=lambda blame: _STAGES.index(blame.error_type))
+    lost.sort(key=lambda blame: _EARLIEST_FIRST.index(blame.error_type))
     distinct = {(blame.operation, blame.operation_id): blame for blame in reversed(lost)}
     return list(reversed(distinct.values()))[:_MOST_BLAMES]
 
@@ -277,7 +278,7 @@ def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
     garbled = _garbled(inquiry, need)
     if garbled is not None:
         fact, how = garbled
-        confidence = GARBLED * max(0.5, trail.clarity)
+        confidence = GARBLED * trail.clarity
         reason = f"{fault.name} turned {turns}, which says {wanted}, into {quoted(fact)}, {how}"
         return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
     reason = f"{fault.name} read {turns}, but none of its {len(flow.outputs_of(fault))} outputs says {wanted}"
@@ -320,7 +321,7 @@ def _answered_unanswerable(inquiry: Inquiry) -> Blame:
     readers = [reader for turn in turns for reader in flow.readers(turn)]
     retractions = retractions_read(inquiry, turns)
     if retractions:
-        return not_deleted(inquiry, former, retractions, standing)
+        return not_deleted(inquiry, retractions, standing)
     messages = tuple(message.id for turn in turns for message in flow.messages(turn))
     entry = standing[0]
     trouble = trouble_of(readers[-1]) if readers else "no operation read it"

@@ -37,7 +37,7 @@ def lost_at_update(inquiry: Inquiry, trail: Trail) -> Blame:
         return Blame(inquiry.flow.named("update"), None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
     position = {oid: at for at, oid in enumerate(inquiry.flow.graph.operations)}
     loss = max(losses, key=lambda loss: position[loss.operation.id])
-    return _blame(inquiry, loss, LOST * trail.clarity)
+    return _blame(loss, LOST * trail.clarity)
 
 
 def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
@@ -62,7 +62,7 @@ def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
     return Blame(name, oid, "UpdateError", STANDING * trail.clarity, reason, evidence)
 
 
-def not_deleted(inquiry: Inquiry, former: Need, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame:
+def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame:
     """Blame for an entry that a retraction should have removed: `retractions` are the facts that tell of it."""
     entry = standing[0]
     fault = _unanswered_change(inquiry, retractions, standing)
@@ -195,7 +195,7 @@ def _deletes(inquiry: Inquiry, fact: Variable) -> bool:
     return False
 
 
-def _blame(inquiry: Inquiry, loss: _Loss, confidence: float) -> Blame:
+def _blame(loss: _Loss, confidence: float) -> Blame:
     trouble = trouble_of(loss.operation)
     reason = (
         f"{loss.reason} ({loss.operation.name} had a {trouble})"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution, Case
 from experiments.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, MemtuneError
 
 if TYPE_CHECKING:
     from attribution.recordings import Recording
@@ -208,7 +208,5 @@ def _digest(source: Source) -> str:
 
 
 def _in_words(error: BaseException) -> str:
-    from tracing.errors import MemtuneError
-
     said = " ".join(str(error).split())
     return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attribution.cases import Case
 from attribution.content import text_of
 from attribution.failures import case_of, failed_cases
-from attribution.judge import METRICS, judge
+from attribution.judge import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from experiments.config import load_config
 from experiments.folder import CONFIG, TRACES, RunFolder
@@ -183,7 +183,7 @@ def _judging_of(folder: RunFolder) -> Judging:
     config = load_config(str(folder.path / CONFIG))
     splits = load_dataset(config).splits.named()
     conversations = {one.id: one for group in splits.values() for one in group}
-    metric = config.metric if config.metric in METRICS else METRICS[0]
+    metric = by_words(config.metric)
     system = open_system(config.system, config.system_settings)
     return Judging({file_name(one): found for one, found in conversations.items()}, metric, tuple(system.operations))
 

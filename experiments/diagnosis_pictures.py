@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from experiments.pictures import INK, MUTED, TUNED, svg
+from experiments.pictures import INK, MUTED, TUNED, bars, bars_height, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,20 +26,14 @@ def loss(operations: Sequence[OperationLoss], *, prompts_known: bool) -> str | N
         return None
 
     def draw(axes: Axes) -> None:
-        shares = [one.share for one in rows]
         colours = [TUNED if one.prompt is not None or not prompts_known else MUTED for one in rows]
-        axes.barh(range(len(rows)), shares, 0.55, color=colours)
-        low = [max(0.0, one.share - one.share_ci[0]) for one in rows]
-        high = [max(0.0, one.share_ci[1] - one.share) for one in rows]
-        axes.errorbar(shares, range(len(rows)), xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
-        axes.set_yticks(range(len(rows)), [one.operation for one in rows])
+        shares, cis = [one.share for one in rows], [one.share_ci for one in rows]
+        bars(axes, [one.operation for one in rows], shares, colours=colours, cis=cis)
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel("share of the loss, with 95 % interval")
-        axes.tick_params(axis="y", labelcolor=INK)
-        axes.grid(axis="y", visible=False)
 
-    return svg(draw, "loss by operation", height=0.9 + 0.42 * len(rows))
+    return svg(draw, "loss by operation", height=bars_height(len(rows)))
 
 
 def error_types(counts: Mapping[str, int]) -> str | None:
@@ -50,17 +44,15 @@ def error_types(counts: Mapping[str, int]) -> str | None:
     from matplotlib.ticker import MaxNLocator
 
     def draw(axes: Axes) -> None:
-        axes.barh([name for name, _ in rows], [count for _, count in rows], 0.55, color=TUNED)
+        bars(axes, [name for name, _ in rows], [count for _, count in rows])
         most = max(count for _, count in rows)
         for place, (_, count) in enumerate(rows):
             axes.annotate(str(count), (count, place), xytext=(5, 0), textcoords="offset points", va="center")
         axes.set_xlim(0, most * 1.12)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("wrong answers")
-        axes.tick_params(axis="y", labelcolor=INK)
-        axes.grid(axis="y", visible=False)
 
-    return svg(draw, "error types", height=0.9 + 0.42 * len(rows))
+    return svg(draw, "error types", height=bars_height(len(rows)))
 
 
 def ladder(rungs: Sequence[Rung]) -> str | None:
@@ -70,17 +62,11 @@ def ladder(rungs: Sequence[Rung]) -> str | None:
         return None
 
     def draw(axes: Axes) -> None:
-        scores = [rung.score for rung in rows]
-        low = [max(0.0, rung.score - rung.ci[0]) for rung in rows]
-        high = [max(0.0, rung.ci[1] - rung.score) for rung in rows]
-        axes.barh([rung.name for rung in rows], scores, 0.55, color=TUNED)
-        axes.errorbar(scores, range(len(rows)), xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
+        bars(axes, [rung.name for rung in rows], [rung.score for rung in rows], cis=[rung.ci for rung in rows])
         axes.set_xlim(0, 1)
         axes.set_xlabel("score, with 95 % interval")
-        axes.tick_params(axis="y", labelcolor=INK)
-        axes.grid(axis="y", visible=False)
 
-    return svg(draw, "oracle ladder", height=0.9 + 0.42 * len(rows))
+    return svg(draw, "oracle ladder", height=bars_height(len(rows)))
 
 
 def flow(steps: Sequence[FlowStep]) -> str | None:

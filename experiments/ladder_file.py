@@ -18,16 +18,9 @@ LADDER = "ladder.json"
 _RUNGS = TypeAdapter(tuple[Rung, ...])
 
 
-def write_ladder(path: Path, rungs: Sequence[Rung]) -> None:
-    """Write the rungs.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    try:
-        path.write_bytes(_RUNGS.dump_json(tuple(rungs), indent=2) + b"\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}); give --json another file") from None
+def ladder_json(rungs: Sequence[Rung]) -> str:
+    """The text of the file."""
+    return _RUNGS.dump_json(tuple(rungs), indent=2).decode() + "\n"
 
 
 def read_ladder(path: Path) -> Sequence[Rung]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from attribution.survival import Survival
-
 if TYPE_CHECKING:
     from attribution.recordings import Recording
     from attribution.suites import Attributor
@@ -29,6 +27,7 @@ def method_named(
     """
     from attribution.agent import Agent
     from attribution.assisted import assisted
+    from attribution.survival import Survival
     from attribution.triage import Triage
 
     def survival(recording: Recording) -> Survival:

@@ -89,18 +89,37 @@ def blame(iteration: SummaryIteration) -> str | None:
         return None
 
     def draw(axes: Axes) -> None:
-        shares = [share.share for _, share in rows]
-        axes.barh([name for name, _ in rows], shares, 0.55, color=TUNED)
-        low = [max(0.0, share.share - share.ci[0]) for _, share in rows]
-        high = [max(0.0, share.ci[1] - share.share) for _, share in rows]
-        axes.errorbar(shares, range(len(rows)), xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
+        bars(axes, [name for name, _ in rows], [one.share for _, one in rows], cis=[one.ci for _, one in rows])
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel("share of the failures, with 95 % interval")
-        axes.tick_params(axis="y", labelcolor=INK)
-        axes.grid(axis="y", visible=False)
 
-    return svg(draw, "blame", height=0.9 + 0.42 * len(rows))
+    return svg(draw, "blame", height=bars_height(len(rows)))
+
+
+def bars(
+    axes: Axes,
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    colours: str | Sequence[str] = TUNED,
+    cis: Sequence[tuple[float, float]] | None = None,
+) -> None:
+    """Draw horizontal bars, the last one on top, with intervals where there are any."""
+    places = range(len(names))
+    axes.barh(places, values, 0.55, color=colours)
+    axes.set_yticks(places, names)
+    if cis is not None:
+        low = [max(0.0, value - ci[0]) for value, ci in zip(values, cis, strict=True)]
+        high = [max(0.0, ci[1] - value) for value, ci in zip(values, cis, strict=True)]
+        axes.errorbar(values, places, xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
+    axes.tick_params(axis="y", labelcolor=INK)
+    axes.grid(axis="y", visible=False)
+
+
+def bars_height(count: int) -> float:
+    """Height in inches of a chart of so many bars."""
+    return 0.9 + 0.42 * count
 
 
 def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from importlib import resources
 from typing import Any
 
+from experiments.pages import template
 from experiments.trace_map import render_map
 from experiments.trace_tree import Nesting
 from tracing.elements import Operation
@@ -19,16 +19,13 @@ LONGEST_VALUE = 20_000
 
 def render_page(graph: ExecutionGraph, title: str) -> str:
     """The page as HTML. Its size is about that of the trace file."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    source = (resources.files("experiments") / "templates" / "trace.html").read_text(encoding="utf-8")
     data = json.dumps(_data(graph), ensure_ascii=False, separators=(",", ":"))
     # In a script element only `<` could end it, and JSON has its own way to write it.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     picture = render_map(graph, title)
-    return environment.from_string(source).render(title=title, data=Markup(safe), picture=Markup(picture))  # noqa: S704
+    return template("trace.html").render(title=title, data=Markup(safe), picture=Markup(picture))  # noqa: S704
 
 
 def _data(graph: ExecutionGraph) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
@@ -92,7 +92,7 @@ class _Loop:
         self.history: list[Edit] = []
         self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
         self.verdict: Verdict | None = None
-        self.tokens: dict[str, float] = {}
+        self.tokens: dict[Literal["baseline", "champion"], float] = {}
         self.reserve = TimeReserve(access.budget, len(splits.test), evaluator.workers)
         self.sources = ProposalSources(evaluator, access, splits.train, settings.hand)
 
@@ -343,7 +343,7 @@ class _Loop:
             iterations=self.iterations,
             stopped=stopped,
             calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
-            tokens_per_question={k: v for k, v in self.tokens.items() if k in ("baseline", "champion")},  # type: ignore[misc]
+            tokens_per_question=self.tokens,
         )
 
 

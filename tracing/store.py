@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tracing.elements import Element
@@ -44,5 +45,7 @@ def _in_order(graph: ExecutionGraph) -> Iterator[Element | Record]:
     if graph.attributes:
         yield {"type": GRAPH, "attributes": dict(graph.attributes)}
     yield from graph.sessions.values()
-    yield from graph.variables.values()
+    for one in graph.variables.values():
+        # In a slice the version before may be missing; then this one is the first of its line.
+        yield one if one.previous is None or one.previous in graph.variables else replace(one, previous=None)
     yield from graph.operations.values()

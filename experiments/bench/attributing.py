@@ -12,11 +12,10 @@ from typing import Any
 
 from attribution.baselines import Constant, Random
 from attribution.cases import Attribution, Case
-from attribution.judge import METRICS, judge
+from attribution.judge import by_words, judge
 from attribution.metrics import score
 from attribution.recordings import Recording
 from attribution.suites import Attributor, Suite, load_suite, run
-from attribution.survival import Survival
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
@@ -93,7 +92,7 @@ def open_bench(
         return
     splits = load_dataset(config).splits
     conversations = [*splits.train, *splits.validation, *splits.test]
-    metric = config.metric if config.metric in METRICS else METRICS[0]
+    metric = by_words(config.metric)
     with ExitStack() as stack:
         access = stack.enter_context(models() if models is not None else _scripted(conversations))
         made: dict[str, tuple[Injector, Injected]] = {}
@@ -119,11 +118,9 @@ def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: i
     """What sets a method up for a recording; `helper` has the model that `assisted` and `agent` ask.
 
     Raises:
-        ConfigError: the method is not available, or not for this suite.
+        ConfigError: the method is not for this suite.
     """
-    if method == "survival":
-        return lambda recording: Survival(recording.graph, recording.conversation, recording.operations)
-    if method in ASKING and helper is not None:
+    if method == "survival" or method in ASKING:
         return method_named(method, helper)
     if method == "replay":
         if bench.replay is None:
@@ -135,9 +132,7 @@ def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: i
     if method == "majority":
         types = Counter(labelled.error_type for labelled in bench.suite.cases)
         return lambda recording: Constant(recording, types.most_common(1)[0][0])
-    if method == "random":
-        return lambda recording: Random(recording, seed)
-    raise ConfigError(f"--method {method}: not available yet; take survival or replay")
+    return lambda recording: Random(recording, seed)
 
 
 def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, progress: Progress) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attribution.cases import Case
+from attribution.flow import rewrites
 from attribution.judge import Judgement
 from attribution.recordings import Recording
 from attribution.replay import Replay
@@ -104,7 +105,7 @@ class Injector:
     def __init__(self, system: MemorySystem, access: ModelAccess, judged: Judged, *, seed: int) -> None:
         self._system, self._access, self._judged, self._seed = system, access, judged, seed
         self._candidate = seed_candidate(system.prompts)
-        self._verbatim = all(spec.prompt is None for spec in system.operations if spec.stage in ("extract", "update"))
+        self._verbatim = not rewrites(system.operations)
 
     def inject(self, conversations: Sequence[Conversation], count: int, progress: Progress) -> Injected:
         """Inject up to `count` faults, the kinds in turn, each into passed cases in an order drawn from the seed.

@@ -177,7 +177,7 @@ def _withdrawn(conversation: Conversation, question: Question, fact: Fact, lines
         or any(_likeness(text, line) >= _SAME for text in _references(conversation, question, fact) for line in lines)
     ):
         return UNKNOWN
-    told = [old.text, *(f"{turn.speaker}: {turn.text}" for turn in conversation.turns() if turn.id == old.turn)]
+    told = [old.text, *(turn.spoken for turn in conversation.turns() if turn.id == old.turn)]
     stands = any(
         _likeness(text, line) >= _SAME and judge(line, (near.value,), "contains").score
         for text in told
@@ -188,7 +188,7 @@ def _withdrawn(conversation: Conversation, question: Question, fact: Fact, lines
 
 def _references(conversation: Conversation, question: Question, fact: Fact | None) -> list[str]:
     """The texts that answer a question: the gold fact, and what was said in the evidence turns."""
-    said = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns() if turn.id in question.evidence]
+    said = [turn.spoken for turn in conversation.turns() if turn.id in question.evidence]
     return [fact.text, *said] if fact is not None else said
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option, model_options
+from experiments.methods import METHODS
 
 DEFAULT_OUT = "attributions.jsonl"
 
@@ -31,7 +32,7 @@ Examples:
 )
 @click.option(
     "--method",
-    type=click.Choice(("survival", "assisted", "agent", "triage")),
+    type=click.Choice(METHODS),
     default="survival",
     show_default=True,
     help="survival asks no model, assisted asks one short questions, agent explores with one; "

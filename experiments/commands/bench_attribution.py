@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
+from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,7 +92,7 @@ def attribution(
         make = attributor(method, bench, helper, seed=seed)
         result = measure(bench, make, helper, seed=seed, progress=view.progress)
     if target is not None:
-        target.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     console = Console()
     console.print(_table(result, bench.suite.name, method))
     for line in (*bench.notes, *_summary(result)):

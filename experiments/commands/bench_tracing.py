@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.output import write_output
+
 
 @click.command(
     epilog="""\b
@@ -28,7 +30,6 @@ def tracing(file: Path | None) -> None:
     from experiments.bench.figures import RecordFigures, TracingFigures, bars
     from experiments.bench.loading import measure_native, measure_smartcomment
     from experiments.bench.recording import measure_recording
-    from tracing.errors import ConfigError
 
     errors = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="memtune-bench-") as name, errors.status("measuring") as status:
@@ -48,10 +49,7 @@ def tracing(file: Path | None) -> None:
         growth_exponent=growth,
     )
     if file is not None:
-        try:
-            file.write_text(figures.model_dump_json(indent=2) + "\n")
-        except OSError as error:
-            raise ConfigError(f"--json {file}: cannot be written: {error.strerror}; give another path") from None
+        write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
     table = Table()
     for title in ("figure", "measured", "bar", ""):
         table.add_column(title, justify="left" if title in ("figure", "") else "right")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
+from experiments.commands.output import write_output
 
 
 @click.group()
@@ -88,7 +89,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
 
     from experiments.console import run_view
     from experiments.judging import calibrate_judge
-    from experiments.ladder_file import write_ladder
+    from experiments.ladder_file import ladder_json
     from experiments.loaders import load_dataset
     from experiments.wiring import home_folder, open_parts
     from optimizer.ladder import attainable
@@ -105,7 +106,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
             progress=lambda done, total: view.progress("seed pipeline", done, total),
         )
     if out is not None:
-        write_ladder(out, rungs)
+        write_output(out, ladder_json(rungs), "--json")
     table = Table()
     for name in ("rung", settings.metric, "95 % interval", "questions"):
         table.add_column(name, justify="left" if name == "rung" else "right")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option, model_options
+from experiments.commands.output import write_output
 
 
 @click.command(
@@ -80,11 +81,7 @@ def report(
             text = render_markdown(facts)
         else:
             text = facts.model_dump_json(indent=2) + "\n"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{out}: cannot be written ({error.strerror}); give --out another file") from None
+    write_output(out, text, "--out")
     counts = facts.counts
     click.echo(
         f"{counts.failures} wrong answers, {counts.attributed} attributed, {counts.abstained} abstained from, "

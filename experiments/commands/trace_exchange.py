@@ -70,7 +70,7 @@ def export(trace: Path, target: str, out: Path, force: bool) -> None:
     _require_free(out, force)
     with _status(f"reading {trace}", trace):
         loaded = load_trace(trace)
-    _warn([] if loaded.problem is None else [loaded.problem])
+    _warn([*filter(None, (loaded.problem,)), *loaded.notes])
     with _status(f"writing {out}", trace):
         _replace(out, lambda partial: format_named(target).write(loaded.graph, partial))
     click.echo(f"{_summary(loaded.graph)} exported to {out}")

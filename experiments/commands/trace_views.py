@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,11 +129,13 @@ def show(
     if html is not None:
         from experiments.trace_page import render_page
 
-        _write(html, render_page(graph, file.name))
+        write_output(html, render_page(graph, file.name), "--html")
+        click.echo(f"written to {html}")
     if svg is not None:
         from experiments.trace_map import render_map
 
-        _write(svg, render_map(graph, file.name))
+        write_output(svg, render_map(graph, file.name), "--svg")
+        click.echo(f"written to {svg}")
     if html is not None or svg is not None:
         return
     console = _console()
@@ -230,8 +234,9 @@ def slice_(
 ) -> None:
     """Show what a variable was made from, over operations and earlier versions. ID may be an operation's, too."""
     from experiments.trace_tree import tree_lines
+    from tracing.errors import TraceError
     from tracing.filters import Filter
-    from tracing.store import records_of
+    from tracing.store import records_of, save_trace
 
     graph = _loaded(file)
     operation = graph.operations.get(start)
@@ -239,7 +244,9 @@ def slice_(
     only = Filter(name, kind, session, since, until)
     cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
     if out is not None:
-        _save(cut, out)
+        if out.exists():
+            raise TraceError(f"{out}: exists already; delete it or give another path")
+        save_trace(cut, out)
         click.echo(f"{len(cut.operations):,} operations and {len(cut.variables):,} variables written to {out}")
     elif as_json:
         for record in records_of(cut):
@@ -285,41 +292,6 @@ def _loaded(file: Path) -> ExecutionGraph:
         if warning:
             click.echo(f"warning: {warning}", err=True)
     return loaded.graph
-
-
-def _save(graph: ExecutionGraph, out: Path) -> None:
-    """Write a graph as a trace. A version whose predecessor is not part of it becomes the first of its line."""
-    from dataclasses import replace
-
-    from tracing.elements import Variable
-    from tracing.errors import TraceError
-    from tracing.lines import HEADER, Lines
-
-    items: list[Any] = [*graph.sessions.values(), *graph.variables.values(), *graph.operations.values()]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("xb") as file:
-            line = Lines().line
-            file.write(line(HEADER))
-            for item in items:
-                if isinstance(item, Variable) and item.previous not in graph.variables:
-                    item = replace(item, previous=None)
-                file.write(line(item))
-    except FileExistsError:
-        raise TraceError(f"{out}: exists already; delete it or give another path") from None
-    except OSError as error:
-        raise TraceError(f"{out}: cannot be written: {error.strerror}; give another path") from None
-
-
-def _write(path: Path, text: str) -> None:
-    from tracing.errors import TraceError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be written: {error.strerror}; give another path") from None
-    click.echo(f"written to {path}")
 
 
 def _console() -> Console:

@@ -183,3 +183,13 @@ def test_facts_about_the_whole_graph_are_kept_in_the_file_by_adoption_and_in_sli
     assert merged.attributes == {**facts, "more": 1}
     with pytest.raises(TraceError, match="attributes"):
         graph_of([{"type": "graph", "attributes": [1]}])
+
+
+def test_a_slice_that_lacks_an_earlier_version_is_saved_as_a_trace_that_loads(tmp_path: Path):
+    with trace() as recorder:
+        first = variable("Lima", name="home", kind="memory_entry")
+        second = variable("Oslo", name="home", kind="memory_entry", previous=first)
+    save_trace(recorder.graph.forward_slice(second.id), tmp_path / "cut.jsonl")
+    loaded = load_trace(tmp_path / "cut.jsonl")
+    assert loaded.problem is None
+    assert [(one.value, one.version, one.previous) for one in loaded.graph.variables.values()] == [("Oslo", 2, None)]

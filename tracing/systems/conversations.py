@@ -27,6 +27,11 @@ class Turn(_Row):
     speaker: str
     text: str
 
+    @property
+    def spoken(self) -> str:
+        """The message with its speaker's name in front, as systems are given it."""
+        return f"{self.speaker}: {self.text}"
+
 
 class DialogueSession(_Row):
     """Turns that were said on one occasion; `time` is the local date and time as text (`2024-03-04 10:00`)."""

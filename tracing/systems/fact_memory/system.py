@@ -109,7 +109,7 @@ class _Writer:
         facts: list[Variable] = []
         for start in range(0, len(dialogue.turns), self.system.window):
             turns = dialogue.turns[start : start + self.system.window]
-            messages = [variable(f"{turn.speaker}: {turn.text}", name=turn.id, kind="message") for turn in turns]
+            messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in turns]
             text = "\n".join(str(message.value) for message in messages)
             request = render(self.candidate["extract"], {"conversation": text})
             schema = PROMPTS["extract"].contract.reply_schema

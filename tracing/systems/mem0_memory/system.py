@@ -89,7 +89,7 @@ class Mem0:
                 with session(dialogue.id, time=dialogue.time):
                     for start in range(0, len(dialogue.turns), self.window):
                         turns = dialogue.turns[start : start + self.window]
-                        texts = {turn.id: f"{turn.speaker}: {turn.text}" for turn in turns}
+                        texts = {turn.id: turn.spoken for turn in turns}
                         writer.read(
                             [variable(text, name=name, kind="message") for name, text in texts.items()], dialogue.time
                         )

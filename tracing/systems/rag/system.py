@@ -48,9 +48,7 @@ class Rag:
         entries: list[Entry] = []
         for dialogue in conversation.sessions:
             with session(dialogue.id, time=dialogue.time):
-                messages = [
-                    variable(f"{turn.speaker}: {turn.text}", name=turn.id, kind="message") for turn in dialogue.turns
-                ]
+                messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
                 for group in self._chunks(messages):
                     lines = [dialogue.time, *(str(message.value) for message in group)]
                     with operation("chunk", inputs={"messages": group}) as op:
