@@ -79,7 +79,8 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 well, 1 below --min-score, 2 an error told in one line, 130 interrupted."""
+    """Run the command and exit: 0 well, 1 for the no that a command's help explains (a score below --min-score, traces
+    that differ, a case that failed), 2 an error told in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
         os.environ.setdefault(name, value)
     try:

@@ -20,7 +20,7 @@ from experiments.judging import calibrate_judge, judge_summary
 from experiments.loaders import Dataset
 from experiments.lock import locked
 from experiments.manifest import memtune_version
-from experiments.report import ReportInput, render_report
+from experiments.run_report import ReportInput, render_report
 from experiments.seen_cases import seen_cases
 from experiments.summary import RunFacts, Summary, sizes
 from experiments.tracking import MlflowRun, params_of

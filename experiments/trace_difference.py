@@ -12,7 +12,7 @@ from rich.text import Text
 from experiments.trace_tree import shorten
 from tracing.comparison import Comparison, OperationDifference
 from tracing.graph import ExecutionGraph
-from tracing.search import text_of
+from tracing.search import shown_text
 
 MOST_LINES = 20
 LONGEST_VALUES = 20_000
@@ -62,7 +62,7 @@ def _changed(role: str, cause: OperationDifference, first: ExecutionGraph, secon
     sides: list[list[str]] = []
     for operation, graph in ((cause.first, first), (cause.second, second)):
         links = () if operation is None else (*operation.inputs, *operation.outputs)
-        values = [text_of(graph.variables[vid].value) for name, vid in links if name == role]
+        values = [shown_text(graph.variables[vid].value) for name, vid in links if name == role]
         sides.append("\n".join(values)[:LONGEST_VALUES].splitlines())
     compared = list(unified_diff(sides[0], sides[1], n=0, lineterm=""))[2:]  # after the names of the two files
     changed = [line for line in compared if line[0] in _STYLES]

@@ -11,7 +11,7 @@ from experiments.trace_map import render_map
 from experiments.trace_tree import Nesting
 from tracing.elements import Operation
 from tracing.graph import ExecutionGraph
-from tracing.search import text_of
+from tracing.search import shown_text
 
 LONGEST_VALUE = 20_000
 """Characters of a value that the page holds; the rest is counted."""
@@ -46,7 +46,7 @@ def _data(graph: ExecutionGraph) -> dict[str, Any]:
             if tops or sid is not None
         ],
         "variables": {
-            vid: [one.name, one.kind, _cut(text_of(one.value)), one.version, one.previous, dict(one.attributes)]
+            vid: [one.name, one.kind, _cut(shown_text(one.value)), one.version, one.previous, dict(one.attributes)]
             for vid, one in graph.variables.items()
         },
         "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},

@@ -11,7 +11,7 @@ from rich.text import Text
 from tracing.elements import Link, Operation
 from tracing.filters import in_session
 from tracing.graph import ExecutionGraph
-from tracing.search import text_of
+from tracing.search import shown_text
 
 MANY = 200
 """Operations from which on sessions are shown closed, unless one asks for more."""
@@ -120,7 +120,7 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
         variable = graph.variables[vid]
         version = f"@{variable.version}" if variable.version > 1 else ""
         named = "" if variable.name == role else f" {variable.name}{version}"
-        value = shorten(text_of(variable.value), None if whole else WIDEST)
+        value = shorten(shown_text(variable.value), None if whole else WIDEST)
         yield Text.assemble(
             indent, (f"  {arrow} ", "green" if arrow == "→" else "yellow"), (_clean(role), "bold"),
             (f"{_clean(named)} {_clean(vid)}: ", "dim"), value,

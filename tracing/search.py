@@ -73,7 +73,7 @@ def search(
     return _matches(graph, _finder(text, regex), Filter(None, kind, session, since, until))
 
 
-def text_of(value: Any) -> str:
+def shown_text(value: Any) -> str:
     """A value as text: itself, or its JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -81,7 +81,7 @@ def text_of(value: Any) -> str:
 def _matches(graph: ExecutionGraph, find: _Find | None, only: Filter) -> Iterator[Match]:
     timed = Filter(since=only.since, until=only.until)
     for variable in graph.find_variables(kind=only.kind, session=only.session):
-        texts = {"name": variable.name, "value": text_of(variable.value)}
+        texts = {"name": variable.name, "value": shown_text(variable.value)}
         found = _match(variable, texts | _attributes(variable), "value", find)
         if found is not None and _was_there(graph, variable, timed):
             yield found
@@ -94,7 +94,7 @@ def _matches(graph: ExecutionGraph, find: _Find | None, only: Filter) -> Iterato
 
 
 def _attributes(item: Variable | Operation) -> dict[str, str]:
-    return {key: text_of(value) for key, value in item.attributes.items() if key not in ("name", "value", "error")}
+    return {key: shown_text(value) for key, value in item.attributes.items() if key not in ("name", "value", "error")}
 
 
 def _match(item: Variable | Operation, texts: dict[str, str], shown: str, find: _Find | None) -> Match | None:

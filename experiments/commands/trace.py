@@ -11,6 +11,8 @@ from experiments.commands.trace_views import diff, search, show, slice_, stats
 @click.group(
     epilog="""\b
 Examples:
+  memtune trace show run.jsonl --html run.html
+  memtune trace diff passing.jsonl failing.jsonl
   memtune trace import graph.json --from smartcomment --out graph.jsonl
   memtune trace export run.jsonl --to otlp --out spans.json
 """

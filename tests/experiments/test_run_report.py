@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from run_shapes import SEED, TUNED, loop_result, record, summary
 
-from experiments.report import DiffLine, ReportInput, diff, render_report
+from experiments.run_report import DiffLine, ReportInput, diff, render_report
 from optimizer.results import Attempt, LoopResult
 
 
