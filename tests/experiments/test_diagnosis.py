@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from html_pages import Page
 from scripted_server import Reply, ScriptedServer
-from test_report import Page
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
 from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
