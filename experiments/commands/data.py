@@ -65,13 +65,20 @@ def show(config: str | None, **given: Any) -> None:
     epilog="""\b
 Examples:
   memtune data audit
+  memtune data audit --split all
   memtune data audit --system rag --limit-conversations 6
   memtune data audit --json ladder.json
 """
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
-@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
+@click.option(
+    "--split",
+    type=click.Choice(["train", "validation", "test", "all"]),
+    default="train",
+    show_default=True,
+    help="The conversations to audit; all is the three together.",
+)
 @click.option(
     "--json",
     "out",
@@ -97,7 +104,9 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     from tracing.systems.prompts import seed_candidate
 
     settings = config_from(config, given)
-    conversations = getattr(load_dataset(settings).splits, split)
+    splits = load_dataset(settings).splits
+    known = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    conversations = known.get(split) or (*splits.train, *splits.validation, *splits.test)
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
         calibrate_judge(parts.evaluator, seed_candidate(parts.system.prompts), conversations)
         rungs = climb(

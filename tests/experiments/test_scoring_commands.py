@@ -125,3 +125,12 @@ def test_audit_prints_the_ladder_from_the_seed_pipeline_to_the_gold_context(comm
     code, out, _ = command("data audit")
     assert code == 0
     assert out.index("seed pipeline") < out.index("gold facts in the store") < out.index("gold context")
+
+
+@pytest.mark.usefixtures("half_right")
+def test_audit_takes_all_splits_together(command: Command) -> None:
+    counts = []
+    for split in ("train", "validation", "test", "all"):
+        _, out, _ = command("data audit", "--split", split)
+        counts.append(int(out[out.index("gold context") :].split("│")[3]))
+    assert counts[3] == sum(counts[:3])

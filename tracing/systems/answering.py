@@ -14,6 +14,9 @@ from tracing.systems.protocol import Answer
 MAX_ANSWER_TOKENS = 40
 """An answer is a few words; a longer one is cut, and judged as what it is: too long."""
 
+UNKNOWN = "unknown"
+"""The answer from an empty context. The model isn't asked: with nothing to read, it can only make an answer up."""
+
 ANSWER_PROMPT = PromptSpec(
     name="answer",
     text="Memories:\n{context}\n\nQuestion: {question}\nAnswer in a few words:",
@@ -25,14 +28,20 @@ ANSWER_PROMPT = PromptSpec(
 
 
 def answer_from_context(query: Variable, context: Sequence[Variable], template: str, model: ChatModel) -> Answer:
-    """Record and return the reply to `query` given `context` under the answer prompt `template`."""
+    """Record and return the reply to `query` given `context` under the answer prompt `template`.
+
+    An empty context is answered `UNKNOWN` without a call.
+    """
     prompt = variable(template, name="answer", kind="prompt")
     given = [str(item.value) for item in context]
     with operation("answer", kind="llm", inputs={"query": query, "context": list(context), "prompt": prompt}) as op:
         step = Step("answer", op.id)
-        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query, given)) or "- (none)"
-        request = render(template, {"context": lines, "question": str(query.value)})
-        reply = model.chat([{"role": "user", "content": request}], max_tokens=MAX_ANSWER_TOKENS, whole=False)
-        text = intervening().answered(step, query, given, reply.text.strip())
+        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query, given))
+        reply = UNKNOWN
+        if lines:
+            request = render(template, {"context": lines, "question": str(query.value)})
+            asked = [{"role": "user", "content": request}]
+            reply = model.chat(asked, max_tokens=MAX_ANSWER_TOKENS, whole=False).text.strip()
+        text = intervening().answered(step, query, given, reply)
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)
