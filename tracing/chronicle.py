@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tracing.elements import Element, Link, Operation, Session, Variable, noted_variable
+from tracing.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
 from tracing.graph import ExecutionGraph
 from tracing.redaction import Redaction
 from tracing.snapshot import ATOMS, UNCHANGING, has_identity, snapshot
@@ -76,7 +76,6 @@ class Chronicle:
         if parent is not None and parent.folds:
             self._fold(noted, parent, links)
             return
-        attributes = self._facts(noted.attributes)
         recorder = noted.recorder
         beyond = recorder.parent if recorder is not None else None
         noted.record = Operation(
@@ -88,9 +87,9 @@ class Chronicle:
             parent.record.id if parent is not None and parent.record is not None else beyond,
             noted.session,
             noted.started,
-            attributes={**noted.inherited, **attributes},
+            attributes={**noted.inherited, **self._facts(noted.attributes)},
         )
-        self.graph.add_operation(noted.record)
+        self.graph.admit_operation(noted.record)
 
     def _fold(self, noted: ActiveOperation, whole: ActiveOperation, links: list[tuple[str, Variable]]) -> None:
         """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
@@ -99,7 +98,7 @@ class Chronicle:
         self._link_outputs()
         given = {vid for _, vid in (*record.inputs, *record.outputs)}
         fresh = tuple((role, variable.id) for role, variable in links if variable.id not in given)
-        self.graph.add_links(record, inputs=fresh)
+        self.graph.admit_links(record, inputs=fresh)
         record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
 
     def _end(self, noted: ActiveOperation, record: Operation) -> None:
@@ -107,7 +106,7 @@ class Chronicle:
             return
         made = self._outputs.pop(record.id, None)
         if made is not None:
-            self.graph.add_links(record, outputs=tuple(made[1]))
+            self.graph.admit_links(record, (), tuple(made[1]))
         record.ended = noted.ended
         record.status = "ok" if noted.error is None else "error"
         record.error = None if noted.error is None else self.redaction.text(noted.error)
@@ -156,7 +155,7 @@ class Chronicle:
 
     def _link_outputs(self) -> None:
         for record, links in self._outputs.values():
-            self.graph.add_links(record, outputs=tuple(links))
+            self.graph.admit_links(record, (), tuple(links))
         self._outputs.clear()
 
     def _made_inside(self, record: Operation, made: Variable) -> bool:
@@ -194,7 +193,7 @@ class Chronicle:
     ) -> Variable:
         """Add a variable, and remember whose value it is. `made` is filled in where one was handed out already."""
         made = made if made is not None else noted_variable(scope.recorder)
-        Variable.__init__(
+        fill_in(
             made,
             self.next_id("v"),
             self._name(name),
@@ -205,7 +204,7 @@ class Chronicle:
             scope.session,
             {**scope.inherited, **self._facts(attributes)} if attributes or scope.inherited else _NO_FACTS,
         )
-        self.graph.add_variable(made)
+        self.graph.admit_variable(made)
         self.written(made)
         if has_identity(value):
             self._objects[id(value)] = (value, made)

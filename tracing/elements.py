@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 Status = Literal["open", "ok", "error"]
 Link = tuple[str, str]
@@ -67,6 +67,32 @@ def noted_variable(recorder: object) -> Variable:
     return made
 
 
+_fill = [getattr(Variable, one.name).__set__ for one in fields(Variable)]
+_fill_id, _fill_name, _fill_kind, _fill_value, _fill_version, _fill_previous, _fill_session, _fill_attributes = _fill
+
+
+def fill_in(
+    noted: Variable,
+    vid: str,
+    name: str,
+    kind: str,
+    value: Any,
+    version: int,
+    previous: str | None,
+    session: str | None,
+    attributes: Mapping[str, Any],
+) -> None:
+    """Make a noted variable what `Variable(…)` would be, in half of its time."""
+    _fill_id(noted, vid)
+    _fill_name(noted, name)
+    _fill_kind(noted, kind)
+    _fill_value(noted, value)
+    _fill_version(noted, version)
+    _fill_previous(noted, previous)
+    _fill_session(noted, session)
+    _fill_attributes(noted, attributes)
+
+
 class _Draft(Noted):
     __slots__ = tuple(one.name for one in fields(Variable))
     id: str
@@ -100,7 +126,7 @@ def made_variable(
     draft.session = session
     draft.attributes = attributes
     draft.__class__ = Variable  # type: ignore[assignment]
-    return cast(Variable, draft)
+    return draft  # type: ignore[return-value]
 
 
 @dataclass(slots=True)

@@ -78,6 +78,10 @@ class ExecutionGraph:
             if known is not variable and known != variable:
                 raise _clash("variable", variable.id)
             return
+        self.admit_variable(variable)
+
+    def admit_variable(self, variable: Variable) -> None:
+        """As `add_variable`, of one that is known to be new: its recorder made its id."""
         self.variables[variable.id] = variable
         self.neighbours.note_variable(variable)
         self._nx = None
@@ -92,6 +96,10 @@ class ExecutionGraph:
         known = self.operations.get(operation.id)
         if known is not None and known is not operation:
             operation = _joined(known, operation)
+        self.admit_operation(operation)
+
+    def admit_operation(self, operation: Operation) -> None:
+        """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
         self.operations[operation.id] = operation
         self.neighbours.note_links(operation.id, operation.inputs, operation.outputs)
         self._nx = None
@@ -103,6 +111,10 @@ class ExecutionGraph:
             TraceError: a link names a variable that is not in the graph.
         """
         self._require_links(operation, inputs, outputs)
+        self.admit_links(operation, inputs, outputs)
+
+    def admit_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
+        """As `add_links`, of links that are known to lead to variables of this graph."""
         operation.inputs += inputs
         operation.outputs += outputs
         self.neighbours.note_links(operation.id, inputs, outputs)

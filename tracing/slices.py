@@ -40,7 +40,7 @@ def _walk(
     only: Filter | None,
     depth: int | None,
 ) -> Cut:
-    variables = graph.variables
+    variables, known = graph.variables, graph.operations
     steps = dict.fromkeys(vids, 0)
     operations: dict[str, Operation] = {}
     queue = list(steps)
@@ -49,10 +49,10 @@ def _walk(
         if depth is not None and step > depth:
             break  # the queue runs from near to far
         entry = operations_at.get(vid, ())
-        for oid in (entry,) if isinstance(entry, str) else tuple(entry):
+        for oid in (entry,) if type(entry) is str else tuple(entry):
             if oid in operations:
                 continue
-            operation = graph.operations[oid]
+            operation = known[oid]
             if only is not None and not only.admits(operation, graph.sessions):
                 continue
             operations[oid] = operation
@@ -134,14 +134,14 @@ def narrowed(operation: Operation, variables: dict[str, Variable]) -> Operation:
         return operation
     o = operation
     # `dataclasses.replace` takes three times as long, and a slice has thousands of these.
+    # fmt: off
     return Operation(
-        *(o.id, o.name, o.kind, inputs, outputs, o.parent, o.session, o.started, o.ended, o.status, o.error, o.model),
-        *(o.calls, o.cached_calls, o.prompt_tokens, o.completion_tokens, o.cost, o.attributes),
+        o.id, o.name, o.kind, inputs, outputs, o.parent, o.session, o.started, o.ended, o.status, o.error, o.model,
+        o.calls, o.cached_calls, o.prompt_tokens, o.completion_tokens, o.cost, o.attributes,
     )
+    # fmt: on
 
 
 def _kept(links: tuple[Link, ...], variables: dict[str, Variable]) -> tuple[Link, ...]:
-    for _, vid in links:
-        if vid not in variables:
-            return tuple(link for link in links if link[1] in variables)
-    return links
+    kept = [link for link in links if link[1] in variables]
+    return links if len(kept) == len(links) else tuple(kept)

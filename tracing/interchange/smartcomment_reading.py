@@ -85,7 +85,7 @@ class RowReader:
     # --- variables -------------------------------------------------------------------------------------------------
 
     def nodes(self, rows: list[Any], edges: list[Any]) -> None:
-        add, variables, sessions = self._graph.add_variable, self._graph.variables, self._graph.sessions
+        add, variables, sessions = self._graph.admit_variable, self._graph.variables, self._graph.sessions
         kinds: dict[tuple[Any, Any], str] = {}
         early: list[Variable] = []
         for place, raw in enumerate(rows):
