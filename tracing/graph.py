@@ -77,8 +77,8 @@ class ExecutionGraph:
         if known is not None:
             if known is not variable and known != variable:
                 raise _clash("variable", variable.id)
-            return
-        self.admit_variable(variable)
+        else:
+            self.admit_variable(variable)
 
     def admit_variable(self, variable: Variable) -> None:
         """As `add_variable`, of one that is known to be new: its recorder made its id."""

@@ -44,11 +44,18 @@ class RecordReader:
             variable = self._variable(record) or self._converted(Variable, record)
             if variable.previous is not None and variable.previous not in self.graph.variables:
                 raise TraceError(f"variable {variable.id} names the unknown version {variable.previous!r} before it")
-            self.graph.add_variable(variable)
+            if variable.id in self.graph.variables:
+                self.graph.add_variable(variable)
+            else:
+                self.graph.admit_variable(variable)
             return variable
         if kind == "operation":
-            operation = self._operation(record) or self._converted(Operation, record)
-            self.graph.add_operation(operation)
+            operation = self._operation(record)
+            if operation is not None and operation.id not in self.graph.operations:
+                self.graph.admit_operation(operation)
+            else:
+                operation = operation or self._converted(Operation, record)
+                self.graph.add_operation(operation)
             return operation
         if kind == "session":
             session: Session = self._converted(Session, record)
@@ -96,7 +103,7 @@ class RecordReader:
         )
 
     def _operation(self, record: Mapping[str, Any]) -> Operation | None:
-        """The operation of a record that is as it should be in every respect; None otherwise."""
+        """The operation of a record that is as it should be in every respect, its links included; None otherwise."""
         values = _OPERATION.values(record)
         if values is None:
             return None
@@ -119,14 +126,19 @@ class RecordReader:
 
     def _links(self, links: list[Any]) -> tuple[Link, ...]:
         """Links with the texts that are kept already: the variables' own ids."""
-        variables, share = self.graph.variables, self._texts.setdefault
-        made = []
-        for link in links:
-            role, vid = link
-            if type(link) is not list or type(role) is not str:
-                raise TypeError
-            made.append((share(role, role), variables[vid].id))
-        return tuple(made)
+        if not links:
+            return ()
+        if {*map(type, links)} != {list}:
+            raise TypeError
+        variables, texts = self.graph.variables, self._texts
+        try:
+            return tuple([(texts[role], variables[vid].id) for role, vid in links])
+        except KeyError:
+            for role, _ in links:
+                if type(role) is not str:
+                    raise TypeError from None
+                texts.setdefault(role, role)
+            return tuple([(texts[role], variables[vid].id) for role, vid in links])
 
     def _converted(self, cls: Any, record: Mapping[str, Any]) -> Any:
         """What the record describes, by pydantic: slow, but it converts what it can and says what is wrong.
