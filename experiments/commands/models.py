@@ -30,11 +30,16 @@ def list_() -> None:
     table = Table()
     for name in ("name", "model", "size", "on this machine"):
         table.add_column(name, justify="right" if name == "size" else "left", overflow="fold")
+    found = []
     for weights in CATALOGUE.values():
         path = stored_path(weights)
-        here = str(path) if path.is_file() else f"no: memtune model pull {weights.name}"
+        if path.is_file():
+            found.append(path)
+        here = "yes" if path.is_file() else f"no: memtune model pull {weights.name}"
         table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", here)
     Console().print(table)
+    for path in found:  # whole lines, which can be copied
+        click.echo(path)
 
 
 @model.command(
