@@ -86,9 +86,10 @@ def evaluate(
                 )
             )
         scores = [score_of(outcomes, seed=settings.seed) for outcomes in repetitions]
-    table = Table()
-    for name in ("split", settings.metric, "95 % interval", "EM", "F1", "contained", "questions", "conversations"):
-        table.add_column(name, justify="left" if name == "split" else "right")
+    # Without a frame it fits a terminal of 80 columns.
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for name in ("split", settings.metric, "95 % interval", "EM", "F1", "contained", "n", "conversations"):
+        table.add_column(name, justify="left" if name == "split" else "right", no_wrap=True)
     for score in scores:
         table.add_row(named, *score_cells(score), str(len(chosen)))
     Console().print(table)
