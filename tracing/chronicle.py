@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 1000
 _PASSED = 4
+_FEW = 8
 _NO_FACTS: Mapping[str, Any] = {}
 """The attributes of every variable that has none."""
 
@@ -41,7 +42,7 @@ class Chronicle:
         self.prefix = prefix
         self._counts = {"v": 0, "o": 0, "s": 0, "p": 0}
         self._names: dict[str, str] = {}
-        # Links are given to an operation many at once: its tuple is copied each time.
+        # After the first few, links are given to an operation many at once: its tuple is copied each time.
         self._outputs: dict[str, tuple[Operation, list[Link]]] = {}
         self._objects: dict[int, tuple[object, Variable]] = {}
 
@@ -147,6 +148,9 @@ class Chronicle:
         self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
 
     def _add_output(self, record: Operation, role: str, made: Variable) -> None:
+        if len(record.outputs) < _FEW:
+            self.graph.admit_links(record, (), ((role, made.id),))
+            return
         known = self._outputs.get(record.id)
         if known is None:
             self._outputs[record.id] = (record, [(role, made.id)])

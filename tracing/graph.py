@@ -101,7 +101,7 @@ class ExecutionGraph:
     def admit_operation(self, operation: Operation) -> None:
         """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
         self.operations[operation.id] = operation
-        self.neighbours.note_links(operation.id, operation.inputs, operation.outputs)
+        self.neighbours.note_operation(operation)
         self._nx = None
 
     def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:

@@ -35,8 +35,12 @@ class Neighbours:
         """Take notice of a new variable."""
         self._pending.append(variable)
 
+    def note_operation(self, operation: Operation) -> None:
+        """Take notice of a new operation, with the links it has by the time somebody asks."""
+        self._pending.append(operation)
+
     def note_links(self, oid: str, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
-        """Take notice of an operation's links, new ones or all of them again."""
+        """Take notice of further links of an operation."""
         self._pending.append((oid, inputs, outputs))
 
     def note_all(self, variables: Iterable[Variable], operations: Iterable[Operation]) -> None:
