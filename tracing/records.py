@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from math import isfinite
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,9 @@ class RecordReader:
             return variable
         if kind == "operation":
             operation = self._operation(record) or self._converted(Operation, record)
+            ended = operation.ended or 0.0
+            if not (isfinite(operation.started) and isfinite(ended) and isfinite(operation.cost)):
+                raise TraceError(f"operation {operation.id} has a time or cost that is no number, or too large a one")
             self.graph.add_operation(operation)
             return operation
         if kind == "session":
