@@ -71,8 +71,10 @@ def _without_settings(text: str) -> str:
     done = 0
     for sign in _SIGN.finditer(text):
         at = sign.start()
-        name = text[max(done, at - _LONGEST_NAME) : at].rstrip(" \"'\\")
-        if not _plain(name).endswith(_SECRET_ENDINGS):
+        before = text[max(done, at - _LONGEST_NAME) : at].rstrip()
+        if sign[0] == ":" and not before.endswith(("'", '"')):
+            continue  # speech
+        if not _plain(before.rstrip(" \"'\\")).endswith(_SECRET_ENDINGS):
             continue
         value = _QUOTED.match(text, at + 1) or (_BARE.match(text, at + 1) if sign[0] == "=" else None)
         if value is not None:
@@ -126,7 +128,8 @@ class Redaction:
     def hides(self, name: str) -> bool:
         """Whether what has this name, as a key, a parameter or a variable, is a secret."""
         plain = _plain(name)
-        return plain.endswith(_SECRET_ENDINGS) or plain in self._keys
+        # "the wifi password" is the name of a memory.
+        return plain in self._keys or (plain.endswith(_SECRET_ENDINGS) and " " not in plain)
 
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""

@@ -190,11 +190,13 @@ def test_a_secret_is_hidden_by_its_name_as_an_argument_an_attribute_and_spelt_ou
         "Her email is ann@example.org, see https://example.org/a:b and 10:30",
         "standard bearer certificates",
         "She said: 'the monkey = a token', key=\"A minor\", password: swordfish",
+        'The secret key: "swordfish", and my password: "mellon"',
     ],
 )
 def test_ordinary_text_is_recorded_unchanged(text: str):
     with trace():
         assert variable(text, name="message").value == text
+        assert variable({"the wifi password": text}, name="Ann's wifi password").value == {"the wifi password": text}
 
 
 def test_facts_about_the_whole_graph_are_kept_in_the_file_by_adoption_and_in_slices(tmp_path: Path):
