@@ -10,7 +10,9 @@ from html import escape
 from tracing.graph import ExecutionGraph
 
 MOST_NAMES = 40
-ROW, MIDDLE, WIDTH, TOP = 34, 470, 940, 46
+ROW, MIDDLE, WIDTH, TOP = 34, 500, 1000, 46
+HALF, LONGEST_NAME = 175, 36
+"""Half the width of a box, and characters of a name that fit into it beside its figure."""
 _STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #1e293b; }
 text.title { font-size: 15px; font-weight: 600; } text.dim { fill: #64748b; font-size: 12px; }
@@ -76,7 +78,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         tip = f"<title>{escape(maker)} → {escape(reader)}: {count:,}</title>"
         begin, end = rows[maker], rows[reader]
         onward = end > begin
-        side = MIDDLE + 130 if onward or begin == end else MIDDLE - 130
+        side = MIDDLE + HALF if onward or begin == end else MIDDLE - HALF
         reach = (30 + 170 * abs(end - begin) / ROW / farthest) * (1 if side > MIDDLE else -1)
         if begin == end:
             begin, end, reach = begin - 7, end + 7, 26
@@ -93,13 +95,13 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         )
     for name, y in rows.items():
         failed = flow.failed[name]
-        shown = name if len(name) <= 24 else name[:23] + "…"
+        shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
         note = f"×{flow.steps[name]:,}" + (f", {failed:,} failed" if failed else "")
         boxes.append(
             f'<g><title>{escape(name)} {note}</title><rect class="{"failed" if failed else "step"}" rx="7" '
-            f'x="{MIDDLE - 130}" y="{y - 12}" width="260" height="24"/>'
-            f'<text x="{MIDDLE - 120}" y="{y + 5}">{escape(shown)}</text>'
-            f'<text class="dim" text-anchor="end" x="{MIDDLE + 122}" y="{y + 4}">{note}</text></g>'
+            f'x="{MIDDLE - HALF}" y="{y - 12}" width="{2 * HALF}" height="24"/>'
+            f'<text x="{MIDDLE - HALF + 10}" y="{y + 5}">{escape(shown)}</text>'
+            f'<text class="dim" text-anchor="end" x="{MIDDLE + HALF - 8}" y="{y + 4}">{note}</text></g>'
         )
     below = "→ read further down (right), read again further up (left, amber); the figures count readings"
     if flow.left_out:

@@ -119,7 +119,8 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
     for role, vid in shown:
         variable = graph.variables[vid]
         version = f"@{variable.version}" if variable.version > 1 else ""
-        named = "" if variable.name == role else f" {variable.name}{version}"
+        # Ids of imported variables often are their names.
+        named = "" if variable.name == role or variable.name in vid.split("@") else f" {variable.name}{version}"
         value = shorten(shown_text(variable.value), None if whole else WIDEST)
         yield Text.assemble(
             indent, (f"  {arrow} ", "green" if arrow == "→" else "yellow"), (_clean(role), "bold"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tracing.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
 from tracing.graph import ExecutionGraph
-from tracing.redaction import Redaction
+from tracing.redaction import REDACTED, Redaction
 from tracing.snapshot import ATOMS, UNCHANGING, has_identity, snapshot
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Chronicle:
         self.prefix = prefix
         self._counts = {"v": 0, "o": 0, "s": 0, "p": 0}
         self._names: dict[str, str] = {}
+        self._secret_names: set[str] = set()
         # After the first few, links are given to an operation many at once: its tuple is copied each time.
         self._outputs: dict[str, tuple[Operation, list[Link]]] = {}
         self._objects: dict[int, tuple[object, Variable]] = {}
@@ -197,12 +198,17 @@ class Chronicle:
     ) -> Variable:
         """Add a variable, and remember whose value it is. `made` is filled in where one was handed out already."""
         made = made if made is not None else noted_variable(scope.recorder)
+        shown = self._name(name)
+        if type(content) is str:
+            content = REDACTED if name in self._secret_names and content else self.redaction.text(content)
+        else:
+            content = self._clean(content)
         fill_in(
             made,
             self.next_id("v"),
-            self._name(name),
+            shown,
             kind,
-            self.redaction.text(content) if type(content) is str else self._clean(content),
+            content,
             before.version + 1 if before is not None else 1,
             before.id if before is not None else None,
             scope.session,
@@ -288,6 +294,8 @@ class Chronicle:
             if len(self._names) > _MOST_NAMES:
                 self._names.clear()
             known = self._names[name] = self.redaction.text(str(name))
+            if self.redaction.hides(str(name)):
+                self._secret_names.add(name)
         return known
 
     def written(self, element: Element | dict[str, Any]) -> None:

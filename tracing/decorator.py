@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
 
 from tracing.operations import ActiveOperation, Taken
@@ -23,17 +24,24 @@ def traced(
 
     For plain, async, generator and async-generator functions. Arguments are taken down before the body runs, `self` and
     `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
-    begins with the first item asked for and ends when it is exhausted, closed, or left by an exception.
+    begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
+    function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
 
     Args:
         name: of the operation; the function's by default.
         kind, fold, attributes: see `operation`.
+
+    Raises:
+        TypeError: its brackets were left out.
     """
+    if not (name is None or isinstance(name, str)):
+        raise TypeError(f"write @traced() with its brackets above {getattr(name, '__name__', name)}")
 
     def decorate(function: Any) -> Any:
         if isinstance(function, staticmethod | classmethod):
             return type(function)(decorate(function.__func__))
-        title = name or function.__name__
+        named = getattr(function, "func", function)  # of a functools.partial
+        title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
         arguments = _Arguments(function)
 
         def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
@@ -69,6 +77,9 @@ def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any
         token = current.set(active)
         try:
             result = function(*args, **kwargs)
+            if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _given(result, args, kwargs):
+                leave(token)
+                return _followed(active, result)
             active.finish(result)
         except BaseException as error:
             leave(token)
@@ -100,6 +111,50 @@ def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any
         inner = function(*args, **kwargs)
         return (yield from (inner if active is None else _items(active, inner)))
 
+    if inspect.isasyncgenfunction(function):
+        return _async_items(function, begun)
+    if inspect.isgeneratorfunction(function):
+        return items
+    return recorded_async if inspect.iscoroutinefunction(function) else recorded
+
+
+_UNBEGUN: Mapping[type, Callable[[Any], bool]] = {
+    CoroutineType: lambda made: inspect.getcoroutinestate(made) == inspect.CORO_CREATED,
+    GeneratorType: lambda made: inspect.getgeneratorstate(made) == inspect.GEN_CREATED,
+    AsyncGeneratorType: lambda made: made.ag_frame is not None and not made.ag_running,
+}
+"""What a plain function may return to be run later → whether it still is to be."""
+
+
+def _given(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    # What came from elsewhere may be held there still, and must not be closed with what would follow it.
+    return any(result is one for one in (*args, *kwargs.values()))
+
+
+def _followed(active: ActiveOperation, result: Any) -> Any:
+    """The same as `result`, and the operation ends with it."""
+    if type(result) is GeneratorType:
+        return _items(active, result)
+    if type(result) is CoroutineType:
+        return _awaited(active, result)
+    return _async_items(lambda: result, lambda args, kwargs: active)()
+
+
+async def _awaited(active: ActiveOperation, inner: Awaitable[Any]) -> Any:
+    try:
+        with _inside(active):
+            result = await inner
+        active.finish(result)
+    except BaseException as error:
+        active.end(error)
+        raise
+    active.end()
+    return result
+
+
+def _async_items(
+    function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., ActiveOperation | None]
+) -> Any:
     @functools.wraps(function)
     async def items_async(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         active = begun(args, kwargs)
@@ -131,11 +186,7 @@ def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any
             if active is not None:
                 active.end(problem)
 
-    if inspect.isasyncgenfunction(function):
-        return items_async
-    if inspect.isgeneratorfunction(function):
-        return items
-    return recorded_async if inspect.iscoroutinefunction(function) else recorded
+    return items_async
 
 
 def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:

@@ -80,6 +80,8 @@ class ActiveOperation(Scope):
         """As a decorator it records each call of a function: see `traced`."""
         from tracing.decorator import traced
 
+        if callable(self.name):
+            raise TypeError(f'write @operation("name") above {getattr(self.name, "__name__", self.name)}')
         return traced(self.name, self.kind, fold=self.folds, **self.attributes)(function)
 
     def begin(self, recorder: Recorder, scope: Scope, taken: Iterable[Taken]) -> None:

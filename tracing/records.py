@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from math import isfinite
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,14 @@ class RecordReader:
                 self.graph.admit_variable(variable)
             return variable
         if kind == "operation":
-            operation = self._operation(record)
-            if operation is not None and operation.id not in self.graph.operations:
+            quick = self._operation(record)
+            operation = quick or self._converted(Operation, record)
+            ended = operation.ended or 0.0
+            if not (isfinite(operation.started) and isfinite(ended) and isfinite(operation.cost)):
+                raise TraceError(f"operation {operation.id} has a time or cost that is no number, or too large a one")
+            if quick is not None and operation.id not in self.graph.operations:
                 self.graph.admit_operation(operation)
             else:
-                operation = operation or self._converted(Operation, record)
                 self.graph.add_operation(operation)
             return operation
         if kind == "session":

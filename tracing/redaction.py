@@ -35,13 +35,28 @@ _PIECES = (
     ("AKIA", ("AKIA",)),
     ("://", ("://",)),
 )
-_SECRET_KEYS = frozenset(
-    {"api_key", "apikey", "x_api_key", "authorization", "access_token", "client_secret", "password"}
+_SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
+_SECRET_ENDINGS = (
+    *("apikey", "accesskey", "secretkey", "privatekey", "password"),
+    *("accesstoken", "refreshtoken", "authtoken", "clientsecret"),
 )
 
 
+# A setting in a text, as an address, a shell, JSON or a repr spells it: api_key=…, "api_key": "…".
+_WORDS = ("key", "Key", "KEY", "oken", "OKEN", "ecret", "ECRET", "assword", "ASSWORD")
+_SIGN = re.compile("[=:]")
+_LONGEST_NAME = 40
+_QUOTED = re.compile(r"\s*\\?[\"']([^\"'\\]+)")
+_BARE = re.compile(r"([^\s\"'\\&,;)=]+)")
+
+
 def redact(text: str) -> str:
-    """`text` with provider keys, bearer tokens and basic credentials replaced by `[redacted]`."""
+    """`text` with provider keys, tokens, passwords and other credentials replaced by `[redacted]`."""
+    if "=" in text or (":" in text and ('"' in text or "'" in text)):
+        for word in _WORDS:
+            if word in text:
+                text = _without_settings(text)
+                break
     for first, pieces in _PIECES:
         if first in text:
             for piece in pieces:
@@ -50,14 +65,33 @@ def redact(text: str) -> str:
     return text
 
 
+def _without_settings(text: str) -> str:
+    """`text` without what is set under the name of a secret."""
+    parts: list[str] = []
+    done = 0
+    for sign in _SIGN.finditer(text):
+        at = sign.start()
+        before = text[max(done, at - _LONGEST_NAME) : at].rstrip()
+        if sign[0] == ":" and not before.endswith(("'", '"')):
+            continue  # speech
+        if not _plain(before.rstrip(" \"'\\")).endswith(_SECRET_ENDINGS):
+            continue
+        value = _QUOTED.match(text, at + 1) or (_BARE.match(text, at + 1) if sign[0] == "=" else None)
+        if value is not None:
+            parts += text[done : value.start(1)], REDACTED
+            done = value.end()
+    return "".join((*parts, text[done:]))
+
+
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """What is taken out of everything before it is recorded: secrets, and the excess of what is very large.
 
-    API keys, bearer tokens and the values of keys such as `api_key` are always taken out; the rest adds to that.
+    API keys, bearer tokens and the values of keys such as `api_key` or `OPENAI_API_KEY` are always taken out, of
+    mappings, of texts that spell them (`api_key=…`), and of variables that are so named; the rest adds to that.
 
     Attributes:
-        keys: further keys of mappings whose values are secrets; case, `-` and `_` make no difference.
+        keys: further names of secrets: keys of mappings, and variables; case, `-` and `_` make no difference.
         patterns: further regular expressions whose matches are secrets.
         function: text → text without what must not be recorded, called last on every text. Where it raises, the whole
             text is left out. It may run in another thread, and later.
@@ -91,6 +125,12 @@ class Redaction:
             return f"{text[: self.longest]}… [{len(text) - self.longest} more characters]"
         return text
 
+    def hides(self, name: str) -> bool:
+        """Whether what has this name, as a key, a parameter or a variable, is a secret."""
+        plain = _plain(name)
+        # "the wifi password" is the name of a memory.
+        return plain in self._keys or (plain.endswith(_SECRET_ENDINGS) and " " not in plain)
+
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""
         kind = type(value)
@@ -99,7 +139,7 @@ class Redaction:
         if kind is dict:
             items = list(value.items())
             kept = {
-                self.text(key): REDACTED if _plain(key) in self._keys and item else self.value(item)
+                self.text(key): REDACTED if item and self.hides(key) else self.value(item)
                 for key, item in items[: self.most_items]
             }
             return kept if len(items) <= self.most_items else {**kept, "…": f"{len(items) - self.most_items} more"}
@@ -110,4 +150,4 @@ class Redaction:
 
 
 def _plain(key: str) -> str:
-    return key.replace("-", "_").lower()
+    return key.replace("-", "").replace("_", "").lower()

@@ -125,6 +125,8 @@ def show(
     if session is not None and not any(session in (sid, one.name) for sid, one in graph.sessions.items()):
         raise click.BadParameter(f"{file}: has no session {session!r}; `memtune trace show {file}` lists them")
     if oid is not None:
+        if oid not in graph.operations:
+            raise click.BadParameter(_no_such(file, "operation", oid))
         graph = graph.surroundings(oid)
     if html is not None:
         from experiments.trace_page import render_page
@@ -240,6 +242,8 @@ def slice_(
 
     graph = _loaded(file)
     operation = graph.operations.get(start)
+    if operation is None and start not in graph.variables:
+        raise click.BadParameter(_no_such(file, "variable or operation", start))
     starts = operation.output_ids() or operation.input_ids() if operation is not None else [start]
     only = Filter(name, kind, session, since, until)
     cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
@@ -253,6 +257,8 @@ def slice_(
             click.echo(json.dumps(record, ensure_ascii=False))
     else:
         _print(_console(), tree_lines(cut))
+        if not cut.operations:
+            click.echo(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
 
 
 @click.command(
@@ -281,6 +287,10 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     else:
         _print(_console(), difference_lines(found, left, right))
     return 0 if found.equal else DIFFERENT
+
+
+def _no_such(file: Path, what: str, given: str) -> str:
+    return f"{file}: has no {what} {given!r}; `memtune trace search {file} TEXT` finds ids"
 
 
 def _loaded(file: Path) -> ExecutionGraph:

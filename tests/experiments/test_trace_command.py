@@ -14,8 +14,9 @@ import pytest
 from experiments.command import main
 from experiments.trace_map import render_map
 from experiments.trace_page import render_page
+from experiments.trace_tree import tree_lines
 from tests.tracing.recordings import record_memory
-from tracing import ExecutionGraph, load_trace, operation, session, trace, variable
+from tracing import ExecutionGraph, Operation, Variable, load_trace, operation, session, trace, variable
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -118,9 +119,19 @@ def test_a_slice_is_shown_or_written_as_a_trace(capsys: pytest.CaptureFixture[st
     assert "exists already" in err
     _, out, _ = run(capsys, "slice", file, "v7", "--kind", "embedding", "--depth", "1", "--json")
     assert [json.loads(line)["type"] for line in out.splitlines()][-1] == "operation"
-    code, _, err = run(capsys, "slice", file, "v99")
-    assert code == 2
-    assert "'v99'" in err
+    for wrong in (["slice", file, "v99"], ["show", file, "--operation", "v99"]):
+        code, _, err = run(capsys, *wrong)
+        assert code == 2
+        assert f"'v99'; `memtune trace search {file} TEXT` finds ids" in err
+    code, out, err = run(capsys, "slice", file, "v1")
+    assert (code, out, err) == (0, "D1  s1\n", "no operation that was asked for made v1\n")
+
+
+def test_an_imported_variable_whose_id_is_its_name_is_named_once() -> None:
+    graph = ExecutionGraph()
+    graph.add_variable(Variable("D1:3@1", "D1:3", "message", "hello"))
+    graph.add_operation(Operation("o", "read", inputs=(("message", "D1:3@1"),)))
+    assert "    ← message D1:3@1: hello" in [line.plain for line in tree_lines(graph)]
 
 
 def test_diff_names_the_first_difference_and_exits_like_diff(

@@ -11,9 +11,9 @@ import pytest
 from experiments.command import main
 from experiments.tracking import store_uri
 from experiments.tracking_store import TrackingStore
-from tracing import load_trace, records_of, save_trace
+from tracing import ExecutionGraph, load_trace, records_of, save_trace
 from tracing.interchange import FORMATS, mlflow_traces
-from tracing.interchange.exchange_suite import recorded
+from tracing.interchange.exchange_suite import recorded, unusual
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -92,8 +92,8 @@ def test_a_trace_cut_short_is_exported_as_far_as_it_goes(tmp_path: Path, capsys:
     assert err.startswith("warning: ")
 
 
-def test_a_store_of_mlflow_gives_a_logged_trace_back(mlflow_home: Path, tmp_path: Path) -> None:
-    graph = recorded()
+@pytest.mark.parametrize("graph", [recorded(), unusual()], ids=["recorded", "unusual"])
+def test_a_store_of_mlflow_gives_a_logged_trace_back(graph: ExecutionGraph, mlflow_home: Path, tmp_path: Path) -> None:
     store = TrackingStore(store_uri(mlflow_home), "exchange", "k")
     with store.as_default():
         logged = mlflow_traces.log_trace(graph, store.client, store.experiment_id, tags={"kind": "test"})

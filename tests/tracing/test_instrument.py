@@ -110,6 +110,11 @@ class _Streaming(BaseHTTPRequestHandler):
         pieces = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in ("You ", "are ", "Mara.")]
         end = {"index": 0, "delta": {}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "cost": 0.25}
+        if body.get("tools"):
+            calls = [{"index": 0, "id": "t1", "type": "function", "function": {"name": "find", "arguments": '{"q"'}}]
+            more = [{"index": 0, "function": {"arguments": ': "x"}'}}]
+            pieces = [{"index": 0, "delta": {"tool_calls": one}, "finish_reason": None} for one in (calls, more)]
+            pieces.insert(1, {"index": 1, "delta": {"content": "or else"}, "finish_reason": None})
         chunks = [*({**base, "choices": [one]} for one in (*pieces, end)), {**base, "choices": [], "usage": usage}]
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -162,6 +167,18 @@ def test_a_streamed_reply_is_recorded_when_it_ends_whoever_reads_it(streaming: s
     assert (late.parent, late.input_ids()) == (after.id, graph.operations[after.id].input_ids())
     assert graph.operations[after.id].calls == 0
     assert values(graph, graph.operations[early.id].output_ids("reply")) == ["You "]
+
+
+def test_a_streamed_reply_keeps_its_tool_calls_and_its_choices_apart(streaming: str):
+    client = openai.OpenAI(base_url=streaming, api_key=KEY)
+    tools = [{"type": "function", "function": {"name": "find"}}]
+    with instrument.openai(), trace() as recorder, operation("answer") as answer:
+        list(ask(client, stream=True, tools=tools))
+    ((first, second),) = (
+        one["choices"] for one in values(recorder.graph, recorder.graph.operations[answer.id].output_ids("reply"))
+    )
+    assert first["tool_calls"] == [{"id": "t1", "name": "find", "arguments": '{"q": "x"}'}]
+    assert second["content"] == "or else"
 
 
 def test_it_can_be_undone_and_done_twice_without_counting_twice(client: openai.OpenAI):

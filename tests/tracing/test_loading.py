@@ -140,6 +140,15 @@ def test_numbers_that_json_does_not_know_are_damage(tmp_path: Path, number: str)
     assert list(loaded.graph.variables) == ["v1"]
 
 
+@pytest.mark.parametrize("key", ["started", "ended", "cost"])
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_an_operation_whose_times_or_cost_are_no_numbers_is_refused_before_an_export_fails_on_it(
+    key: str, number: float
+):
+    with pytest.raises(TraceError, match="operation o1 has a time or cost that is no number"):
+        graph_of([VARIABLE, {**OPERATION, key: number}])
+
+
 def test_the_collector_is_left_as_it_was(tmp_path: Path):
     good, bad = written(tmp_path / "good.jsonl", VARIABLE), written(tmp_path / "bad.jsonl", {"type": "riddle"})
     for path in (good, bad, tmp_path / "none.jsonl"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import multiprocessing
 import threading
@@ -214,6 +215,68 @@ def test_a_generator_that_outlives_its_trace_goes_on():
         next(items)
     assert list(items) == ["two"]
     assert only(recorder, "words").status == "open"
+
+
+def test_what_a_plain_function_returns_to_be_run_later_is_recorded_while_it_runs():
+    @traced()
+    def word_stream(text):
+        return (shout(word) for word in text.split())
+
+    @traced()
+    def later_stream(text):
+        return words_later(text)
+
+    @traced()
+    def promise(text):
+        return broken(text) if text == "no" else all_of(words_later(shout(text)))
+
+    async def broken(text):
+        raise ValueError(text)
+
+    async def work():
+        assert [word async for word in later_stream("c d")] == ["c", "d"]
+        with pytest.raises(ValueError, match="no"):
+            await promise("no")
+        return await promise("e")
+
+    @traced()
+    def passed_on(stream):
+        return stream
+
+    given = iter(shout(word) for word in ("x", "y"))
+    with trace() as recorder:
+        assert list(word_stream("a b")) == ["A!", "B!"]
+        assert asyncio.run(work()) == ["E!"]
+        for _ in passed_on(given):
+            break
+        assert list(given) == ["Y!"], "a stream that belongs to somebody else was closed"
+    graph = recorder.graph
+    names = {one.name: one for one in graph.operations.values()}
+    outputs = {name: [(role, graph.variables[vid].value) for role, vid in one.outputs] for name, one in names.items()}
+    assert outputs["word_stream"] == [("item", "A!"), ("item", "B!")]
+    assert outputs["later_stream"] == [("item", "c"), ("item", "d")]
+    assert [one.error for one in graph.find_operations(name="promise")] == ["ValueError: no", None]
+    inside = {graph.operations[one.parent].name for one in graph.find_operations(name="shout") if one.parent}
+    assert inside == {"word_stream", "promise", "words_later"}
+
+
+def test_a_decorator_without_its_brackets_is_told_so():
+    with pytest.raises(TypeError, match=r"write @traced\(\) with its brackets above tell"):
+
+        @traced
+        def tell(text): ...
+
+    @operation
+    def say(text): ...
+
+    with pytest.raises(TypeError, match=r'write @operation\("name"\) above say'):
+        say("x")
+
+
+def test_what_has_no_name_of_its_own_can_be_decorated():
+    with trace() as recorder:
+        assert traced()(functools.partial(pow, 2))(5) == 32
+    assert [one.name for one in recorder.graph.operations.values()] == ["pow"]
 
 
 def test_decorated_generators_stay_generators():

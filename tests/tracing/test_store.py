@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tracing import (
     save_trace,
     session,
     trace,
+    traced,
     variable,
 )
 
@@ -156,6 +158,30 @@ def test_values_under_the_key_of_a_secret_are_hidden_whatever_they_look_like():
     }
 
 
+def test_a_secret_is_hidden_by_its_name_as_an_argument_an_attribute_and_spelt_out_in_texts(tmp_path: Path):
+    @dataclass
+    class Settings:
+        api_key: str
+
+    @traced()
+    def ask(api_key, settings, text):
+        raise ValueError(f"GET /v1?access_token={api_key}&n=1 refused")
+
+    hidden = "plain-and-hidden"
+    with trace(tmp_path / "t.jsonl") as recorder, operation("run", OPENAI_API_KEY=hidden):
+        variable({"refresh_token": hidden, 7: 1, "db-password": hidden}, name="settings")
+        variable({"accessToken": hidden, "max_tokens": 5, "prior_authorization": "granted"}, name="more")
+        with contextlib.suppress(ValueError):
+            ask(hidden, Settings(hidden), f'{{"api_key": "{hidden}", "text": "key: 7"}}')
+    assert hidden not in (tmp_path / "t.jsonl").read_text()
+    values = [one.value for one in recorder.graph.variables.values()]
+    assert {"accessToken": "[redacted]", "max_tokens": 5, "prior_authorization": "granted"} in values
+    assert '{"api_key": "[redacted]", "text": "key: 7"}' in values
+    assert [one.error for one in recorder.graph.find_operations(name="ask")] == [
+        "ValueError: GET /v1?access_token=[redacted]&n=1 refused"
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -163,11 +189,14 @@ def test_values_under_the_key_of_a_secret_are_hidden_whatever_they_look_like():
         "a task-oriented, risk-averse desk-top; sk-learn",
         "Her email is ann@example.org, see https://example.org/a:b and 10:30",
         "standard bearer certificates",
+        "She said: 'the monkey = a token', key=\"A minor\", password: swordfish",
+        'The secret key: "swordfish", and my password: "mellon"',
     ],
 )
 def test_ordinary_text_is_recorded_unchanged(text: str):
     with trace():
         assert variable(text, name="message").value == text
+        assert variable({"the wifi password": text}, name="Ann's wifi password").value == {"the wifi password": text}
 
 
 def test_facts_about_the_whole_graph_are_kept_in_the_file_by_adoption_and_in_slices(tmp_path: Path):

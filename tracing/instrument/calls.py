@@ -159,28 +159,49 @@ class _Assembled:
     def __init__(self) -> None:
         self.model: str | None = None
         self.usage: Any = None
-        self.choices: list[Any] = []
+        self.choices: list[_Choice] = []
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return {"choices": [choice.model_dump() for choice in self.choices]}
 
 
 class _Choice:
-    def __init__(self, text: str, finish_reason: str | None) -> None:
-        self.text, self.finish_reason = text, finish_reason
+    """One of the answers of a streamed reply, and its message at once."""
+
+    def __init__(self) -> None:
+        self.content = ""
+        self.tool_calls: dict[int, dict[str, str]] = {}
+        self.finish_reason: str | None = None
+
+    @property
+    def message(self) -> _Choice:
+        return self
+
+    def add(self, piece: Any) -> None:
+        delta = getattr(piece, "delta", None)
+        self.content += (getattr(delta, "content", None) if delta is not None else getattr(piece, "text", None)) or ""
+        for part in getattr(delta, "tool_calls", None) or []:
+            call = self.tool_calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
+            call["id"] += part.id or ""
+            for key in ("name", "arguments"):
+                call[key] += getattr(part.function, key, None) or ""
+        self.finish_reason = getattr(piece, "finish_reason", None) or self.finish_reason
+
+    def model_dump(self) -> dict[str, Any]:
+        calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
+        told = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
+        return {key: value for key, value in told.items() if value}
 
 
 def _assembled(chunks: list[Any]) -> Any:
     whole = _Assembled()
-    texts: list[str] = []
-    reason = None
+    choices: dict[int, _Choice] = {}
     for chunk in chunks:
         if getattr(chunk, "response", None) is not None and str(getattr(chunk, "type", "")).endswith("completed"):
             return chunk.response
         whole.model = getattr(chunk, "model", None) or whole.model
         whole.usage = getattr(chunk, "usage", None) or whole.usage
-        for choice in getattr(chunk, "choices", None) or []:
-            delta = getattr(choice, "delta", None)
-            texts.append(
-                (getattr(delta, "content", None) if delta is not None else getattr(choice, "text", None)) or ""
-            )
-            reason = getattr(choice, "finish_reason", None) or reason
-    whole.choices = [_Choice("".join(texts), reason)]
+        for piece in getattr(chunk, "choices", None) or []:
+            choices.setdefault(getattr(piece, "index", 0), _Choice()).add(piece)
+    whole.choices = [choices[place] for place in sorted(choices)] or [_Choice()]
     return whole

@@ -82,6 +82,7 @@ def unusual() -> ExecutionGraph:
         Operation("forth", "loop", inputs=(("", "v1"),), outputs=(("", "v2"),), parent="unknown", started=-1.5),
         Operation("bare", "", status="error", error="", started=1.7e9, ended=1.6e9, model="", calls=2, cost=-0.5),
         Operation("own parent", "x", parent="own parent", attributes={"a": {"b": [None]}}),
+        Operation("at no time", "x", started=1e308, ended=-1e308),
         Operation("only in", "x", inputs=(("x", "v1"),)),
         Operation("only out", "x", outputs=(("x", "v4"),), session="nowhere"),
     ]

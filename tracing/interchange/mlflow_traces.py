@@ -167,7 +167,21 @@ def _spans_of(graph: ExecutionGraph) -> list[Span]:
             span.attributes["mlflow.spanInputs"] = values_by_role(graph, operation.inputs)
             span.attributes["mlflow.spanOutputs"] = values_by_role(graph, operation.outputs)
             span.attributes |= token_usage(operation)
+        span.name = _encodable(span.name)
+        span.error = _encodable(span.error)
+        span.attributes = _encodable(span.attributes)
+        span.events = [Event(one.name, one.time, _encodable(one.attributes)) for one in span.events]
     return spans
+
+
+def _encodable(shown: Any) -> Any:
+    """What is shown, with a replacement for half a surrogate pair: a store would drop the whole trace for one."""
+    text = json.dumps(shown, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return shown
 
 
 def span_type(kind: str) -> str:

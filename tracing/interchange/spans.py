@@ -175,7 +175,8 @@ def _variable_event(variable: Variable, place: int, span: Span) -> Event:
 
 def nanoseconds(seconds: float) -> int:
     """A moment in epoch nanoseconds, as far as 63 bits hold it; exact to the microsecond."""
-    return min(max(int(seconds * 1e6), 0) * 1000, _LAST_NANOSECOND)
+    # Clipped first: what is multiplied may be the largest of numbers.
+    return min(int(min(max(seconds, 0.0), _LAST_NANOSECOND / 1e9) * 1e6) * 1000, _LAST_NANOSECOND)
 
 
 def _end(operation: Operation) -> int:
