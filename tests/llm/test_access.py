@@ -328,3 +328,21 @@ def test_without_a_task_model_there_is_no_access() -> None:
 def test_a_url_that_is_none_or_holds_a_secret_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="must"):
         ModelSettings(model="m", base_url=url)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("half \ud83d of it", "half \ufffd of it"),
+        ('{"facts": ["a \\ud83d"]}', '{"facts": ["a \\ufffd"]}'),
+        ('{"facts": ["\\ud83d\\ude00 \\ude00"]} 😀', '{"facts": ["\\ud83d\\ude00 \\ufffd"]} 😀'),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_reply_can_be_kept_and_sent_on(
+    open_access: Open, scripted_server: ScriptedServer, said: str, read: str
+) -> None:
+    scripted_server.script = lambda body: said
+    access = open_access()
+    reply = access.task.chat(HELLO, max_tokens=9)
+    assert reply.text == read
+    assert access.task.chat([{"role": "user", "content": reply.text}], max_tokens=9).text == read

@@ -6,6 +6,7 @@ import email.utils
 import itertools
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -169,13 +170,33 @@ def _body(response: Any) -> Any:
         raise _MalformedBodyError("the reply is not JSON") from None
 
 
+_SURROGATES = re.compile(
+    r"[\ud800-\udfff]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+_PAIR = len(r"\ud83d\ude00")
+
+
+def _encodable(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, also one that JSON in it escapes.
+
+    A model that is cut off within an emoji says such halves; no UTF-8 file, database or request can hold them.
+    """
+
+    def whole(found: re.Match[str]) -> str:
+        if len(found[0]) == 1:
+            return "\ufffd"
+        return found[0] if len(found[0]) == _PAIR else r"\ufffd"
+
+    return _SURROGATES.sub(whole, text)
+
+
 def _read_chat(reply: Any) -> dict[str, Any]:
     try:
         choice = reply["choices"][0]
         text = choice["message"].get("content") or ""
         usage = reply.get("usage") or {}
         return {
-            "text": str(text),
+            "text": _encodable(str(text)),
             "finish_reason": str(choice.get("finish_reason") or "stop"),
             "prompt_tokens": int(usage.get("prompt_tokens") or 0),
             "completion_tokens": int(usage.get("completion_tokens") or 0),
