@@ -87,6 +87,7 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
             the same.
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
         tokens_per_case, ms_per_case: means. by_type, by_fault: n, eta and oia for each. cases: one row for each.
+        confusion: for each true type how often which was named, "abstained" where none was.
 
     Raises:
         ValueError: the numbers of predictions and cases differ, or there are none.
@@ -119,16 +120,15 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "ms_per_case": _mean(one.prediction.ms for one in scored),
         "by_type": _by(scored, lambda one: one.labelled.error_type),
         "by_fault": _by([one for one in scored if one.labelled.fault], lambda one: str(one.labelled.fault)),
+        "confusion": _confusion(scored),
         "cases": [_row(one) for one in scored],
     }
 
 
-def confusion(predictions: Sequence[Prediction], suite: Suite) -> dict[str, dict[str, int]]:
-    """How often which error type was named for which true one; "abstained" where none was."""
+def _confusion(scored: Iterable[_Scored]) -> dict[str, dict[str, int]]:
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    for labelled, made in zip(suite.cases, predictions, strict=True):
-        main = made.attribution.main
-        table[labelled.error_type][main.error_type if main else "abstained"] += 1
+    for one in scored:
+        table[one.labelled.error_type][one.main.error_type if one.main else "abstained"] += 1
     return {true: dict(named) for true, named in table.items()}
 
 
