@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType
+from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, Verdict
 from attribution.judge import Judgement
 from tracing.errors import DataError
 from tracing.systems.conversations import Question, first_problem
@@ -27,12 +27,17 @@ class _Line(BaseModel):
 
 
 class Header(_Line):
-    """The first line: what the attributions were made with."""
+    """The first line: what the attributions were made with, and whether replay checked them."""
 
     type: Literal["attributions"] = "attributions"
     version: Literal[1] = 1
     method: str
     model: str | None = None
+    replayed: bool = False
+
+    def __str__(self) -> str:
+        made = " with ".join(filter(None, (self.method, self.model)))
+        return f"{made}, checked by replay" if self.replayed else made
 
 
 class OperationLine(_Line):
@@ -75,6 +80,7 @@ class BlameLine(_Line):
     confidence: float = Field(ge=0, le=1)
     reason: str
     evidence: tuple[str, ...] = ()
+    verdict: Verdict | None = None
 
 
 class CaseLine(_Line):
@@ -259,8 +265,7 @@ class AttributionsFile:
             raise DataError(f"{path}: is something else; give --out a new file")
         found = Attributions._of(path, whole) if whole else Attributions(header)
         if found.header != header:
-            made = " with ".join(filter(None, (found.header.method, found.header.model)))
-            raise DataError(f"{path}: was made by {made}; give --out another file, or the same method and model")
+            raise DataError(f"{path}: was made by {found.header}; give --out another file, or the same options")
         os.ftruncate(descriptor, len(whole))
         if not whole:
             os.write(descriptor, f"{header.model_dump_json()}\n".encode())

@@ -185,6 +185,12 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+    # Whoever looks at the run's failures later counts by the same judge.
+    code, out, err = command("attribute", "run", "--prompts", "seed")
+    assert (code, out.startswith("0 wrong answers"), err) == (0, True, "")
+    (Path("run") / "verdicts.jsonl").unlink()
+    code, out, _ = command("attribute", "run", "--prompts", "seed", "--out", "by-words.jsonl")
+    assert not out.startswith("0 wrong answers")
 
 
 @pytest.mark.usefixtures("wordy")
