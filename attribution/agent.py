@@ -20,7 +20,7 @@ from attribution import agent_prompts as prompts
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
 from attribution.exploration import REPLY_CHARACTERS, Exploration
 from attribution.notebook import Note, remembered, tokens_of
-from tracing.errors import CallFailedError, ModelError
+from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.recorder import operation, trace
 from tracing.systems.conversations import first_problem
@@ -74,10 +74,6 @@ class _Walk:
     steps: int = 0
 
 
-class _OutOfTimeError(Exception):
-    """The time for a case is over."""
-
-
 class Agent:
     """Explores one graph by tools. An `Attributor`; safe to use from several threads.
 
@@ -114,13 +110,14 @@ class Agent:
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.
+            OutOfTimeError: it is not done in time; more of it may do.
         """
         if case.passed:
             return Attribution(case, abstained="the answer passed")
         walk = _Walk(prompts.case_task(case, self._specs, self._exploration))
         try:
             verdict = self._explore(walk, prompts.ATTRIBUTION, prompts.Verdict, self._wrong_with)
-        except (_OutOfTimeError, ModelError) as error:
+        except ModelError as error:
             return Attribution(case, abstained=f"agent: {error}")
         if isinstance(verdict, str):
             return Attribution(case, abstained=f"agent: {verdict}")
@@ -140,7 +137,7 @@ class Agent:
             said = self._explore(walk, prompts.QUESTION, prompts.Prose, self._unfounded)
         except CallFailedError:
             raise
-        except (_OutOfTimeError, ModelError) as error:
+        except (OutOfTimeError, ModelError) as error:
             said = str(error)
         if isinstance(said, str):
             return Finding(None, (), said, walk.steps, walk.tokens)
@@ -191,7 +188,7 @@ class Agent:
     def _said(self, walk: _Walk, rules: str, kind: type[_Reply], most: int, deadline: float | None) -> _Reply | str:
         """The model's next reply, read; in words why it cannot be."""
         if deadline is not None and self._clock() > deadline:
-            raise _OutOfTimeError(f"not done after {self._seconds:g} seconds")
+            raise OutOfTimeError(f"not done after {self._seconds:g} seconds; give --timeout more, or a quicker model")
         room = self._room - most - tokens_of(rules) - tokens_of(walk.task)
         asked = f"{walk.task}\n\nYour steps so far:\n{remembered(walk.notes, room) or '(none)'}"
         reply = self._model.chat(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,9 @@ _SCHEMA = {
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-def assisted(recording: Recording, model: ChatModel) -> Survival:
-    """Survival that asks `model` where words leave it unsure."""
-    probe = Probe(model)
+def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
+    """Survival that asks `model` where words leave it unsure; no more of one need after `seconds`."""
+    probe = Probe(model, seconds)
     return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
 
 
@@ -67,11 +68,14 @@ class Probe:
 
     Attributes:
         model: that is asked, at temperature 0.
+        seconds: after which no further probe is made in a review; None for no limit.
         asked: probes made.
         unusable: those that gave no opinion: failed, empty, malformed or with an invented quote.
     """
 
     model: ChatModel
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
     asked: int = 0
     unusable: int = 0
 
@@ -87,9 +91,10 @@ class Probe:
             _likeliest(inquiry, trail, inquiry.flow.current),
             _likeliest(inquiry, trail, [fact for fact, _ in inquiry.read(trail.need)]),
         )
+        deadline = None if self.seconds is None else self.clock() + self.seconds
         seen: list[tuple[Variable, ...]] = []
         for texts in stages:
-            views = [(variable, self._tells(inquiry, text)) for variable, text in texts]
+            views = [(variable, self._tells(inquiry, text, deadline)) for variable, text in texts]
             telling = tuple(variable for variable, view in views if view)
             if not telling and any(view is None for _, view in views):
                 return trail
@@ -99,7 +104,9 @@ class Probe:
         context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
         return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
-    def _tells(self, inquiry: Inquiry, text: str) -> bool | None:
+    def _tells(self, inquiry: Inquiry, text: str, deadline: float | None) -> bool | None:
+        if deadline is not None and self.clock() > deadline:
+            return None
         question = inquiry.case.question
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
         self.asked += 1

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.agent import CONCLUSIONS, MOST_GARBAGE, Agent
-from attribution.cases import Case
+from attribution.cases import Attribution, Blame, Case
 from attribution.notebook import Note, remembered, tokens_of
+from attribution.triage import Triage
 from tracing.elements import Operation, Variable
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -30,6 +32,16 @@ def lost(pets: Conversation) -> tuple[ExecutionGraph, Case, str]:
         case = memory.answer(pets.questions[0], ["m2"], "papaya")
     graph = memory.recorder.graph
     return graph, case, graph.find_operations(name="extract_facts")[0].id
+
+
+@dataclass(frozen=True)
+class Said:
+    """A method that says one thing."""
+
+    said: Attribution
+
+    def attribute(self, case: Case) -> Attribution:
+        return self.said
 
 
 def step(tool: str, target: str = "", text: str = "") -> str:
@@ -136,8 +148,13 @@ def test_time_for_a_case_is_limited(
     scripted_server.script = lambda body: step("search", text=f"word{scripted_server.count}")
     now = iter(range(0, 1000, 10))
     agent = Agent(graph, open_access(cache=False, retries=0).task, seconds=25, clock=lambda: float(next(now)))
-    assert agent.attribute(case).abstained == "agent: not done after 25 seconds"
+    with pytest.raises(OutOfTimeError, match="not done after 25 seconds"):
+        agent.attribute(case)
     assert scripted_server.count == 2
+    sure = Said(Attribution(case, (Blame("answer", None, "ResponseError", 0.4, "a guess"),)))
+    assert Triage(sure, agent).attribute(case) == sure.said, "what the cheap method said stands"
+    with pytest.raises(OutOfTimeError):
+        Triage(Said(Attribution(case, abstained="no idea")), agent).attribute(case)
 
 
 def test_a_free_question_is_answered_with_ids_that_exist(
