@@ -20,6 +20,7 @@ from attribution import agent_prompts as prompts
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
 from attribution.exploration import REPLY_CHARACTERS, Exploration
 from attribution.notebook import Note, remembered, tokens_of
+from attribution.replies import object_in
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.recorder import operation, trace
@@ -40,6 +41,8 @@ CONCLUSIONS = 3
 
 CONFIDENCE: Mapping[str, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
 """What its words are worth. Models are surer of themselves than they are right."""
+
+_MOST_SHOWN = 4
 
 _Reply = TypeVar("_Reply", bound=BaseModel)
 
@@ -200,7 +203,7 @@ class Agent:
         )
         walk.tokens += reply.prompt_tokens + reply.completion_tokens
         try:
-            return kind.model_validate_json(_object_in(reply.text))
+            return kind.model_validate(object_in(reply.text) or {})
         except ValidationError as error:
             return first_problem(error)
 
@@ -209,6 +212,10 @@ class Agent:
         if verdict.error_type == "none" or verdict.error_type in BEYOND_THE_SYSTEM:
             return None
         if self._exploration.handles.find_operation(verdict.operation) is None:
+            executions = self._graph.find_operations(name=verdict.operation)
+            if executions:
+                shown = ", ".join(self._exploration.handles.operation(one.id) for one in executions[:_MOST_SHOWN])
+                return f"{verdict.operation} ran {len(executions)} times ({shown}, …); give the id of one execution"
             return f"there is no operation {verdict.operation!r}; give the id of one that the tools showed"
         return None
 
@@ -239,9 +246,3 @@ class Agent:
         handles = self._exploration.handles
         found = [handles.find_variable(one) or handles.find_operation(one) for one in said]
         return tuple(dict.fromkeys(one for one in found if one is not None))
-
-
-def _object_in(text: str) -> str:
-    """The JSON object in a reply, without what a model puts around it."""
-    first, last = text.find("{"), text.rfind("}")
-    return text[first : last + 1] if 0 <= first < last else text

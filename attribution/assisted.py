@@ -7,18 +7,17 @@ counts as no opinion, and the words decide.
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attribution.content import text_of
 from attribution.inquiry import Inquiry, Trail
 from attribution.judge import normalise, occurs
 from attribution.needs import PRIORS
 from attribution.recordings import Recording
+from attribution.replies import object_in
 from attribution.survival import Survival
 from tracing.elements import Variable
 from tracing.errors import BudgetExceededError, ModelError
@@ -53,7 +52,6 @@ _SCHEMA = {
     "required": ["quote", "tells"],
     "additionalProperties": False,
 }
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
@@ -124,12 +122,8 @@ class Probe:
 
 def opinion_of(reply: str, text: str) -> bool | None:
     """What a reply says of a text; None if it is malformed, or claims words that are not in the text."""
-    found = _OBJECT.search(reply)
-    try:
-        said: Any = json.loads(found[0]) if found else None
-    except ValueError:
-        return None
-    if not isinstance(said, dict) or not isinstance(said.get("tells"), bool):
+    said = object_in(reply)
+    if said is None or not isinstance(said.get("tells"), bool):
         return None
     if not said["tells"]:
         return False
