@@ -84,7 +84,10 @@ class BlameLine(_Line):
 
 
 class CaseLine(_Line):
-    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed."""
+    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed.
+
+    `incomplete` is the call to a model that failed where the verdict was found without it.
+    """
 
     type: Literal["case"] = "case"
     trace: str
@@ -101,8 +104,14 @@ class CaseLine(_Line):
     alternatives: tuple[BlameLine, ...] = ()
     abstained: str | None = None
     failed: str | None = None
+    incomplete: str | None = None
     tokens: int = 0
     ms: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether attributing it again would tell no more."""
+        return self.failed is None and self.incomplete is None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -137,7 +146,13 @@ class CaseLine(_Line):
 
 
 def case_line(
-    attribution: Attribution, trace: str, *, failed: str | None = None, tokens: int = 0, ms: float = 0.0
+    attribution: Attribution,
+    trace: str,
+    *,
+    failed: str | None = None,
+    incomplete: str | None = None,
+    tokens: int = 0,
+    ms: float = 0.0,
 ) -> CaseLine:
     """The line of an attribution."""
     case = attribution.case
@@ -156,6 +171,7 @@ def case_line(
         alternatives=tuple(BlameLine(**asdict(blame)) for blame in attribution.alternatives),
         abstained=None if failed else attribution.abstained,
         failed=failed,
+        incomplete=incomplete,
         tokens=tokens,
         ms=round(ms, 3),
     )

@@ -37,6 +37,7 @@ class Tally:
     Attributes:
         fresh: cases attributed now; `known` were in the file already.
         abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
+        incomplete: those whose verdict lacks what a failed call to a model would have told.
         malformed: traces with a problem, in part or as a whole.
         stopped: why it ended early; None where it is complete.
     """
@@ -46,6 +47,7 @@ class Tally:
     known: int = 0
     abstained: int = 0
     failed: int = 0
+    incomplete: int = 0
     malformed: int = 0
     tokens: int = 0
     stopped: str | None = None
@@ -58,6 +60,7 @@ class Tally:
         traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
         parts = [f"{answers} in {traces}: {said} attributed, {self.abstained} abstained from"]
         parts += [f"{self.failed} failed"] * bool(self.failed)
+        parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
         parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
             self.malformed
         )
@@ -69,7 +72,7 @@ class Tally:
     @property
     def complete(self) -> bool:
         """Whether nothing failed."""
-        return not (self.failed or self.malformed or self.stopped)
+        return not (self.failed or self.incomplete or self.malformed or self.stopped)
 
 
 class Batch:
@@ -77,7 +80,7 @@ class Batch:
 
     Args:
         make: sets the method up, once a trace.
-        said: what is known already; cases in it are not attributed again, except those that failed.
+        said: what is known already; cases in it are not attributed again, except those that failed in part or whole.
         write: takes each result as it comes.
         folder: that the paths in the results are relative to.
         access: whose tokens are counted.
@@ -149,7 +152,7 @@ class Batch:
         for case in wrong:
             key = (name, case.prediction or case.question.id)
             known = self._said.cases.get(key)
-            if known is not None and known.failed is None and known.answers == case.question.answers:
+            if known is not None and known.done and known.answers == case.question.answers:
                 tally.known += 1
                 tally.abstained += known.abstained is not None
                 continue
@@ -182,9 +185,11 @@ class Batch:
                 failed = _in_words(error)
                 attribution = Attribution(case, abstained=failed)
         tokens = watch.prompt_tokens + watch.completion_tokens if watch is not None else 0
-        if watch is not None and watch.failures and not attribution.decisive:
-            failed = failed or watch.failures[0]
-        return case_line(attribution, name, failed=failed, tokens=tokens, ms=(time.perf_counter() - started) * 1000)
+        trouble = watch.failures[0] if watch is not None and watch.failures else None
+        if not attribution.decisive:
+            failed, trouble = failed or trouble, None
+        ms = (time.perf_counter() - started) * 1000
+        return case_line(attribution, name, failed=failed, incomplete=trouble, tokens=tokens, ms=ms)
 
     def _collect(self, pending: dict[Future[CaseLine | None], None]) -> None:
         for future in wait(pending, return_when=FIRST_COMPLETED).done:
@@ -195,6 +200,7 @@ class Batch:
             self.tally.fresh += 1
             self.tally.abstained += line.abstained is not None
             self.tally.failed += line.failed is not None
+            self.tally.incomplete += line.incomplete is not None
             self.tally.tokens += line.tokens
             self._write(line)
         self._tell()

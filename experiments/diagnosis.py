@@ -208,10 +208,15 @@ def diagnose(
 
 
 def _notes(said: Attributions) -> list[str]:
-    conversations = {trace.conversation for trace in said.traces.values() if trace.cases}
-    if len(conversations) != 1:
-        return []
-    return ["All is from one conversation, which says little about others: the intervals are as wide as can be."]
+    notes = []
+    if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
+        notes.append(
+            "All is from one conversation, which says little about others: the intervals are as wide as can be."
+        )
+    troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
+    if troubles:
+        notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")
+    return notes
 
 
 def _specs(said: Attributions) -> list[OperationSpec]:

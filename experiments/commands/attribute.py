@@ -139,6 +139,9 @@ def attribute(
     for trace in traces:
         if trace.problem is not None:
             click.echo(f"warning: {trace.problem}", err=True)
+    if tally.incomplete or tally.failed:
+        troubles = (case.failed or case.incomplete for case in file.said.cases.values())
+        click.echo(f"warning: {next(filter(None, troubles))}", err=True)
     for case in complained:
         click.echo(_verdict(case))
     click.echo(f"{tally.line()}; see {target}, or: memtune report {target}")

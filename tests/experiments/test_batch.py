@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, traced_run
 
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
+from attribution.triage import Triage
 from experiments.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.batch import Batch, Tally
 from experiments.case_sources import Complaint, run_sources, sources_of
@@ -153,6 +154,36 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     assert "calls" in (tally.stopped or "")
     tally = go(Limits())
     assert (tally.known, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
+
+
+def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
+    folder: RunFolder, tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    out = tmp_path / "a.jsonl"
+    header = Header(method="triage", model="scripted")
+    scripted_server.script = lambda body: Reply("out of order", status=500)
+
+    def go() -> Tally:
+        access = open_access(retries=0, cache=False)
+        survival, agent = method_named("survival"), method_named("agent", access)
+        with AttributionsFile.open(out, header) as file:
+            batch = Batch(
+                lambda one: Triage(survival(one), agent(one), unsure=1.0),
+                file.said,
+                file.append,
+                folder=tmp_path,
+                access=access,
+            )
+            return batch.run(run_sources(folder, "seed"))
+
+    tally = go()
+    assert (tally.fresh, tally.failed, tally.incomplete, tally.complete) == (6, 0, 6, False)
+    case = next(iter(Attributions.read(out).cases.values()))
+    assert case.decisive
+    assert "out of order" in (case.incomplete or "")
+    scripted_server.script = lambda body: json.dumps({"tool": "conclude", "error_type": "none"})
+    tally = go()
+    assert (tally.known, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
 
 
 def test_a_file_belongs_to_one_method_and_one_process(folder: RunFolder, tmp_path: Path) -> None:
