@@ -13,6 +13,7 @@ import pytest
 from judged_cases import table_of
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from experiments.attributions import Attributions
 from experiments.command import main
 from experiments.config import load_config
 from experiments.folder import RunFolder
@@ -262,3 +263,27 @@ def test_a_failing_endpoint_ends_a_run_in_one_line_and_its_folder_says_why(
     assert (code, out) == (2, "")
     assert err.count("memtune: ") == 1
     assert RunFolder(Path("run")).summary().stopped.startswith("error: ")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_cache(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    assert command("run", "rag.yaml", "--rounds", "0", "--out", "run")[0] == 0
+    made = scripted_server.count
+    code, _, err = command("attribute", "run", "--replay")
+    assert (code, err) == (0, "")
+    said = Attributions.read(Path("attributions.jsonl"))
+    verdicts = Counter(blame.verdict for case in said.cases.values() for blame in case.decisive)
+    assert verdicts["confirmed"] > 0
+    assert None not in verdicts
+    assert scripted_server.count == made, "nothing that was asked before is asked again"
+    assert command("report", "attributions.jsonl")[0] == 0
+    assert "confirmed by replay" in Path("diagnosis.html").read_text()
+
+    code, _, err = command("attribute", "run", "--out", "attributions.jsonl")
+    assert (code, "was made by survival, checked by replay" in err) == (2, True)
+    code, _, err = command("attribute", "run", "--replay", "--prompts", "all")
+    assert (code, "--replay: runs one system" in err) == (2, True)
+    code, _, err = command("attribute", "run", "--reply", "Bergen")
+    assert (code, "give its --question too" in err) == (2, True)
