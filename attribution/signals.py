@@ -26,7 +26,8 @@ class Signal:
         failures: cases in which it is among the decisive operations.
         loss: share × failure rate: the score that would be gained at most if it made no more errors.
         loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) where one says all.
-        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is.
+        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is; None where
+            one conversation says all.
         error_types: in how many of these cases it made which error.
         cases: question ids of the most confident cases, at most five, from different conversations where possible.
         fixable: whether a prompt can mend it.
@@ -44,7 +45,7 @@ class Signal:
     cases: tuple[str, ...]
     fixable: bool
     loss_ci: tuple[float, float] = (0.0, 1.0)
-    first: float = 0.0
+    first: float | None = None
     confirmed: float | None = None
     attainable: float | None = None
 
@@ -133,7 +134,7 @@ def aggregate(
             cases=_representatives(spec.name, blamed),
             fixable=spec.prompt is not None,
             loss_ci=losses_ci((spec.name,)),
-            first=_first(spec.name, resampled or [_Resample(shares, rate)]),
+            first=_first(spec.name, resampled),
             confirmed=_confirmed(spec.name, blamed),
             attainable=(gains or {}).get(spec.stage),
         )
@@ -216,9 +217,9 @@ def interval(values: Sequence[float], *, most: float) -> Interval:
     return ordered[round(0.025 * (len(ordered) - 1))], ordered[round(0.975 * (len(ordered) - 1))]
 
 
-def _first(name: str, resampled: Sequence[_Resample]) -> float:
+def _first(name: str, resampled: Sequence[_Resample]) -> float | None:
     leads = [one.shares[name] > 0 and one.shares[name] >= max(one.shares.values()) for one in resampled]
-    return sum(leads) / len(leads)
+    return sum(leads) / len(leads) if leads else None
 
 
 def _of(name: str, blamed: Iterable[_Blamed]) -> list[tuple[Case, Blame]]:

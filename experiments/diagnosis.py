@@ -52,9 +52,9 @@ class OperationLoss(_Fact):
 
     `share` is its part of the loss inside the system, 0 to 1, weighted by confidence, with a 95 % bootstrap interval
     over conversations; `loss` what the score would gain at most if it made no more errors, None where only failures
-    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, `attainable` what a
-    faultless stage gains by the oracle ladder, where one was climbed, `confirmed` the part of its blames, by
-    confidence, that replay confirms of those it looked at.
+    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, None for a single
+    conversation, `attainable` what a faultless stage gains by the oracle ladder, where one was climbed, `confirmed` the
+    part of its blames, by confidence, that replay confirms of those it looked at.
     """
 
     operation: str
@@ -64,7 +64,7 @@ class OperationLoss(_Fact):
     share_ci: tuple[float, float]
     loss: float | None
     loss_ci: tuple[float, float] | None
-    first: float
+    first: float | None
     attainable: float | None
     confirmed: float | None = None
     failures: int

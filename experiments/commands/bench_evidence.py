@@ -17,11 +17,16 @@ Examples:
   memtune bench evidence --suite conv-26.json --words --json evidence.json
 """
 )
-@click.option("--suite", required=True, type=click.Path(path_type=Path), help="An annotated graph or a folder of them.")
+@click.option(
+    "--suite",
+    required=True,
+    metavar="PATH|memtracebench",
+    help="An annotated graph or a folder of them, or the public suite.",
+)
 @click.option("--words", is_flag=True, help="Rank by words (BM25) only, without the embedding model.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
-def evidence(suite: Path, words: bool, target: Path | None, home: Path | None) -> None:
+def evidence(suite: str, words: bool, target: Path | None, home: Path | None) -> None:
     """Measure the search for evidence: mean recall of the annotated turns among the first 1, 3, 5 and 8.
 
     Searched with the question alone, with the wrong reply too, or with the accepted answer; ranked by words, by the
@@ -36,9 +41,12 @@ def evidence(suite: Path, words: bool, target: Path | None, home: Path | None) -
     from attribution.evidence import recall_at
     from attribution.suites import load_suite
     from experiments.config import load_config
+    from experiments.console import run_view
+    from experiments.memtracebench import NAME, fetched
     from experiments.wiring import home_folder, open_access
 
-    loaded = load_suite(suite)
+    with run_view() as view:
+        loaded = load_suite(fetched(home_folder(home), view.progress) if suite == NAME else Path(suite))
     annotated = sum(bool(one.case.question.evidence) for one in loaded.cases)
     errors = Console(stderr=True)
     with nullcontext() if words else open_access(load_config(None), home_folder(home)) as access:

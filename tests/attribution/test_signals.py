@@ -63,7 +63,8 @@ def test_representatives_are_the_surest_from_different_conversations() -> None:
 
 def test_one_conversation_gives_no_interval_and_the_seed_decides() -> None:
     one = [attributed("c1", ("answer", "ResponseError", 0.9))]
-    assert aggregate(one, FACT_MEMORY, total_cases=1, seed=0).signals[0].share_ci == (0.0, 1.0)
+    alone = aggregate(one, FACT_MEMORY, total_cases=1, seed=0).signals[0]
+    assert (alone.share_ci, alone.first) == ((0.0, 1.0), None)
     rows = [
         attributed(f"c{at}", (name, "UpdateError", 0.9))
         for at in range(5)
