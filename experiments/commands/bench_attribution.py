@@ -141,7 +141,8 @@ def _summary(result: dict[str, Any]) -> list[str]:
 
     return [
         f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')}",
+        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
+        f"({figure('ece_cross_fitted')} cross-fitted)",
         f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
         f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
         f"distance {figure('distance', '.2f')}",
