@@ -20,7 +20,8 @@ from attribution import agent_prompts as prompts
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
 from attribution.exploration import REPLY_CHARACTERS, Exploration
 from attribution.notebook import Note, remembered, tokens_of
-from tracing.errors import CallFailedError, ModelError
+from attribution.replies import object_in
+from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.recorder import operation, trace
 from tracing.systems.conversations import first_problem
@@ -40,6 +41,8 @@ CONCLUSIONS = 3
 
 CONFIDENCE: Mapping[str, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
 """What its words are worth. Models are surer of themselves than they are right."""
+
+_MOST_SHOWN = 4
 
 _Reply = TypeVar("_Reply", bound=BaseModel)
 
@@ -72,10 +75,6 @@ class _Walk:
     asked: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tokens: int = 0
     steps: int = 0
-
-
-class _OutOfTimeError(Exception):
-    """The time for a case is over."""
 
 
 class Agent:
@@ -114,13 +113,14 @@ class Agent:
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.
+            OutOfTimeError: it is not done in time; more of it may do.
         """
         if case.passed:
             return Attribution(case, abstained="the answer passed")
         walk = _Walk(prompts.case_task(case, self._specs, self._exploration))
         try:
             verdict = self._explore(walk, prompts.ATTRIBUTION, prompts.Verdict, self._wrong_with)
-        except (_OutOfTimeError, ModelError) as error:
+        except ModelError as error:
             return Attribution(case, abstained=f"agent: {error}")
         if isinstance(verdict, str):
             return Attribution(case, abstained=f"agent: {verdict}")
@@ -140,7 +140,7 @@ class Agent:
             said = self._explore(walk, prompts.QUESTION, prompts.Prose, self._unfounded)
         except CallFailedError:
             raise
-        except (_OutOfTimeError, ModelError) as error:
+        except (OutOfTimeError, ModelError) as error:
             said = str(error)
         if isinstance(said, str):
             return Finding(None, (), said, walk.steps, walk.tokens)
@@ -191,7 +191,7 @@ class Agent:
     def _said(self, walk: _Walk, rules: str, kind: type[_Reply], most: int, deadline: float | None) -> _Reply | str:
         """The model's next reply, read; in words why it cannot be."""
         if deadline is not None and self._clock() > deadline:
-            raise _OutOfTimeError(f"not done after {self._seconds:g} seconds")
+            raise OutOfTimeError(f"not done after {self._seconds:g} seconds; give --timeout more, or a quicker model")
         room = self._room - most - tokens_of(rules) - tokens_of(walk.task)
         asked = f"{walk.task}\n\nYour steps so far:\n{remembered(walk.notes, room) or '(none)'}"
         reply = self._model.chat(
@@ -203,7 +203,7 @@ class Agent:
         )
         walk.tokens += reply.prompt_tokens + reply.completion_tokens
         try:
-            return kind.model_validate_json(_object_in(reply.text))
+            return kind.model_validate(object_in(reply.text) or {})
         except ValidationError as error:
             return first_problem(error)
 
@@ -212,6 +212,10 @@ class Agent:
         if verdict.error_type == "none" or verdict.error_type in BEYOND_THE_SYSTEM:
             return None
         if self._exploration.handles.find_operation(verdict.operation) is None:
+            executions = self._graph.find_operations(name=verdict.operation)
+            if executions:
+                shown = ", ".join(self._exploration.handles.operation(one.id) for one in executions[:_MOST_SHOWN])
+                return f"{verdict.operation} ran {len(executions)} times ({shown}, …); give the id of one execution"
             return f"there is no operation {verdict.operation!r}; give the id of one that the tools showed"
         return None
 
@@ -242,9 +246,3 @@ class Agent:
         handles = self._exploration.handles
         found = [handles.find_variable(one) or handles.find_operation(one) for one in said]
         return tuple(dict.fromkeys(one for one in found if one is not None))
-
-
-def _object_in(text: str) -> str:
-    """The JSON object in a reply, without what a model puts around it."""
-    first, last = text.find("{"), text.rfind("}")
-    return text[first : last + 1] if 0 <= first < last else text

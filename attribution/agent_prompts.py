@@ -1,12 +1,17 @@
-"""What the agent is told, and the shapes its replies must have."""
+"""What the agent is told, and the shapes its replies must have.
+
+The shapes forgive what models get wrong in writing but not in meaning: null for an empty text, a number for a text, one
+id for a list, too many words. Only endpoints that hold a model to the schema spare it all that.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
 
 from attribution.cases import Case, ErrorType
 from attribution.exploration import TOOLS, Exploration
@@ -17,10 +22,47 @@ _MOST_OPERATIONS = 20
 _MOST_EVIDENCE = 4
 
 
+_TYPES = {name.casefold(): name for name in (*get_args(ErrorType), "none")}
+
+
+def _text(said: Any, about: ValidationInfo) -> Any:
+    """What stands for a text: nothing for null, digits for a number; too long a one is cut."""
+    if said is None:
+        return ""
+    text = str(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
+    return text[: _LENGTHS.get(about.field_name or "", len(text))] if isinstance(text, str) else text
+
+
+def _ids(said: Any) -> Any:
+    """What stands for a list of ids: one alone, null, and the first of too many."""
+    listed = [said] if isinstance(said, str) else said or []
+    return [str(one) for one in listed[:_MOST_IDS]] if isinstance(listed, list) else listed
+
+
+def _error_type(said: Any) -> Any:
+    """An error type however it is spelled."""
+    return _TYPES.get(re.sub(r"[^a-z]", "", said.casefold()), said) if isinstance(said, str) else said
+
+
+def _confidence(said: Any) -> Any:
+    """A level however it is written; numbers by the nearest level's."""
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        share = said / 100 if said > 1 else said
+        return "high" if share >= _HIGH else "medium" if share >= _MEDIUM else "low"
+    return said.casefold().strip() if isinstance(said, str) else said or "low"
+
+
+_LENGTHS = {"thought": 300, "target": 120, "text": 120, "reason": 600, "operation": 200, "answer": 900}
+_MOST_IDS = 12
+_HIGH, _MEDIUM = 0.75, 0.45
+_Text = BeforeValidator(_text)
+_Ids = Annotated[list[str], BeforeValidator(_ids), Field(max_length=_MOST_IDS)]
+
+
 class Step(BaseModel):
     """One use of a tool."""
 
-    thought: str = Field(default="", max_length=300)
+    thought: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["thought"])
     tool: Literal[
         "operations",
         "operation",
@@ -34,25 +76,25 @@ class Step(BaseModel):
         "diff",
         "conclude",
     ]
-    target: str = Field(default="", max_length=120)
-    text: str = Field(default="", max_length=120)
+    target: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["target"])
+    text: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["text"])
 
 
 class Verdict(BaseModel):
     """Whose fault a wrong answer is; error type "none" where nobody's shows."""
 
-    reason: str = Field(default="", max_length=600)
-    error_type: ErrorType | Literal["none"]
-    operation: str = Field(default="", max_length=200)
-    confidence: Literal["low", "medium", "high"] = "low"
-    evidence: list[str] = Field(default_factory=list, max_length=12)
+    reason: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["reason"])
+    error_type: Annotated[ErrorType | Literal["none"], BeforeValidator(_error_type)]
+    operation: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["operation"])
+    confidence: Annotated[Literal["low", "medium", "high"], BeforeValidator(_confidence)] = "low"
+    evidence: _Ids = Field(default_factory=list)
 
 
 class Prose(BaseModel):
     """The answer to a free question, with the ids it rests on."""
 
-    answer: str = Field(max_length=900)
-    evidence: list[str] = Field(default_factory=list, max_length=12)
+    answer: Annotated[str, _Text] = Field(max_length=_LENGTHS["answer"])
+    evidence: _Ids = Field(default_factory=list)
 
 
 _GRAPH = """You explore the recorded execution of a memory system: messages of a long conversation are read, facts \

@@ -7,17 +7,17 @@ counts as no opinion, and the words decide.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attribution.content import text_of
 from attribution.inquiry import Inquiry, Trail
 from attribution.judge import normalise, occurs
 from attribution.needs import PRIORS
 from attribution.recordings import Recording
+from attribution.replies import object_in
 from attribution.survival import Survival
 from tracing.elements import Variable
 from tracing.errors import BudgetExceededError, ModelError
@@ -52,12 +52,11 @@ _SCHEMA = {
     "required": ["quote", "tells"],
     "additionalProperties": False,
 }
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-def assisted(recording: Recording, model: ChatModel) -> Survival:
-    """Survival that asks `model` where words leave it unsure."""
-    probe = Probe(model)
+def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
+    """Survival that asks `model` where words leave it unsure; no more of one need after `seconds`."""
+    probe = Probe(model, seconds)
     return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
 
 
@@ -67,11 +66,14 @@ class Probe:
 
     Attributes:
         model: that is asked, at temperature 0.
+        seconds: after which no further probe is made in a review; None for no limit.
         asked: probes made.
         unusable: those that gave no opinion: failed, empty, malformed or with an invented quote.
     """
 
     model: ChatModel
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
     asked: int = 0
     unusable: int = 0
 
@@ -87,9 +89,10 @@ class Probe:
             _likeliest(inquiry, trail, inquiry.flow.current),
             _likeliest(inquiry, trail, [fact for fact, _ in inquiry.read(trail.need)]),
         )
+        deadline = None if self.seconds is None else self.clock() + self.seconds
         seen: list[tuple[Variable, ...]] = []
         for texts in stages:
-            views = [(variable, self._tells(inquiry, text)) for variable, text in texts]
+            views = [(variable, self._tells(inquiry, text, deadline)) for variable, text in texts]
             telling = tuple(variable for variable, view in views if view)
             if not telling and any(view is None for _, view in views):
                 return trail
@@ -99,7 +102,9 @@ class Probe:
         context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
         return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
-    def _tells(self, inquiry: Inquiry, text: str) -> bool | None:
+    def _tells(self, inquiry: Inquiry, text: str, deadline: float | None) -> bool | None:
+        if deadline is not None and self.clock() > deadline:
+            return None
         question = inquiry.case.question
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
         self.asked += 1
@@ -117,12 +122,8 @@ class Probe:
 
 def opinion_of(reply: str, text: str) -> bool | None:
     """What a reply says of a text; None if it is malformed, or claims words that are not in the text."""
-    found = _OBJECT.search(reply)
-    try:
-        said: Any = json.loads(found[0]) if found else None
-    except ValueError:
-        return None
-    if not isinstance(said, dict) or not isinstance(said.get("tells"), bool):
+    said = object_in(reply)
+    if said is None or not isinstance(said.get("tells"), bool):
         return None
     if not said["tells"]:
         return False

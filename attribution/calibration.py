@@ -42,7 +42,9 @@ SURVIVAL = Calibration(
 
 
 def fit(pairs: Sequence[tuple[float, bool]], source: str) -> Calibration:
-    """Fit on (confidence, right): groups of equal size, drawn towards the mean, pooled until they rise (isotonic).
+    """Fit on (confidence, right): groups of like size, drawn towards the mean, pooled until they rise (isotonic).
+
+    Equal confidences stay in one group, since nothing tells their cases apart.
 
     Raises:
         ValueError: no pairs.
@@ -53,8 +55,11 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> Calibration:
     ordered = sorted(pairs)
     size = max(1, len(ordered) // _GROUPS)
     pools: list[tuple[float, float, int]] = []  # sum of confidences, sum of right ones, cases
-    for start in range(0, len(ordered), size):
-        group = ordered[start : start + size]
+    start = 0
+    while start < len(ordered):
+        last = ordered[min(start + size, len(ordered)) - 1][0]
+        group = [pair for pair in ordered[start:] if pair[0] <= last]
+        start += len(group)
         pools.append((sum(said for said, _ in group), float(sum(right for _, right in group)), len(group)))
         while len(pools) > 1 and _rate(pools[-2], mean) >= _rate(pools[-1], mean):
             (a, b, n), (c, d, m) = pools[-2], pools[-1]

@@ -25,7 +25,9 @@ BEYOND_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeEr
 """Error types that no operation of the memory system is to blame for."""
 
 Verdict = Literal["confirmed", "refuted", "not repairable"]
-"""What replay says of a blame: its repair rescues the answer; it does not; or the output is right given its inputs."""
+"""What replay says of a blame: its repair rescues the answer; it does not; or the output is right given its inputs.
+
+Of several decisive operations that only together rescue the answer, each is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Blame:
             how it comes about.
         reason: one plain sentence that names turns, entries and values.
         evidence: ids of the variables the sentence rests on.
+        verdict: what replay says of it; None where it was not replayed.
     """
 
     operation: str
@@ -77,6 +80,7 @@ class Blame:
     confidence: float
     reason: str
     evidence: tuple[str, ...] = ()
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from tracing.systems.conversations import Question
 NOT_KNOWN = ""
 """The accepted answer of a complaint: nobody has said what would be right."""
 
+_MOST_SHOWN = 5
+
 
 def failed_cases(recording: Recording) -> list[Case]:
     """The cases that a graph's own judge called wrong: judge operations whose score is below the pass mark."""
@@ -55,29 +57,62 @@ def case_of(annotation: Mapping[str, Any], recording: Recording) -> Case | None:
     return _case(recording, name, str(asked), _answers(gold), evidence, prediction)
 
 
-def complaint(recording: Recording, question: str, reply: str) -> Case:
-    """The case of a user who says that `reply` to `question` is wrong, without knowing what is right.
+def complaint(recording: Recording, question: str, reply: str = "", right: Sequence[str] = ()) -> Case:
+    """The case of a user who says that the reply to a question is wrong.
 
-    The reply's operation is found by the words of question and reply.
+    Args:
+        recording: of the trace that the answer is in.
+        question: as it was asked.
+        reply: as it was given; may be empty where the trace has only one. Of several that say the same the last counts.
+        right: what would have been right; empty where the user does not know.
+
+    The reply is found by the words of question and reply. A question that the conversation has annotated keeps its
+    evidence, and its accepted answers where `right` is empty.
 
     Raises:
-        TraceError: the graph has no such answer.
+        TraceError: the graph has no such answer, or several; lists what it has.
     """
-    graph = recording.graph
-    wanted = " ".join(question.split()).casefold()
-    for prediction in graph.find_variables(kind="prediction"):
-        said = " ".join(text_of(prediction.value).split()).casefold()
-        if reply and said != " ".join(reply.split()).casefold():
-            continue
-        for producer in graph.producers(prediction.id):
-            for vid in producer.input_ids():
-                query = graph.variables[vid]
-                if query.kind == "query" and " ".join(text_of(query.value).split()).casefold() == wanted:
-                    return _case(recording, query.name, query, (NOT_KNOWN,), (), prediction)
-    raise TraceError(
-        f"conversation {recording.conversation.id}: no answer to {question!r} that says {reply!r} is in the trace; "
-        "give question and answer as they were recorded"
+    asked = _replies_to(recording.graph, question)
+    found = {
+        _plain(text_of(prediction.value)): (query, prediction)
+        for query, prediction in asked
+        if not reply or _plain(text_of(prediction.value)) == _plain(reply)
+    }
+    if len(found) != 1:
+        replies = "; ".join(repr(text_of(prediction.value)) for _, prediction in asked[:_MOST_SHOWN])
+        known = dict.fromkeys(repr(text_of(one.value)) for one in recording.graph.find_variables(kind="query"))
+        questions = "; ".join(list(known)[:_MOST_SHOWN])
+        raise TraceError(
+            f"conversation {recording.conversation.id}: "
+            + (f"{len(found)} answers" if found else "no answer")
+            + f" to {question!r} in the trace; give question and reply as they were recorded; "
+            + (f"it was answered with: {replies}" if asked else f"questions in it are: {questions or 'none'}")
+        )
+    ((query, prediction),) = found.values()
+    known_question = next(
+        (one for one in recording.conversation.questions if _plain(one.question) == _plain(question)), None
     )
+    if known_question is None:
+        return _case(recording, query.name, query, tuple(right) or (NOT_KNOWN,), (), prediction)
+    annotated = known_question.model_copy(update={"answers": tuple(right)}) if right else known_question
+    said = text_of(prediction.value)
+    judgement = replace(judge(said, annotated.answers), score=0.0)
+    return Case(recording.conversation.id, annotated, said, judgement, prediction.id)
+
+
+def _replies_to(graph: ExecutionGraph, question: str) -> list[tuple[Variable, Variable]]:
+    """The replies to a question, each with the query that it answers."""
+    return [
+        (query, prediction)
+        for prediction in graph.find_variables(kind="prediction")
+        for producer in graph.producers(prediction.id)
+        for query in map(graph.variables.__getitem__, producer.input_ids())
+        if query.kind == "query" and _plain(text_of(query.value)) == _plain(question)
+    ]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _case(

@@ -11,8 +11,8 @@ which the response cache answers; so only what is downstream costs calls. An acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import BEYOND_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, Verdict
@@ -22,6 +22,7 @@ from attribution.gold import Gold
 from attribution.judge import Judgement
 from attribution.repair import Finding, Place, Repairs
 from tracing.elements import Operation
+from tracing.errors import ModelError
 from tracing.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
@@ -29,6 +30,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
 
 if TYPE_CHECKING:
+    from attribution.suites import Attributor
     from tracing.graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
 
@@ -167,7 +169,7 @@ class Replay:
     def _blame(self, finding: Finding, confidence: float, case: Case) -> Blame:
         operation = finding.place.operation
         where = self._operation_id(finding, case)
-        return Blame(operation, where, finding.error_type, confidence, finding.reason)
+        return Blame(operation, where, finding.error_type, confidence, finding.reason, verdict="confirmed")
 
     def _operation_id(self, finding: Finding, case: Case) -> str | None:
         """The execution of the case's own graph that did what the finding says; None where none did."""
@@ -231,23 +233,29 @@ def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tu
     return [turns, (facts,), (case.question.id,) if asked else ()]
 
 
-def verdicts(
-    attributions: Iterable[Attribution], replay_of: Callable[[str], Replay]
-) -> dict[tuple[str, str, str], Verdict]:
-    """What replay says of every blame on an operation: by conversation, question and operation, as signals take it.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An `Attributor` whose blames on operations have replay's verdict.
 
-    Args:
-        attributions: whoever made them.
-        replay_of: what replays the cases of a conversation, by its id.
-
-    Raises:
-        ModelError, BudgetExceededError: a call downstream of a repair failed.
+    Where a call that the check needs fails, the blame stays without one.
     """
-    return {
-        (one.case.conversation, one.case.question.id, blame.operation): replay_of(one.case.conversation).verdict(
-            one.case, blame
-        )
-        for one in attributions
-        for blame in one.decisive
-        if blame.error_type not in BEYOND_THE_SYSTEM
-    }
+
+    first: Attributor
+    replay: Replay
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is, as `first` says.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+        """
+        said = self.first.attribute(case)
+        return replace(said, decisive=tuple(self._checked(case, blame) for blame in said.decisive))
+
+    def _checked(self, case: Case, blame: Blame) -> Blame:
+        if blame.error_type in BEYOND_THE_SYSTEM:
+            return blame
+        try:
+            return replace(blame, verdict=self.replay.verdict(case, blame))
+        except ModelError:
+            return blame

@@ -7,14 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, Verdict
-from attribution.clusters import REPRESENTATIVES, Cluster, clusters_of
+from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
 from tracing.systems.protocol import OperationSpec, Stage
 
 RESAMPLES = 1000
-
-Verdicts = Mapping[tuple[str, str, str], Verdict]
-"""What replay says of blames: by conversation, question and operation."""
+REPRESENTATIVES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +26,11 @@ class Signal:
         failures: cases in which it is among the decisive operations.
         loss: share × failure rate: the score that would be gained at most if it made no more errors.
         loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) where one says all.
-        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is.
-        error_types: how often which error type.
+        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is; None where
+            one conversation says all.
+        error_types: in how many of these cases it made which error.
         cases: question ids of the most confident cases, at most five, from different conversations where possible.
         fixable: whether a prompt can mend it.
-        clusters: its failures by what went wrong, the largest cluster first.
         confirmed: part of its blames, by confidence, that replay confirms of those it looked at; None if at none.
         attainable: what a faultless stage would gain by the oracle ladder; None where that was not climbed.
     """
@@ -48,8 +45,7 @@ class Signal:
     cases: tuple[str, ...]
     fixable: bool
     loss_ci: tuple[float, float] = (0.0, 1.0)
-    first: float = 0.0
-    clusters: tuple[Cluster, ...] = ()
+    first: float | None = None
     confirmed: float | None = None
     attainable: float | None = None
 
@@ -96,7 +92,6 @@ def aggregate(
     total_cases: int,
     seed: int,
     conversations: int | None = None,
-    verdicts: Verdicts | None = None,
     gains: Mapping[Stage, float] | None = None,
 ) -> Signals:
     """Aggregate the attributions of wrong answers; those of passed cases are left out.
@@ -108,7 +103,6 @@ def aggregate(
         seed: of the bootstrap.
         conversations: number of conversations judged, so that those without a failure count in the intervals; by
             default the intervals are over those with one.
-        verdicts: what replay says of the blames.
         gains: by stage, what a faultless one would gain, from the oracle ladder (`optimizer.ladder.attainable`).
     """
     failed = [attribution for attribution in attributions if not attribution.case.passed]
@@ -136,17 +130,12 @@ def aggregate(
             share_ci=interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
             failures=sum(any(blame.operation == spec.name for blame in blames) for _, blames in blamed),
             loss=shares[spec.name] * rate,
-            error_types=dict(
-                Counter(
-                    str(blame.error_type) for _, blames in blamed for blame in blames if blame.operation == spec.name
-                )
-            ),
+            error_types=_error_types(spec.name, blamed),
             cases=_representatives(spec.name, blamed),
             fixable=spec.prompt is not None,
             loss_ci=losses_ci((spec.name,)),
-            first=_first(spec.name, resampled or [_Resample(shares, rate)]),
-            clusters=clusters_of(_of(spec.name, blamed)),
-            confirmed=_confirmed(spec.name, blamed, verdicts or {}),
+            first=_first(spec.name, resampled),
+            confirmed=_confirmed(spec.name, blamed),
             attainable=(gains or {}).get(spec.stage),
         )
         for spec in operations
@@ -228,9 +217,9 @@ def interval(values: Sequence[float], *, most: float) -> Interval:
     return ordered[round(0.025 * (len(ordered) - 1))], ordered[round(0.975 * (len(ordered) - 1))]
 
 
-def _first(name: str, resampled: Sequence[_Resample]) -> float:
+def _first(name: str, resampled: Sequence[_Resample]) -> float | None:
     leads = [one.shares[name] > 0 and one.shares[name] >= max(one.shares.values()) for one in resampled]
-    return sum(leads) / len(leads)
+    return sum(leads) / len(leads) if leads else None
 
 
 def _of(name: str, blamed: Iterable[_Blamed]) -> list[tuple[Case, Blame]]:
@@ -239,14 +228,15 @@ def _of(name: str, blamed: Iterable[_Blamed]) -> list[tuple[Case, Blame]]:
     return [(case, max(blames, key=lambda blame: blame.confidence)) for case, blames in own if blames]
 
 
-def _confirmed(name: str, blamed: Iterable[_Blamed], verdicts: Verdicts) -> float | None:
-    looked_at = [
-        (blame.confidence, verdict)
-        for case, blame in _of(name, blamed)
-        if (verdict := verdicts.get((case.conversation, case.question.id, name))) is not None
-    ]
-    whole = sum(confidence for confidence, _ in looked_at)
-    held = sum(confidence for confidence, verdict in looked_at if verdict == "confirmed")
+def _error_types(name: str, blamed: Iterable[_Blamed]) -> dict[str, int]:
+    own = ({blame.error_type for blame in blames if blame.operation == name} for _, blames in blamed)
+    return dict(Counter(str(error_type) for types in own for error_type in sorted(types)))
+
+
+def _confirmed(name: str, blamed: Iterable[_Blamed]) -> float | None:
+    replayed = [blame for _, blames in blamed for blame in blames if blame.operation == name and blame.verdict]
+    whole = sum(blame.confidence for blame in replayed)
+    held = sum(blame.confidence for blame in replayed if blame.verdict == "confirmed")
     return held / whole if whole else None
 
 

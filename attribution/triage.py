@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution, Case
+from tracing.errors import OutOfTimeError
 
 if TYPE_CHECKING:
     from attribution.suites import Attributor
@@ -25,11 +26,21 @@ class Triage:
     unsure: float = UNSURE
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is."""
+        """Whose fault the case is. Where the time for `second` is over, what `first` said stands.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+            OutOfTimeError: as `second`, where `first` abstains.
+        """
         cheap = self.first.attribute(case)
         if case.passed or (cheap.main is not None and cheap.main.confidence >= self.unsure):
             return cheap
-        costly = self.second.attribute(case)
+        try:
+            costly = self.second.attribute(case)
+        except OutOfTimeError:
+            if cheap.main is None:
+                raise
+            return cheap
         if costly.main is None:
             return cheap if cheap.main is not None else costly
         if cheap.main is None:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType
+from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, Verdict
 from attribution.judge import Judgement
 from tracing.errors import DataError
 from tracing.systems.conversations import Question, first_problem
@@ -27,12 +27,17 @@ class _Line(BaseModel):
 
 
 class Header(_Line):
-    """The first line: what the attributions were made with."""
+    """The first line: what the attributions were made with, and whether replay checked them."""
 
     type: Literal["attributions"] = "attributions"
     version: Literal[1] = 1
     method: str
     model: str | None = None
+    replayed: bool = False
+
+    def __str__(self) -> str:
+        made = " with ".join(filter(None, (self.method, self.model)))
+        return f"{made}, checked by replay" if self.replayed else made
 
 
 class OperationLine(_Line):
@@ -75,10 +80,14 @@ class BlameLine(_Line):
     confidence: float = Field(ge=0, le=1)
     reason: str
     evidence: tuple[str, ...] = ()
+    verdict: Verdict | None = None
 
 
 class CaseLine(_Line):
-    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed."""
+    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed.
+
+    `incomplete` is the call to a model that failed where the verdict was found without it.
+    """
 
     type: Literal["case"] = "case"
     trace: str
@@ -95,8 +104,14 @@ class CaseLine(_Line):
     alternatives: tuple[BlameLine, ...] = ()
     abstained: str | None = None
     failed: str | None = None
+    incomplete: str | None = None
     tokens: int = 0
     ms: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether attributing it again would tell no more."""
+        return self.failed is None and self.incomplete is None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -131,7 +146,13 @@ class CaseLine(_Line):
 
 
 def case_line(
-    attribution: Attribution, trace: str, *, failed: str | None = None, tokens: int = 0, ms: float = 0.0
+    attribution: Attribution,
+    trace: str,
+    *,
+    failed: str | None = None,
+    incomplete: str | None = None,
+    tokens: int = 0,
+    ms: float = 0.0,
 ) -> CaseLine:
     """The line of an attribution."""
     case = attribution.case
@@ -150,6 +171,7 @@ def case_line(
         alternatives=tuple(BlameLine(**asdict(blame)) for blame in attribution.alternatives),
         abstained=None if failed else attribution.abstained,
         failed=failed,
+        incomplete=incomplete,
         tokens=tokens,
         ms=round(ms, 3),
     )
@@ -259,8 +281,7 @@ class AttributionsFile:
             raise DataError(f"{path}: is something else; give --out a new file")
         found = Attributions._of(path, whole) if whole else Attributions(header)
         if found.header != header:
-            made = " with ".join(filter(None, (found.header.method, found.header.model)))
-            raise DataError(f"{path}: was made by {made}; give --out another file, or the same method and model")
+            raise DataError(f"{path}: was made by {found.header}; give --out another file, or the same options")
         os.ftruncate(descriptor, len(whole))
         if not whole:
             os.write(descriptor, f"{header.model_dump_json()}\n".encode())

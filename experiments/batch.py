@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 Make = Callable[["Recording"], "Attributor"]
-Progress = Callable[[int, int], None]
-"""Called with the number of traces done and their total."""
+Progress = Callable[[str, int, int], None]
+"""Called with where it is, the wrong answers done and those found so far."""
 
 _AHEAD = 4
 """Cases handed out for each worker, so that a graph is let go of soon after its last case."""
@@ -37,6 +37,7 @@ class Tally:
     Attributes:
         fresh: cases attributed now; `known` were in the file already.
         abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
+        incomplete: those whose verdict lacks what a failed call to a model would have told.
         malformed: traces with a problem, in part or as a whole.
         stopped: why it ended early; None where it is complete.
     """
@@ -46,6 +47,7 @@ class Tally:
     known: int = 0
     abstained: int = 0
     failed: int = 0
+    incomplete: int = 0
     malformed: int = 0
     tokens: int = 0
     stopped: str | None = None
@@ -54,10 +56,15 @@ class Tally:
         """The same in a sentence."""
         done = self.fresh + self.known
         said = done - self.abstained - self.failed
-        parts = [f"{done} wrong answers in {self.traces} traces: {said} attributed, {self.abstained} abstained from"]
+        answers = "1 wrong answer" if done == 1 else f"{done} wrong answers"
+        traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
+        parts = [f"{answers} in {traces}: {said} attributed, {self.abstained} abstained from"]
         parts += [f"{self.failed} failed"] * bool(self.failed)
-        parts += [f"{self.malformed} traces damaged"] * bool(self.malformed)
-        parts += [f"{self.known} of them known from before"] * bool(self.known)
+        parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
+        parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
+            self.malformed
+        )
+        parts += [f"{self.known} known from before"] * bool(self.known)
         parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
         parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
         return ", ".join(parts)
@@ -65,7 +72,7 @@ class Tally:
     @property
     def complete(self) -> bool:
         """Whether nothing failed."""
-        return not (self.failed or self.malformed or self.stopped)
+        return not (self.failed or self.incomplete or self.malformed or self.stopped)
 
 
 class Batch:
@@ -73,11 +80,15 @@ class Batch:
 
     Args:
         make: sets the method up, once a trace.
-        said: what is known already; cases in it are not attributed again, except those that failed.
+        said: what is known already; cases in it are not attributed again, except those that failed in part or whole.
         write: takes each result as it comes.
         folder: that the paths in the results are relative to.
         access: whose tokens are counted.
         workers: cases attributed at the same time.
+
+    Attributes:
+        tally: what it came to so far.
+        wrong: keys of the wrong answers found so far, in order.
     """
 
     def __init__(
@@ -93,20 +104,23 @@ class Batch:
         self._make, self._said, self._write, self._folder = make, said, write, folder
         self._access, self._workers = access, workers
         self._stop = threading.Event()
+        self._progress: Progress = lambda where, done, found: None
+        self._where = ""
         self.tally = Tally()
+        self.wrong: list[tuple[str, str]] = []
 
     def run(self, sources: Sequence[Source], progress: Progress | None = None) -> Tally:
         """Attribute everything. A spent budget ends it early, which the tally tells."""
+        self._progress = progress or self._progress
         pending: dict[Future[CaseLine | None], None] = {}
         with ThreadPoolExecutor(self._workers, thread_name_prefix="memtune-attribute") as pool:
             try:
-                for done, source in enumerate(sources):
+                for place, source in enumerate(sources, start=1):
+                    self._where = f"wrong answers, trace {place} of {len(sources)}"
                     for job in self._jobs(source):
                         while len(pending) >= self._workers * _AHEAD:
                             self._collect(pending)
                         pending[pool.submit(job)] = None
-                    if progress is not None:
-                        progress(done + 1, len(sources))
                 while pending:
                     self._collect(pending)
             except BaseException:
@@ -122,17 +136,23 @@ class Batch:
         try:
             digest, found = source.digest, source.read()
         except Exception as error:  # whatever a damaged file brings about
+            if source.complaint is not None:
+                raise  # the only one there is, and most likely misquoted
             tally.malformed += 1
             self._write(TraceLine(trace=name, digest=_digest(source), problem=_in_words(error)))
             return
         wrong = [case for case in found.cases if not case.passed]
         tally.malformed += found.problem is not None
-        self._write(_trace_line(name, digest, found, len(wrong)))
+        before = self._said.traces.get(name)
+        if source.complaint is None or before is None or before.digest != digest:
+            self._write(_trace_line(name, digest, found, len(wrong)))
+        self.wrong += [(name, case.prediction or case.question.id) for case in wrong]
+        self._tell()
         method: Attributor | Exception | None = None
         for case in wrong:
             key = (name, case.prediction or case.question.id)
             known = self._said.cases.get(key)
-            if known is not None and known.failed is None:
+            if known is not None and known.done and known.answers == case.question.answers:
                 tally.known += 1
                 tally.abstained += known.abstained is not None
                 continue
@@ -165,9 +185,11 @@ class Batch:
                 failed = _in_words(error)
                 attribution = Attribution(case, abstained=failed)
         tokens = watch.prompt_tokens + watch.completion_tokens if watch is not None else 0
-        if watch is not None and watch.failures and not attribution.decisive:
-            failed = failed or watch.failures[0]
-        return case_line(attribution, name, failed=failed, tokens=tokens, ms=(time.perf_counter() - started) * 1000)
+        trouble = watch.failures[0] if watch is not None and watch.failures else None
+        if not attribution.decisive:
+            failed, trouble = failed or trouble, None
+        ms = (time.perf_counter() - started) * 1000
+        return case_line(attribution, name, failed=failed, incomplete=trouble, tokens=tokens, ms=ms)
 
     def _collect(self, pending: dict[Future[CaseLine | None], None]) -> None:
         for future in wait(pending, return_when=FIRST_COMPLETED).done:
@@ -178,8 +200,13 @@ class Batch:
             self.tally.fresh += 1
             self.tally.abstained += line.abstained is not None
             self.tally.failed += line.failed is not None
+            self.tally.incomplete += line.incomplete is not None
             self.tally.tokens += line.tokens
             self._write(line)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._progress(self._where, self.tally.fresh + self.tally.known, len(self.wrong))
 
 
 def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:

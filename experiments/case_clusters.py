@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from attribution.clusters import grouped
-from experiments.attributions import CaseLine
+from experiments.attributions import BlameLine, CaseLine
 
+_ALIKE = 0.6
 _QUOTED = re.compile(r"(?<!\w)'.*?'(?!\w)|\"[^\"]*\"|‘[^’]*’|“[^”]*”|`[^`]*`")
 _SPECIFIC = re.compile(r"(?<!\w)\S*\d\S*?(?=[,.;:)]?(?:\s|$))")
 _LIST = re.compile(r"…(?:(?:,| and| or)? …)+")
@@ -34,23 +34,32 @@ class CaseCluster:
 
 
 def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
-    """The clusters of what was attributed, the largest first; abstentions are in none."""
+    """The clusters of what was attributed, the largest first; abstentions are in none.
+
+    The surest failure leads the first cluster; each further one joins the first leader with the same operation and
+    error type that has at least 0.6 of the words of either in common with it (Jaccard's index), or leads a cluster of
+    its own. The result is a function of the set of failures.
+    """
     blamed = [(case, main) for case in cases if (main := case.main) is not None]
     blamed.sort(key=lambda item: (-item[1].confidence, item[0].key))
-    led = grouped(
-        blamed,
-        kind=lambda item: (item[1].operation, item[1].error_type),
-        words=lambda item: frozenset(masked(item[1].reason).lower().split()),
-    )
-    found = []
-    for members in led:
-        _, surest = members[0]
-        cases_of = [case for case, _ in members]
-        found.append(CaseCluster(surest.operation, surest.error_type, masked(surest.reason), cases_of))
-    return sorted(found, key=lambda cluster: -len(cluster.cases))
+    led: list[tuple[frozenset[str], CaseCluster]] = []
+    for case, blame in blamed:
+        words = masked(blame.reason)
+        said = frozenset(words.lower().split())
+        for spoken, cluster in led:
+            if _same_error(cluster, blame) and len(spoken & said) >= _ALIKE * len(spoken | said):
+                cluster.cases.append(case)
+                break
+        else:
+            led.append((said, CaseCluster(blame.operation, blame.error_type, words, [case])))
+    return sorted((cluster for _, cluster in led), key=lambda cluster: -len(cluster.cases))
 
 
 def masked(reason: str) -> str:
     """A reason without what is particular to its case."""
     text = _SPECIFIC.sub("…", _QUOTED.sub("…", " ".join(reason.split())))
     return _LIST.sub("…", text)
+
+
+def _same_error(cluster: CaseCluster, blame: BlameLine) -> bool:
+    return (cluster.operation, cluster.error_type) == (blame.operation, blame.error_type)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.content import text_of
-from attribution.failures import case_of, failed_cases
+from attribution.failures import case_of, complaint, failed_cases
 from attribution.judge import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from experiments.config import load_config
 from experiments.folder import CONFIG, TRACES, RunFolder
+from experiments.verdicts_file import Verdicts, read_verdicts
 from tracing.errors import DataError, MemtuneError, TraceError
 from tracing.graph import ExecutionGraph
 from tracing.loading import load_trace
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import OperationSpec
 
 _START = 4096
+_PROMPT = b'"prompt"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +49,33 @@ class Found:
 
 @dataclass(frozen=True)
 class Judging:
-    """The questions that a data set has for conversations, how replies are judged, and the system that was traced."""
+    """The questions that a data set has for conversations, how replies are judged, and the system that was traced.
+
+    `verdicts` are those of the model that judged the run; words decide where it gave none.
+    """
 
     conversations: Mapping[str, Conversation]
     metric: str = METRICS[0]
     operations: tuple[OperationSpec, ...] = ()
+    verdicts: Verdicts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What a user says: the reply to this question is wrong; `right` may be empty."""
+
+    question: str
+    reply: str = ""
+    right: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Source:
-    """One trace file, and what knows the questions asked in it."""
+    """One trace file, and what knows the questions asked in it; `complaint` where only one answer is looked at."""
 
     path: Path
     judging: Judging | None = None
+    complaint: Complaint | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -72,19 +89,23 @@ class Source:
             TraceError: it cannot be read, or nothing tells which of its answers are wrong.
         """
         graph, problem = read_graph(self.path)
-        if self.judging is not None and self.path.stem in self.judging.conversations:
-            return self._judged(graph, self.judging, problem)
         name = self.path.stem
-        recording = Recording(graph, conversation_of(graph, name), operations_of(graph))
+        known = self.judging.conversations.get(name) if self.judging is not None else None
+        told = self.judging.operations if self.judging is not None and known is not None else ()
+        recording = Recording(graph, known or conversation_of(graph, name), told or operations_of(graph))
+        if self.complaint is not None:
+            wrong = complaint(recording, self.complaint.question, self.complaint.reply, self.complaint.right)
+            return Found(recording, (wrong,), problem, system_known=bool(told))
+        if self.judging is not None and known is not None:
+            return self._judged(recording, self.judging, problem)
         cases = _annotated(recording) or failed_cases(recording)
         if not cases and not any(one.kind == "judge_score" for one in graph.variables.values()):
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
             raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
         return Found(recording, tuple(cases), problem)
 
-    def _judged(self, graph: ExecutionGraph, judging: Judging, problem: str | None) -> Found:
-        conversation = judging.conversations[self.path.stem]
-        recording = Recording(graph, conversation, judging.operations or operations_of(graph))
+    def _judged(self, recording: Recording, judging: Judging, problem: str | None) -> Found:
+        graph, conversation = recording.graph, recording.conversation
         replies = {}
         for prediction in graph.find_variables(kind="prediction"):
             session = graph.sessions.get(prediction.session or "")
@@ -96,6 +117,8 @@ class Source:
             if reply is not None:
                 said = text_of(reply.value)
                 judgement = judge(said, question.answers, judging.metric)
+                score = judging.verdicts.get((conversation.id, question.id, said))
+                judgement = judgement if score is None else replace(judgement, score=score)
                 cases.append(Case(conversation.id, question, said, judgement, reply.id))
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
@@ -124,7 +147,12 @@ def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:
 
 
 def sources_of(
-    names: Sequence[str], home: Path, *, prompts: str = "champion", data: Path | None = None
+    names: Sequence[str],
+    home: Path,
+    *,
+    prompts: str = "champion",
+    data: Path | None = None,
+    complaint: Complaint | None = None,
 ) -> list[Source]:
     """The traces that are meant: files, folders of them, and runs by id, `latest` or folder.
 
@@ -133,9 +161,10 @@ def sources_of(
         home: where runs lie.
         prompts: of a run, the traces of `seed`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
+        complaint: of one answer in the one trace that is named; it alone is looked at.
 
     Raises:
-        DataError, RunError: a name means nothing.
+        DataError, RunError: a name means nothing, or a complaint does not say of which trace it is.
     """
     by_data = None if data is None else _judging_by(data)
     runs: dict[Path, Judging | None] = {}
@@ -156,7 +185,11 @@ def sources_of(
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}
-    return list(found.values())
+    if complaint is None:
+        return list(found.values())
+    if len(found) != 1:
+        raise DataError(f"{', '.join(names)}: {len(found)} traces; a complaint is of one, so name its file")
+    return [replace(source, complaint=complaint) for source in found.values()]
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
@@ -185,7 +218,12 @@ def _judging_of(folder: RunFolder) -> Judging:
     conversations = {one.id: one for group in splits.values() for one in group}
     metric = by_words(config.metric)
     system = open_system(config.system, config.system_settings)
-    return Judging({file_name(one): found for one, found in conversations.items()}, metric, tuple(system.operations))
+    return Judging(
+        {file_name(one): found for one, found in conversations.items()},
+        metric,
+        tuple(system.operations),
+        read_verdicts(folder),
+    )
 
 
 def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
@@ -216,10 +254,23 @@ def _annotated(recording: Recording) -> list[Case]:
 
 
 def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
-    """Whether every prompt that a trace shows is the candidate's. One that cannot be read is for others to report."""
+    """Whether every prompt that a trace shows is the candidate's. One that cannot be read is for others to report.
+
+    Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
+    """
+    shown = 0
     try:
-        graph, _ = read_graph(path)
-    except TraceError:
+        with path.open("rb") as file:
+            for line in file:
+                if _PROMPT not in line:
+                    continue
+                record = json.loads(line)
+                if record.get("kind") == "prompt" and record.get("name") in candidate:
+                    shown += 1
+                    if record.get("value") != candidate[record["name"]]:
+                        return False
+        if not shown:
+            read_graph(path)
+    except (OSError, ValueError, AttributeError, TraceError):
         return True
-    shown = [one for one in graph.find_variables(kind="prompt") if one.name in candidate]
-    return bool(shown) and all(one.value == candidate[one.name] for one in shown)
+    return shown > 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from attribution.cases import BEYOND_THE_SYSTEM
-from attribution.signals import aggregate
+from attribution.signals import Signals, aggregate
 from experiments.attributions import Attributions, CaseLine
 from experiments.case_clusters import case_clusters
 from experiments.remedies import By, remedy_beyond, remedy_for
@@ -52,8 +52,9 @@ class OperationLoss(_Fact):
 
     `share` is its part of the loss inside the system, 0 to 1, weighted by confidence, with a 95 % bootstrap interval
     over conversations; `loss` what the score would gain at most if it made no more errors, None where only failures
-    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, `attainable` what a
-    faultless stage gains by the oracle ladder, where one was climbed.
+    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, None for a single
+    conversation, `attainable` what a faultless stage gains by the oracle ladder, where one was climbed, `confirmed` the
+    part of its blames, by confidence, that replay confirms of those it looked at.
     """
 
     operation: str
@@ -63,11 +64,21 @@ class OperationLoss(_Fact):
     share_ci: tuple[float, float]
     loss: float | None
     loss_ci: tuple[float, float] | None
-    first: float
+    first: float | None
     attainable: float | None
+    confirmed: float | None = None
     failures: int
     error_types: dict[str, int]
     cases: tuple[str, ...]
+
+
+class PromptLoss(_Fact):
+    """What the score would gain at most if none of the operations that a prompt steers made an error."""
+
+    prompt: str
+    operations: tuple[str, ...]
+    loss: float
+    loss_ci: tuple[float, float]
 
 
 class FlowStep(_Fact):
@@ -109,7 +120,9 @@ class DiagnosedCase(_Fact):
 class Diagnosis(_Fact):
     """All facts of a report; `prompts_known` says whether a missing prompt means that there is none.
 
-    Cases are named `c1`, `c2`, … in the order of the attributions.
+    Cases are named `c1`, `c2`, … in the order of the attributions. `fixable` is the part of the loss that lies with
+    operations that a prompt steers, None where prompts are not known; `prompts` are empty where only failures were
+    given.
     """
 
     title: str
@@ -119,6 +132,8 @@ class Diagnosis(_Fact):
     counts: Counts
     prompts_known: bool
     operations: tuple[OperationLoss, ...]
+    fixable: float | None = None
+    prompts: tuple[PromptLoss, ...] = ()
     error_types: dict[str, int]
     flow: tuple[FlowStep, ...]
     ladder: tuple[Rung, ...] = ()
@@ -144,7 +159,15 @@ def diagnose(
     judged = sum(trace.cases for trace in said.traces.values())
     failures = sum(trace.failed for trace in said.traces.values())
     total = judged if judged > failures else None
-    operations = _operations(said, lines, total, ladder, named)
+    signals = aggregate(
+        [line.attribution() for line in lines],
+        _specs(said),
+        total_cases=total or len(lines),
+        seed=0,
+        conversations=len({trace.conversation for trace in said.traces.values() if trace.cases}),
+        gains=attainable(ladder) if ladder else None,
+    )
+    operations = _operations(signals, said, lines, total, named)
     known = all(trace.prompts_known for trace in said.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in BEYOND_THE_SYSTEM]
     clusters = case_clusters(lines)
@@ -170,6 +193,8 @@ def diagnose(
         ),
         prompts_known=known,
         operations=operations,
+        fixable=signals.fixable_share if known and any(loss.failures for loss in operations) else None,
+        prompts=_prompts(signals) if known and total is not None else (),
         error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
         flow=_flow(lines, 0 if total is None else judged - failures, named),
         ladder=tuple(ladder),
@@ -178,8 +203,20 @@ def diagnose(
         damaged=tuple(trace.problem for trace in said.traces.values() if trace.problem is not None),
         abstained=_abstained(lines, named),
         cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
-        notes=tuple(notes),
+        notes=(*notes, *_notes(said)),
     )
+
+
+def _notes(said: Attributions) -> list[str]:
+    notes = []
+    if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
+        notes.append(
+            "All is from one conversation, which says little about others: the intervals are as wide as can be."
+        )
+    troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
+    if troubles:
+        notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")
+    return notes
 
 
 def _specs(said: Attributions) -> list[OperationSpec]:
@@ -188,16 +225,8 @@ def _specs(said: Attributions) -> list[OperationSpec]:
 
 
 def _operations(
-    said: Attributions, lines: Sequence[CaseLine], total: int | None, ladder: Sequence[Rung], named: _Namer
+    signals: Signals, said: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
 ) -> tuple[OperationLoss, ...]:
-    found = aggregate(
-        [line.attribution() for line in lines],
-        _specs(said),
-        total_cases=total or len(lines),
-        seed=0,
-        conversations=len({trace.conversation for trace in said.traces.values() if trace.cases}),
-        gains=attainable(ladder) if ladder else None,
-    )
     stages = {spec.name: spec.stage for spec in _specs(said)}
     return tuple(
         OperationLoss(
@@ -210,11 +239,24 @@ def _operations(
             loss_ci=None if total is None else signal.loss_ci,
             first=signal.first,
             attainable=signal.attainable,
+            confirmed=signal.confirmed,
             failures=signal.failures,
             error_types=dict(signal.error_types),
             cases=named(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
         )
-        for signal in found.signals
+        for signal in signals.signals
+    )
+
+
+def _prompts(signals: Signals) -> tuple[PromptLoss, ...]:
+    return tuple(
+        PromptLoss(
+            prompt=one.prompt,
+            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == one.prompt),
+            loss=one.loss,
+            loss_ci=one.loss_ci,
+        )
+        for one in signals.prompts
     )
 
 
@@ -246,7 +288,8 @@ def _actions(
         if loss.failures:
             typical = next((one for one in clusters if one.operation == loss.operation), None)
             what, by = remedy_for(loss.operation, loss.stage, loss.prompt, known=known)
-            why = f"{loss.failures} wrong answers, {loss.share:.0%} of the loss"
+            answers = "1 wrong answer" if loss.failures == 1 else f"{loss.failures} wrong answers"
+            why = f"{answers}, {loss.share:.0%} of the loss"
             if typical is not None:
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
             found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))

@@ -33,6 +33,7 @@ def render_html(facts: Diagnosis, slices: Slices) -> str:
     return template("diagnosis.html").render(
         facts=facts,
         slices=slices,
+        replayed=any(loss.confirmed is not None for loss in facts.operations),
         shown=SHOWN,
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(picture) if picture else None for name, picture in drawn.items()},  # noqa: S704
@@ -56,15 +57,16 @@ def render_markdown(facts: Diagnosis) -> str:
     if facts.prose is not None:
         lines += [facts.prose, ""]
     lines += [
-        f"- {counts.failures} wrong answers{judged} in {counts.traces} traces ({counts.damaged} damaged)",
+        f"- {counts.failures} wrong answers{judged} in {counts.traces} traces ({counts.damaged} with a problem)",
         f"- {counts.attributed} attributed, {counts.abstained} abstained from, {counts.undone} failed",
+        *([] if facts.fixable is None else [f"- a prompt can fix {facts.fixable:.0%} of the loss"]),
         *(f"- {note}" for note in facts.notes),
         "",
         "## What to do",
         "",
     ]
     for rank, action in enumerate(facts.actions, start=1):
-        gain = f" (up to {action.gain:+.3f})" if action.gain is not None else ""
+        gain = f" (score up to {action.gain:+.3f})" if action.gain is not None else ""
         lines += [f"{rank}. {_plain(action.what)}{gain}: {_plain(action.why)}. Cases: {cases(action.cases)}"]
     lines += ["", "## Loss by operation", "", "| operation | prompt | share | 95 % interval | failures | error types |"]
     lines += ["|---|---|---|---|---|---|"]
@@ -80,6 +82,16 @@ def render_markdown(facts: Diagnosis) -> str:
             kinds,
         )
         lines.append(f"| {' | '.join(cells)} |")
+    replayed = [loss for loss in facts.operations if loss.confirmed is not None]
+    if replayed:
+        lines += ["", "## Confirmed by replay", ""]
+        lines += [f"- {_plain(loss.operation)}: {loss.confirmed:.0%} of its replayed blames" for loss in replayed]
+    if facts.prompts:
+        lines += ["", "## Loss by prompt", ""]
+        lines += [
+            f"- {one.prompt}: {one.loss:.3f} ({one.loss_ci[0]:.3f} – {one.loss_ci[1]:.3f}) of score"
+            for one in facts.prompts
+        ]
     lines += ["", "## Where information was lost", ""]
     lines += [f"- {step.name}: {step.reached}" + (f" ({step.lost} lost)" if step.lost else "") for step in facts.flow]
     if facts.ladder:
@@ -95,7 +107,7 @@ def render_markdown(facts: Diagnosis) -> str:
     if facts.abstained or facts.damaged:
         lines += ["", "## Not attributed", ""]
         lines += [f"- {_plain(reason)}: {cases(ids)}" for reason, ids in facts.abstained.items()]
-        lines += [f"- damaged: {_plain(problem)}" for problem in facts.damaged]
+        lines += [f"- {_plain(problem)}" for problem in facts.damaged]
     return "\n".join(lines) + "\n"
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.attributions import Attributions, Header
-from experiments.batch import Batch
+from experiments.batch import Batch, Progress
 from experiments.case_slices import SliceOperation, slice_of
 from experiments.case_sources import read_graph, run_sources
 from experiments.diagnosis import Diagnosis, diagnose
-from experiments.folder import CONFIG, RunFolder
+from experiments.folder import CONFIG, VERDICTS, RunFolder
 from experiments.ladder_file import LADDER, read_ladder
 from experiments.methods import method_named
 from tracing.errors import RunError, TraceError
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def diagnosed(
-    source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Callable[[int, int], None]
+    source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
 ) -> tuple[Diagnosis, Path]:
     """The facts of a report, and the folder that the paths of its traces are relative to.
 
@@ -84,7 +83,9 @@ def _about(folder: RunFolder, prompts: str) -> tuple[str, str, list[str]]:
         notes.append(f"The run has no verdict: {summary.stopped}.")
     if config.metric not in METRICS:
         notes.append(
-            f"The run was judged by {config.metric}; here words decide ({METRICS[0]}), since that asks no model."
+            f"The verdicts are those of the run's judge, {config.metric}; words decide where it gave none."
+            if (folder.path / VERDICTS).is_file()
+            else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
         )
     if prompts == "champion" and folder.prompts("seed") == folder.prompts("champion"):
         notes.append("The champion is the seed: no rewrite passed the gate.")

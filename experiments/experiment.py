@@ -24,6 +24,7 @@ from experiments.run_report import ReportInput, render_report
 from experiments.seen_cases import seen_cases
 from experiments.summary import RunFacts, Summary, sizes
 from experiments.tracking import MlflowRun, params_of
+from experiments.verdicts_file import write_verdicts
 from experiments.wiring import Parts, open_parts
 from optimizer.results import (
     Attempt,
@@ -140,6 +141,7 @@ def run_experiment(
                 )
                 summary = summary.model_copy(update={"judge": found})
                 folder.write_summary(summary)
+                write_verdicts(folder, parts.evaluator.cases())
             page = ReportInput(
                 summary=summary,
                 seed=seed,

@@ -11,6 +11,7 @@ lock              held by the process that works on the run
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 traces/           what was recorded of every evaluated conversation
+verdicts.jsonl    what the judge said of each reply, where it is a model
 mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
 """
 
@@ -31,6 +32,7 @@ from tracing.systems.conversations import first_problem
 PROMPTS, TRACES = "prompts", "traces"
 REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
+VERDICTS = "verdicts.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def method_named(
     assert access is not None  # noqa: S101 (the caller opens it for these methods)
     model = access.task
     if name == "assisted":
-        return lambda recording: assisted(recording, model)
+        return lambda recording: assisted(recording, model, seconds=seconds)
 
     def agent(recording: Recording) -> Agent:
         return Agent(recording.graph, model, operations=recording.operations, seconds=seconds)

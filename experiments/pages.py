@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 
 def template(name: str) -> Template:
@@ -15,7 +17,15 @@ def template(name: str) -> Template:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
+    environment.filters["breakable"] = _breakable
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _breakable(name: str) -> Markup:
+    """A name that a narrow column breaks after its dots and underscores only."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(name))))  # noqa: S704 (escaped just now)
 
 
 def _score(value: float | None) -> str:

@@ -137,6 +137,10 @@ class Evaluator:
         keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
         return [self._known[key] for key in keys if key in self._known]
 
+    def cases(self) -> list[Case]:
+        """Every sound case that this evaluator computed, of whatever candidate."""
+        return [case for outcome in self._known.values() for case in outcome.cases]
+
     def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
         """What a memory and what an outcome are known by."""
         memory_key = snapshot_key(self.system, conversation, candidate, self.access.identities())

@@ -45,5 +45,9 @@ class MalformedReplyError(ModelError):
     """The reply does not parse, or breaks the reply schema of the prompt's contract."""
 
 
+class OutOfTimeError(MemtuneError):
+    """The time for one case is over; the others go on."""
+
+
 class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from experiments.commands.options import home_option, model_options
 from experiments.methods import METHODS
 
-DEFAULT_OUT = "attributions.jsonl"
+if TYPE_CHECKING:
+    from experiments.attributions import CaseLine
+    from experiments.case_sources import Complaint
+
+DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 
 
 @click.command(
@@ -20,15 +26,16 @@ Examples:
   memtune attribute conv-26.json --out conv-26.attributions.jsonl
   memtune attribute traces/ --data conversations.jsonl --workers 4
   memtune attribute latest --method triage --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune attribute latest --replay
+  memtune attribute trace.jsonl --question "Where does Mara live?" --reply Bergen
 """,
 )
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    help="File of the results, a line a case; where it exists, what it holds is not done again.",
+    help="File of the results, a line a case; where it exists, what it holds is not done again "
+    f"[default: {DEFAULT_OUT}, of a complaint {COMPLAINTS}].",
 )
 @click.option(
     "--method",
@@ -37,6 +44,11 @@ Examples:
     show_default=True,
     help="survival asks no model, assisted asks one short questions, agent explores with one; "
     "triage: the agent where survival is unsure.",
+)
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Of one run: check each blame by running the run's system again with the blamed output put right.",
 )
 @click.option(
     "--prompts",
@@ -48,9 +60,16 @@ Examples:
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
 )
+@click.option("--question", metavar="TEXT", help="Complain of one answer: the question, as it was asked.")
+@click.option("--reply", metavar="TEXT", help="The wrong answer to it, where the trace has several.")
+@click.option("--right", metavar="TEXT", help="What would have been right, if you know it.")
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases at the same time.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds a case may take a model."
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="Seconds a case may take a model, and a single reply of it.",
 )
 @model_options
 @home_option
@@ -59,10 +78,14 @@ def attribute(
     context: click.Context,
     /,
     sources: tuple[str, ...],
-    out: Path,
+    out: Path | None,
     method: str,
+    replay: bool,
     prompts: str,
     data: Path | None,
+    question: str | None,
+    reply: str | None,
+    right: str | None,
     workers: int,
     timeout: float,
     model: str | None,
@@ -72,44 +95,86 @@ def attribute(
 ) -> None:
     """Say of every wrong answer whose fault it is.
 
-    SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. Start the same
-    command again to go on after an interruption. Exit code 0, or 1 where a trace was damaged or a case failed: what
-    could be done is done.
+    SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. With --question
+    one answer of one trace is wrong because you say so. Start the same command again to go on after an interruption.
+    Exit code 0, or 1 where a trace was damaged or a case failed: what could be done is done.
     """
     from experiments.attributions import AttributionsFile, Header
     from experiments.batch import Batch
     from experiments.case_sources import sources_of
     from experiments.console import run_view
     from experiments.methods import ASKING, method_named
+    from experiments.replaying import checked_by_replay
     from experiments.wiring import home_folder, model_access
+    from tracing.errors import ConfigError
 
     where = home_folder(home)
-    found = sources_of(sources, where, prompts=prompts, data=data)
+    complaint = _complaint(question, reply, right)
+    target = out or Path(DEFAULT_OUT if complaint is None else COMPLAINTS)
+    if replay and (len(sources) > 1 or prompts == "all"):
+        raise ConfigError("--replay: runs one system with one set of prompts; name one run, and not --prompts all")
+    found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint)
     with ExitStack() as stack:
         access = None
         if method in ASKING:
             access = stack.enter_context(
                 model_access(where, model=model, base_url=base_url, calls=budget_calls, timeout=timeout)
             )
-        header = Header(method=method, model=access.task.settings.model if access else None)
-        file = stack.enter_context(AttributionsFile.open(out, header))
+        make = method_named(method, access, seconds=timeout)
+        header = Header(method=method, model=access.task.settings.model if access else None, replayed=replay)
+        if replay:
+            make, models = stack.enter_context(checked_by_replay(make, sources[0], where, prompts, calls=budget_calls))
+            access = access or models
+        file = stack.enter_context(AttributionsFile.open(target, header))
         view = stack.enter_context(run_view())
-        batch = Batch(
-            method_named(method, access, seconds=timeout),
-            file.said,
-            file.append,
-            folder=out.resolve().parent,
-            access=access,
-            workers=workers,
-        )
+        batch = Batch(make, file.said, file.append, folder=target.resolve().parent, access=access, workers=workers)
         try:
-            tally = batch.run(found, lambda done, total: view.progress("traces", done, total))
+            tally = batch.run(found, view.progress)
         except KeyboardInterrupt:
-            click.echo(f"{batch.tally.line()}; saved in {out}, start it again to go on", err=True)
+            click.echo(f"{batch.tally.line()}; saved in {target}, start it again to go on", err=True)
             raise
-        problems = [line.problem for line in file.said.traces.values() if line.problem is not None]
-    for problem in problems:
-        click.echo(f"warning: {problem}", err=True)
-    click.echo(f"{tally.line()}; see {out}, or: memtune report {out}")
+        names = (os.path.relpath(one.path, target.resolve().parent) for one in found)
+        traces = [file.said.traces[name] for name in names if name in file.said.traces]
+        complained = [file.said.cases[key] for key in batch.wrong] if complaint is not None else []
+    for trace in traces:
+        if trace.problem is not None:
+            click.echo(f"warning: {trace.problem}", err=True)
+    if tally.incomplete or tally.failed:
+        troubles = (case.failed or case.incomplete for case in file.said.cases.values())
+        click.echo(f"warning: {next(filter(None, troubles))}", err=True)
+    for case in complained:
+        click.echo(_verdict(case))
+    click.echo(f"{tally.line()}; see {target}, or: memtune report {target}")
     if not tally.complete:
         context.exit(1)
+
+
+def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:
+    from experiments.case_sources import Complaint
+    from tracing.errors import ConfigError
+
+    if question is None:
+        if reply is not None or right is not None:
+            raise ConfigError("--reply and --right are for a complaint; give its --question too")
+        return None
+    if not question.strip():
+        raise ConfigError("--question is empty; give the question as it was asked")
+    return Complaint(question, reply or "", (right,) if right and right.strip() else ())
+
+
+def _verdict(case: CaseLine) -> str:
+    """A case's verdict for people to read."""
+    lines = [f"question: {case.question}", f"reply: {case.reply}"]
+    for title, blames in (("blame", case.decisive), ("or else", case.alternatives)):
+        for blame in blames:
+            where = f"{blame.operation} ({blame.operation_id})" if blame.operation_id else blame.operation
+            checked = f", {blame.verdict} by replay" if blame.verdict else ""
+            lines += [
+                f"{title}: {blame.error_type} at {where}, confidence {blame.confidence:.2f}{checked}",
+                f"  {blame.reason}",
+            ]
+    if not any(case.answers):
+        lines.append("the right answer is not known: tell it by --right for a surer verdict")
+    if not case.decisive:
+        lines.append(f"no verdict: {case.failed or case.abstained}")
+    return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from experiments.commands.bench_attribution import attribution
+from experiments.commands.bench_evidence import evidence
 from experiments.commands.bench_tracing import tracing
 
 
@@ -13,5 +14,5 @@ def bench() -> None:
     """Measure a part of memtune: what it costs, or how often it is right."""
 
 
-for _command in (attribution, tracing):
+for _command in (attribution, evidence, tracing):
     bench.add_command(_command)

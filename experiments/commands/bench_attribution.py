@@ -33,8 +33,9 @@ Examples:
 @click.option(
     "--suite",
     required=True,
-    metavar="PATH|injected",
-    help="An annotated graph or a folder of them, or `injected`: passed cases with one fault put in.",
+    metavar="PATH|injected|memtracebench",
+    help="An annotated graph or a folder of them; `injected`: passed cases with one fault put in; `memtracebench`: "
+    "downloaded from its hub ($HF_ENDPOINT) once.",
 )
 @click.option("--method", required=True, type=click.Choice(METHODS), help="Whom to measure.")
 @setup_options
@@ -66,6 +67,7 @@ def attribution(
 
     from experiments.bench.attributing import attributor, measure, open_bench
     from experiments.console import run_view
+    from experiments.memtracebench import NAME, fetched
     from experiments.methods import ASKING
     from experiments.wiring import home_folder, open_access
 
@@ -79,7 +81,7 @@ def attribution(
     with (
         run_view() as view,
         open_bench(
-            suite,
+            str(fetched(home_folder(home), view.progress)) if suite == NAME else suite,
             config,
             systems,
             models=models if given.get("model") and not helped else None,
@@ -139,7 +141,8 @@ def _summary(result: dict[str, Any]) -> list[str]:
 
     return [
         f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')}",
+        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
+        f"({figure('ece_cross_fitted')} cross-fitted)",
         f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
         f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
         f"distance {figure('distance', '.2f')}",

@@ -69,9 +69,7 @@ def report(
         raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; name it for what it is to be")
     where = home_folder(home)
     with run_view() as view:
-        facts, folder = diagnosed(
-            source, where, prompts=prompts, ladder=ladder, progress=lambda n, of: view.progress("traces", n, of)
-        )
+        facts, folder = diagnosed(source, where, prompts=prompts, ladder=ladder, progress=view.progress)
         if prose:
             with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
                 facts = in_words(facts, access.task)
@@ -85,5 +83,5 @@ def report(
     counts = facts.counts
     click.echo(
         f"{counts.failures} wrong answers, {counts.attributed} attributed, {counts.abstained} abstained from, "
-        f"{counts.undone} failed, {counts.damaged} of {counts.traces} traces damaged; see {out}"
+        f"{counts.undone} failed, {counts.damaged} of {counts.traces} traces with a problem; see {out}"
     )

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.agent import CONCLUSIONS, MOST_GARBAGE, Agent
-from attribution.cases import Case
+from attribution.cases import Attribution, Blame, Case
 from attribution.notebook import Note, remembered, tokens_of
+from attribution.replies import object_in
+from attribution.triage import Triage
 from tracing.elements import Operation, Variable
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -30,6 +33,16 @@ def lost(pets: Conversation) -> tuple[ExecutionGraph, Case, str]:
         case = memory.answer(pets.questions[0], ["m2"], "papaya")
     graph = memory.recorder.graph
     return graph, case, graph.find_operations(name="extract_facts")[0].id
+
+
+@dataclass(frozen=True)
+class Said:
+    """A method that says one thing."""
+
+    said: Attribution
+
+    def attribute(self, case: Case) -> Attribution:
+        return self.said
 
 
 def step(tool: str, target: str = "", text: str = "") -> str:
@@ -136,8 +149,13 @@ def test_time_for_a_case_is_limited(
     scripted_server.script = lambda body: step("search", text=f"word{scripted_server.count}")
     now = iter(range(0, 1000, 10))
     agent = Agent(graph, open_access(cache=False, retries=0).task, seconds=25, clock=lambda: float(next(now)))
-    assert agent.attribute(case).abstained == "agent: not done after 25 seconds"
+    with pytest.raises(OutOfTimeError, match="not done after 25 seconds"):
+        agent.attribute(case)
     assert scripted_server.count == 2
+    sure = Said(Attribution(case, (Blame("answer", None, "ResponseError", 0.4, "a guess"),)))
+    assert Triage(sure, agent).attribute(case) == sure.said, "what the cheap method said stands"
+    with pytest.raises(OutOfTimeError):
+        Triage(Said(Attribution(case, abstained="no idea")), agent).attribute(case)
 
 
 def test_a_free_question_is_answered_with_ids_that_exist(
@@ -208,3 +226,63 @@ def test_what_is_remembered_fits_its_room_and_always_shows_the_latest() -> None:
         assert tokens_of(text) <= room
         assert "search(29)" in text
     assert remembered(notes, 100_000).count("reply 0 ") == 60
+
+
+@pytest.mark.parametrize(
+    ("slips", "confidence"),
+    [
+        ({"error_type": "extraction_error", "confidence": "High"}, 0.7),
+        ({"error_type": "Extraction Error", "confidence": 0.5, "reason": "because " * 200}, 0.5),
+        ({"error_type": "ExtractionError", "confidence": 92, "reason": None, "evidence": "D1:1"}, 0.7),
+        ({"error_type": "ExtractionError", "confidence": None, "evidence": ["D1:1"] * 40, "more": {}}, 0.3),
+    ],
+    ids=["spelling", "length", "one id", "nulls"],
+)
+def test_slips_of_writing_that_leave_the_meaning_clear_are_forgiven(
+    scripted_server: ScriptedServer,
+    open_access: Opener,
+    lost: tuple[ExecutionGraph, Case, str],
+    slips: dict[str, Any],
+    confidence: float,
+) -> None:
+    graph, case, guilty = lost
+    thinking = '<think>Perhaps {it} is {"error_type": "none"}? No.</think>\n```json\n'
+
+    def script(body: dict[str, Any]) -> str:
+        if concluding(body):
+            return thinking + json.dumps({"operation": guilty, **slips}) + "\n```"
+        said = {"tool": "view", "target": None, "text": 7} if "view(" not in prompt_of(body) else {"tool": "conclude"}
+        return json.dumps(said)
+
+    scripted_server.script = script
+    (blame,) = Agent(graph, open_access(cache=False, retries=0).task).attribute(case).decisive
+    assert (blame.operation_id, blame.error_type, blame.confidence) == (guilty, "ExtractionError", confidence)
+    assert scripted_server.count == 3
+
+
+def test_a_name_that_many_executions_share_is_answered_with_their_ids(
+    scripted_server: ScriptedServer, open_access: Opener, pets: Conversation
+) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(["D1:1"], "Mara has a tortoise.")
+        memory.remember(["D1:2"], "Ilya has a gecko.")
+        case = memory.answer(pets.questions[0], ["m2"], "papaya")
+    graph = memory.recorder.graph
+    first = graph.find_operations(name="extract_facts")[0].id
+
+    def script(body: dict[str, Any]) -> str:
+        if not concluding(body):
+            return step("conclude")
+        told = re.findall(r"extract_facts ran 2 times \((\S+), ", prompt_of(body))
+        return verdict(told[0] if told else "extract_facts")
+
+    scripted_server.script = script
+    (blame,) = Agent(graph, open_access(cache=False, retries=0).task).attribute(case).decisive
+    assert blame.operation_id == first
+
+
+def test_the_last_object_of_a_reply_counts_and_no_brace_misleads() -> None:
+    assert object_in('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
+    assert object_in("{{{ {not json} [1, 2]") is None
+    assert object_in("") is None
+    assert object_in("{" * 50_000) is None

@@ -10,9 +10,10 @@ import pytest
 from scripted_memory import ScriptedMemory
 from scripted_server import Reply, ScriptedServer
 
-from attribution.assisted import assisted, opinion_of
+from attribution.assisted import Probe, assisted, opinion_of
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
+from attribution.survival import Survival
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation, Question
@@ -129,6 +130,16 @@ def test_a_quote_must_stand_in_the_text() -> None:
 
 
 def assisted_without_model(case: Case, recording: Recording) -> Attribution:
-    from attribution.survival import Survival
-
     return Survival(recording.graph, recording.conversation, recording.operations).attribute(case)
+
+
+def test_probes_end_when_their_time_is_over(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = lambda body: '{"quote": "", "tells": false}'
+    case, recording = unsure(pets, ["m1", "m2"])
+    now = iter(range(0, 1000, 10))
+    probe = Probe(open_access(cache=False, retries=0).task, 15, lambda: float(next(now)))
+    found = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review).attribute(case)
+    assert scripted_server.count == 1
+    assert found == assisted_without_model(case, recording)

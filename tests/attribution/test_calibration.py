@@ -29,6 +29,12 @@ def test_overconfidence_is_taken_back() -> None:
     assert gap < 0.03
 
 
+def test_cases_that_nothing_tells_apart_share_one_confidence() -> None:
+    pairs = [(0.5, at % 3 == 0) for at in range(30)]
+    assert fit(pairs, "drawn")(0.5) == pytest.approx(1 / 3, abs=0.001)
+    assert all(said == pytest.approx(1 / 3, abs=0.03) for said, _ in cross_fitted(pairs))
+
+
 def test_the_shipped_table_names_its_source_and_rises() -> None:
     assert SURVIVAL.cases == 81
     assert "conv-26" in SURVIVAL.source

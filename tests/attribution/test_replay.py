@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 from fallible_model import Mistake, answers, decides, forgets, let_answer
-from scripted_server import ScriptedServer
+from scripted_server import Reply, ScriptedServer
 
-from attribution.cases import Blame, Case
+from attribution.cases import Attribution, Blame, Case
 from attribution.judge import Judgement, judge
-from attribution.replay import CONFIRMED, JOINT, Replay, verdicts
+from attribution.replay import CONFIRMED, JOINT, Checked, Replay
 from tracing.llm.access import ModelAccess
 from tracing.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
@@ -21,6 +22,16 @@ from tracing.systems.protocol import MemorySystem
 from tracing.systems.rag import Rag
 
 MEMORY = FactMemory(near=0.3)
+
+
+@dataclass(frozen=True)
+class Saying:
+    """A method that says one thing."""
+
+    said: Attribution
+
+    def attribute(self, case: Case) -> Attribution:
+        return self.said
 
 
 def judged(question: Question, reply: str) -> Judgement:
@@ -137,17 +148,22 @@ def test_an_operation_is_not_blamed_for_what_it_was_not_given(
         assert replay.verdict(case, Blame(operation, None, "ResponseError", 0.9, "a guess")) == verdict
 
 
-def test_verdicts_of_blames_are_told_by_case_and_operation(
+def test_every_blame_of_another_method_gets_its_own_verdict(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     let_answer(scripted_server, pets, mistakes=[forgets("radicchio"), answers("papaya", "What food")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
-    attribution = replay.attribute(case)
-    assert verdicts([attribution], lambda conversation: replay) == {
-        ("pets", "food", "extract_facts"): "refuted",
+    checked = Checked(replay, replay).attribute(case)
+    assert {blame.operation: blame.verdict for blame in checked.decisive} == {
+        "extract_facts": "refuted",
         # The context lacks what only the repaired extraction brings.
-        ("pets", "food", "answer"): "not repairable",
+        "answer": "not repairable",
     }
+    scripted_server.script = lambda body: Reply("out of order", status=500)
+    candidate = seed_candidate(MEMORY.prompts)
+    failing = Replay(MEMORY, candidate, open_access(cache=False, retries=0), pets, judged)
+    unsaid = replace(checked, decisive=tuple(replace(blame, verdict=None) for blame in checked.decisive))
+    assert Checked(Saying(unsaid), failing).attribute(case) == unsaid, "the blames stay where the check fails"
 
 
 def test_an_annotation_that_nothing_supports_is_abstained_from(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from scripted_memory import FACT_MEMORY
 
-from attribution.cases import Attribution, Blame, Case, ErrorType
+from attribution.cases import Attribution, Blame, Case, ErrorType, Verdict
 from attribution.judge import judge
 from attribution.signals import aggregate
 from tracing.systems.conversations import Question
@@ -63,7 +63,8 @@ def test_representatives_are_the_surest_from_different_conversations() -> None:
 
 def test_one_conversation_gives_no_interval_and_the_seed_decides() -> None:
     one = [attributed("c1", ("answer", "ResponseError", 0.9))]
-    assert aggregate(one, FACT_MEMORY, total_cases=1, seed=0).signals[0].share_ci == (0.0, 1.0)
+    alone = aggregate(one, FACT_MEMORY, total_cases=1, seed=0).signals[0]
+    assert (alone.share_ci, alone.first) == ((0.0, 1.0), None)
     rows = [
         attributed(f"c{at}", (name, "UpdateError", 0.9))
         for at in range(5)
@@ -108,12 +109,20 @@ def test_the_stability_of_the_rank_is_how_often_resamples_agree_on_the_first() -
 
 def test_replay_confirms_a_part_of_the_blames_by_confidence() -> None:
     rows = [attributed(f"c{at}", ("answer", "ResponseError", sure)) for at, sure in enumerate((0.9, 0.6, 0.5))]
-    keys = [(row.case.conversation, row.case.question.id, "answer") for row in rows]
-    found = aggregate(
-        rows, FACT_MEMORY, total_cases=3, seed=0, verdicts={keys[0]: "confirmed", keys[1]: "not repairable"}
-    )
+    verdicts: tuple[Verdict | None, ...] = ("confirmed", "not repairable", None)
+    rows = [
+        replace(row, decisive=(replace(row.decisive[0], verdict=verdict),))
+        for row, verdict in zip(rows, verdicts, strict=True)
+    ]
+    found = aggregate(rows, FACT_MEMORY, total_cases=3, seed=0)
     assert found.signals[0].confirmed == pytest.approx(0.6)
     assert all(signal.confirmed is None for signal in found.signals[1:])
+
+
+def test_an_operation_blamed_twice_in_a_case_made_its_error_in_one_case() -> None:
+    twice = attributed("c1", ("answer", "ResponseError", 0.4), ("answer", "ResponseError", 0.4))
+    signal = aggregate([twice], FACT_MEMORY, total_cases=1, seed=0).signals[0]
+    assert (signal.failures, signal.error_types) == (1, {"ResponseError": 1})
 
 
 def test_what_a_prompt_can_fix_and_what_is_left_to_gain_is_told() -> None:
@@ -121,18 +130,3 @@ def test_what_a_prompt_can_fix_and_what_is_left_to_gain_is_told() -> None:
     found = aggregate(rows, FACT_MEMORY, total_cases=4, seed=0, gains={"answer": 0.25})
     assert found.fixable_share == pytest.approx(0.5)
     assert {signal.operation: signal.attainable for signal in found.signals if signal.attainable} == {"answer": 0.25}
-
-
-def test_failures_alike_cluster_whatever_they_are_about() -> None:
-    def failure(reason: str, confidence: float) -> Attribution:
-        row = attributed("c1", ("answer", "ResponseError", confidence))
-        return Attribution(row.case, (replace(row.decisive[0], reason=reason),))
-
-    held = "the context held {} in m{}, but the reply is {}"
-    rows = [failure(held.format(f"'thing {at}'", at, f"'no {at}'"), 0.5 + at / 10) for at in range(3)]
-    rows.append(failure("format: the reply 'a long one' holds the right answer, but not in the form asked for", 0.95))
-    clusters = aggregate(rows, FACT_MEMORY, total_cases=4, seed=0).signals[0].clusters
-    assert [(one.size, one.error_type) for one in clusters] == [(3, "ResponseError"), (1, "ResponseError")]
-    assert clusters[0].cases == tuple(row.case.question.id for row in reversed(rows[:3]))
-    assert clusters[0].example == rows[2].decisive[0].reason
-    assert clusters == aggregate(rows[::-1], FACT_MEMORY, total_cases=4, seed=0).signals[0].clusters

@@ -9,7 +9,7 @@ import pytest
 from attribution.baselines import Constant, Random
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
-from attribution.metrics import Prediction, confusion, score
+from attribution.metrics import Prediction, score
 from attribution.recordings import Recording, recording_of
 from attribution.suites import LabelledCase, Suite, load_suite, run
 from attribution.survival import Survival
@@ -165,8 +165,13 @@ def test_a_complaint_needs_no_right_answer_and_is_attributed_unsurely(annotated:
     main = Survival(recording.graph, recording.conversation, recording.operations).attribute(case).main
     assert main is not None
     assert main.operation_id == "a0"
-    with pytest.raises(TraceError, match="no answer"):
+    assert complaint(recording, "What is Ann's parrot called?").prediction == case.prediction
+    known = complaint(recording, "What is Ann's parrot called?", "Rio", ("Kiwi",))
+    assert (known.question.answers, known.passed) == (("Kiwi",), False)
+    with pytest.raises(TraceError, match=r"no answer to 'Where is Ann.*questions in it are: .*Ben move"):
         complaint(recording, "Where is Ann?", "rio")
+    with pytest.raises(TraceError, match="it was answered with: 'Rio'"):
+        complaint(recording, "What is Ann's parrot called?", "Polly")
 
 
 def test_survival_names_types_and_operations_of_the_foreign_graph(annotated: Path) -> None:
@@ -174,7 +179,7 @@ def test_survival_names_types_and_operations_of_the_foreign_graph(annotated: Pat
     predictions = run(suite, survival)
     report = score(predictions, suite)
     assert (report["n"], report["eta"], report["oia"], report["oia_n"]) == (2, 1.0, 1.0, 2)
-    assert confusion(predictions, suite) == {
+    assert report["confusion"] == {
         "ResponseError": {"ResponseError": 1},
         "ExtractionError": {"ExtractionError": 1},
     }

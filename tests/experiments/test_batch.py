@@ -3,20 +3,23 @@
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, traced_run
 
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
+from attribution.triage import Triage
 from experiments.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.batch import Batch, Tally
-from experiments.case_sources import run_sources, sources_of
+from experiments.case_sources import Complaint, run_sources, sources_of
 from experiments.folder import RunFolder
 from experiments.methods import method_named
-from tracing.errors import DataError, TraceError
+from experiments.verdicts_file import write_verdicts
+from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 
@@ -153,6 +156,36 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     assert (tally.known, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
 
 
+def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
+    folder: RunFolder, tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    out = tmp_path / "a.jsonl"
+    header = Header(method="triage", model="scripted")
+    scripted_server.script = lambda body: Reply("out of order", status=500)
+
+    def go() -> Tally:
+        access = open_access(retries=0, cache=False)
+        survival, agent = method_named("survival"), method_named("agent", access)
+        with AttributionsFile.open(out, header) as file:
+            batch = Batch(
+                lambda one: Triage(survival(one), agent(one), unsure=1.0),
+                file.said,
+                file.append,
+                folder=tmp_path,
+                access=access,
+            )
+            return batch.run(run_sources(folder, "seed"))
+
+    tally = go()
+    assert (tally.fresh, tally.failed, tally.incomplete, tally.complete) == (6, 0, 6, False)
+    case = next(iter(Attributions.read(out).cases.values()))
+    assert case.decisive
+    assert "out of order" in (case.incomplete or "")
+    scripted_server.script = lambda body: json.dumps({"tool": "conclude", "error_type": "none"})
+    tally = go()
+    assert (tally.known, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
+
+
 def test_a_file_belongs_to_one_method_and_one_process(folder: RunFolder, tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
     work(folder, out)
@@ -176,6 +209,48 @@ def test_a_line_says_what_the_attribution_said(folder: RunFolder, tmp_path: Path
         again = CaseLine.model_validate_json(case.model_dump_json()).attribution()
         assert [blame.reason for blame in again.decisive] == [blame.reason for blame in case.decisive]
         assert not again.case.passed
+
+
+def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    work(folder, out)
+    before = Attributions.read(out)
+    trace = str(folder.path / "traces" / "key-one" / "one.jsonl")
+
+    def complain(**said: object) -> Batch:
+        sources = sources_of([trace], tmp_path / "home", complaint=Complaint(**said))  # type: ignore[arg-type]
+        with AttributionsFile.open(out, SURVIVAL) as file:
+            batch = Batch(method_named("survival"), file.said, file.append, folder=out.parent)
+            batch.run(sources)
+        return batch
+
+    right = complain(question="what does Ilya's gecko  eat?", right=("hay",))
+    (key,) = right.wrong
+    after = Attributions.read(out)
+    assert (after.cases[key].question_id, after.cases[key].answers) == ("gecko", ("hay",))
+    assert after.traces == before.traces, "what the trace has of other wrong answers still counts"
+    assert len(after.cases) == len(before.cases) + 1
+    # The data set knows the question, so its accepted answers stand in for what the user does not know.
+    unsaid = complain(question="What does Ilya's gecko eat?")
+    assert unsaid.tally.fresh == 1, "another right answer is another case"
+    assert Attributions.read(out).cases[key].answers == ("papaya",)
+    with pytest.raises(TraceError, match="it was answered with: 'Bergen'"):
+        complain(question="Where did Mara move to?", reply="Trondheim")
+    with pytest.raises(DataError, match="3 traces; a complaint is of one"):
+        sources_of(["latest"], tmp_path / "home", complaint=Complaint("Where did Mara move to?"))
+
+
+def test_the_model_that_judged_a_run_decides_which_answers_were_wrong(folder: RunFolder, tmp_path: Path) -> None:
+    found = run_sources(folder, "champion")[0].read()
+    asked = {one.question.id: one for one in found.cases}
+    forgiven = replace(asked["city"], judgement=replace(asked["city"].judgement, score=1.0))
+    write_verdicts(folder, [forgiven, forgiven])
+    again = {one.question.id: one for one in run_sources(folder, "champion")[0].read().cases}
+    assert again["city"].passed
+    assert not again["food"].passed, "words decide what the model was not asked about"
+    (folder.path / "verdicts.jsonl").write_text("{}\n")
+    with pytest.raises(RunError, match=r"verdicts\.jsonl:1: .*remove it"):
+        run_sources(folder, "champion")
 
 
 def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Path) -> None:

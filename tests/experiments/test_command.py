@@ -71,7 +71,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, name, "--help")
     assert code == 0
     nested = {
-        "bench": ["attribution", "tracing"],
+        "bench": ["attribution", "evidence", "tracing"],
         "data": ["audit", "show"],
         "mlflow": ["replay"],
         "model": ["list", "pull", "serve"],

@@ -29,7 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 @pytest.fixture
 def facts(folder: RunFolder) -> Diagnosis:
-    return diagnosed(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda done, total: None)[0]
+    return diagnosed(
+        str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda where, done, found: None
+    )[0]
 
 
 def case(number: int, operation: str, error_type: str, reason: str = "it lost 'x'") -> CaseLine:
@@ -79,6 +81,12 @@ def test_what_it_counts_adds_up(facts: Diagnosis) -> None:
         "answer": 3,
     }
     assert sum(loss.share for loss in facts.operations) == pytest.approx(1.0)
+    assert facts.fixable == pytest.approx(1.0), "extraction and answer have prompts"
+    assert sum(prompt.loss for prompt in facts.prompts) == pytest.approx(6 / 9)
+    assert {name for prompt in facts.prompts if prompt.loss for name in prompt.operations} == {
+        "extract_facts",
+        "answer",
+    }
     assert sum(loss.loss or 0 for loss in facts.operations) == pytest.approx(6 / 9)
     known = {one.id for one in facts.cases}
     for claim in (*facts.operations, *facts.clusters, *facts.actions, *facts.flow):
@@ -99,6 +107,22 @@ def test_actions_are_ranked_by_gain_and_told_apart_by_what_can_do_them() -> None
     assert "Rewrite the prompt extract" not in markdown.partition("## What no prompt can fix")[2]
     assert facts.counts.beyond == 2
     assert facts.flow[0].reached == 18, "what is not the system's fault did not flow through it"
+
+
+def test_what_replay_says_of_the_blames_is_shown_by_operation_and_case() -> None:
+    cases = [case(n, "extract_facts", "ExtractionError") for n in range(2)]
+    verdicts = ("confirmed", "refuted")
+    replayed = [
+        one.model_copy(update={"decisive": (one.decisive[0].model_copy(update={"verdict": verdict}),)})
+        for one, verdict in zip(cases, verdicts, strict=True)
+    ]
+    facts = diagnose(said(*replayed, judged=4), title="t", subtitle="s")
+    assert [loss.confirmed for loss in facts.operations] == [0.5, None, None]
+    page = Page(render_html(facts, {})).text
+    assert "confirmed by replay" in page
+    assert "refuted by replay" in page
+    assert "extract_facts: 50% of its replayed blames" in render_markdown(facts)
+    assert "by replay" not in Page(render_html(diagnose(said(*cases, judged=4), title="t", subtitle="s"), {})).text
 
 
 def test_without_failures_or_traces_there_is_still_a_page() -> None:

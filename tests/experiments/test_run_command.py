@@ -13,6 +13,7 @@ import pytest
 from judged_cases import table_of
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from experiments.attributions import Attributions
 from experiments.command import main
 from experiments.config import load_config
 from experiments.folder import RunFolder
@@ -185,6 +186,12 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+    # Whoever looks at the run's failures later counts by the same judge.
+    code, out, err = command("attribute", "run", "--prompts", "seed")
+    assert (code, out.startswith("0 wrong answers"), err) == (0, True, "")
+    (Path("run") / "verdicts.jsonl").unlink()
+    code, out, _ = command("attribute", "run", "--prompts", "seed", "--out", "by-words.jsonl")
+    assert not out.startswith("0 wrong answers")
 
 
 @pytest.mark.usefixtures("wordy")
@@ -256,3 +263,27 @@ def test_a_failing_endpoint_ends_a_run_in_one_line_and_its_folder_says_why(
     assert (code, out) == (2, "")
     assert err.count("memtune: ") == 1
     assert RunFolder(Path("run")).summary().stopped.startswith("error: ")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_cache(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    assert command("run", "rag.yaml", "--rounds", "0", "--out", "run")[0] == 0
+    made = scripted_server.count
+    code, _, err = command("attribute", "run", "--replay")
+    assert (code, err) == (0, "")
+    said = Attributions.read(Path("attributions.jsonl"))
+    verdicts = Counter(blame.verdict for case in said.cases.values() for blame in case.decisive)
+    assert verdicts["confirmed"] > 0
+    assert None not in verdicts
+    assert scripted_server.count == made, "nothing that was asked before is asked again"
+    assert command("report", "attributions.jsonl")[0] == 0
+    assert "confirmed by replay" in Path("diagnosis.html").read_text()
+
+    code, _, err = command("attribute", "run", "--out", "attributions.jsonl")
+    assert (code, "was made by survival, checked by replay" in err) == (2, True)
+    code, _, err = command("attribute", "run", "--replay", "--prompts", "all")
+    assert (code, "--replay: runs one system" in err) == (2, True)
+    code, _, err = command("attribute", "run", "--reply", "Bergen")
+    assert (code, "give its --question too" in err) == (2, True)
