@@ -12,6 +12,7 @@ from attribution.flow import Answering, Flow
 from attribution.needs import STATED, Need
 from attribution.phrases import says_retracted
 from attribution.subject import Grade, Subject
+from attribution.utterances import repeated
 from tracing.elements import Variable
 from tracing.systems.conversations import Conversation
 
@@ -54,7 +55,8 @@ class Inquiry:
         self.confused = near is not None and self._says(content_of(near.value))
         """Whether the reply is the near miss."""
         self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
-        self._verbatim = not flow.rewrites()
+        self.is_verbatim = not flow.rewrites()
+        """Whether what is stored is cut from the conversation."""
         self._turns = {turn.id: turn for turn in conversation.turns()}
 
     def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
@@ -73,7 +75,7 @@ class Inquiry:
         for turn in need.turns:
             said = content_of(self._turns[turn].text)
             for variable, few in self.flow.extracted(turn):
-                holds_turn = self._verbatim and self._holds_most(variable, said)
+                holds_turn = self.is_verbatim and self._holds_most(variable, said)
                 found[variable.id] = (variable, self.grade(variable, need, traced=few or holds_turn))
         return list(found.values())
 
@@ -121,9 +123,17 @@ class Inquiry:
             entry
             for entry in self._touching(former)
             if self.grade(entry, former).carries
-            and not says_retracted(text_of(entry.value))
+            and not self.withdraws(entry)
             and (instead_of is None or not self.grade(entry, instead_of).carries)
         ]
+
+    def withdraws(self, entry: Variable) -> bool:
+        """Whether an entry tells that the value no longer holds; one cut from the conversation, by the evidence."""
+        text = text_of(entry.value)
+        if not self.is_verbatim:
+            return says_retracted(text)
+        evidence = (self._turns[turn] for turn in self.case.question.evidence if turn in self._turns)
+        return any(repeated(turn, text, self.conversation.speakers) for turn in evidence)
 
     def shown(self, entries: Iterable[Variable]) -> list[Variable]:
         """The pieces of context that show any of these entries."""
@@ -147,6 +157,8 @@ class Inquiry:
     def _touching(self, need: Need) -> list[Variable]:
         """The stored entries with any word of a need; the others, nearly all, need no grading."""
         wanted = frozenset().union(*need.forms)
+        if self.is_verbatim and need.basis == "unstated":
+            wanted = wanted.union(*(content_of(self._turns[turn].text) for turn in need.turns))
         return [entry for entry in self.flow.current if not wanted.isdisjoint(content_of(text_of(entry.value)))]
 
     def _says(self, form: frozenset[str]) -> bool:
@@ -158,11 +170,11 @@ class Inquiry:
         `texts` are those of entries that the graph traces to the need's turns.
         """
         text = text_of(variable.value)
-        apart = variable.kind == "context" and self.flow.entry_of(variable) is None and not self._verbatim
+        if self.is_verbatim:
+            return [self.subject.grade_verbatim(need, text, traced=traced)]
+        apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            self.subject.grade(
-                need, line, traced=traced or any(known in line for known in texts), verbatim=self._verbatim
-            )
+            self.subject.grade(need, line, traced=traced or any(known in line for known in texts))
             for line in (text.splitlines() if apart else (text,))
         ]
 

@@ -264,7 +264,20 @@ def _timed(
     if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
         # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
         return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
-    return None
+    near = [] if other else _telling_nearby(gold, evidence, conversation)
+    return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
+
+
+def _telling_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
+    """The turns of the evidence's sessions that tell the time: who goes on about something does not date it again."""
+    days = days_of(conversation)
+    sessions = [session for session in conversation.sessions if any(turn in evidence for turn in session.turns)]
+    return [
+        turn
+        for session in sessions
+        for turn in session.turns
+        if any(same_time(one, other) for one in spans_of(turn.text, days[turn.id]) for other in gold)
+    ]
 
 
 def _need(

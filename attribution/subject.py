@@ -11,6 +11,7 @@ from attribution.dates import spans_of, tells, without_stamp
 from attribution.former import fact_of
 from attribution.needs import STATED, Need, clause_with
 from attribution.phrases import denies
+from attribution.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
 
 Person = Literal["right", "absent", "other"]
@@ -63,6 +64,8 @@ class Subject:
         self._names = _names_in(question.question) - speakers
         fact = fact_of(question, conversation)
         value = frozenset().union(*map(content_of, question.answers))
+        self._speakers = conversation.speakers
+        self._turns = {turn.id: turn for turn in conversation.turns()}
         self.words = asked - speakers
         self._topics = [self.words]
         if fact is not None:
@@ -80,20 +83,54 @@ class Subject:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
 
-    def grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
-        """Grade a text.
+    def grade(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that somebody worded.
 
         Args:
             need: what it should carry.
             text: the words of a fact, entry or context.
             traced: the graph shows that it was made from the need's turns and few others.
-            verbatim: it is cut from the conversation, not rewritten, so that its person is beyond doubt.
         """
-        found = content_of(text)
-        about, whose_words = self.about(found), found
+        return self._grade(need, text, traced=traced, verbatim=False)
+
+    def grade_verbatim(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that is cut from the conversation: it carries what the turns say that it holds unchanged.
+
+        A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
+        its value. A text without the turns carries what a passage of it says on the subject.
+        """
+        held = [one for turn in need.turns if (one := repeated(self._turns[turn], text, self._speakers))]
+        if held:
+            return max(
+                (self._grade_repeated(need, one) for one in held), key=lambda grade: (grade.carries, grade.coverage)
+            )
+        wanted = frozenset().union(*need.forms)
+        passages = [part for part in passages_of(text) if not wanted.isdisjoint(content_of(part))]
+        if need.times or not passages:
+            passages = [text]
+        grades = [self._grade(need, part, traced=traced, verbatim=True) for part in passages]
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
+
+    def _grade_repeated(self, need: Need, held: Repeated) -> Grade:
+        found = content_of(held.line)
+        coverage = 1.0
+        if held.share < 1:
+            left = held.share if need.basis in ("unstated", "implied") else 0.0
+            coverage = max(left, *(self._vocabulary.coverage(form, found) for form in need.forms))
+            if need.times:
+                coverage = float(_tells_time(need, held.line))
+        right = not held.misascribed
+        carries = right and coverage >= need.threshold
+        return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
+
+    def _grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
+        found = whose_words = content_of(text)
+        about = self.about(found)
         if need.times:
             coverage = float(_tells_time(need, text))
         else:
+            # The numbers of a time stamp are no answer but to when.
+            found = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
                 coverage, found = _DENIED, frozenset()

@@ -22,7 +22,7 @@ from typing import get_args
 from attribution.beyond import beyond, unsupported
 from attribution.calibration import SURVIVAL
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.content import Vocabulary, content_of, text_of
+from attribution.content import Vocabulary, content_of
 from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
 from attribution.former import former_value, is_unknowable
@@ -30,7 +30,7 @@ from attribution.inquiry import Inquiry, Trail, quote, quoted
 from attribution.needs import PRIORS, STATED, Need, is_inferred, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
-from attribution.updates import left_standing, lost_at_update, not_deleted, retractions_read
+from attribution.updates import kept_of, left_standing, lost_at_update, not_deleted, retractions_read
 from tracing.elements import Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
@@ -316,12 +316,13 @@ def _answered_unanswerable(inquiry: Inquiry) -> Blame:
     if not shown:
         reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
         return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
-    if not flow.has("update"):
-        return _unresolved(inquiry, turns, shown)
+    if inquiry.is_verbatim:
+        return _unresolved(inquiry, turns, shown, [entry for entry in flow.current if inquiry.withdraws(entry)])
     readers = [reader for turn in turns for reader in flow.readers(turn)]
     retractions = retractions_read(inquiry, turns)
     if retractions:
-        return not_deleted(inquiry, retractions, standing)
+        unresolved = _unresolved(inquiry, turns, shown, kept_of(inquiry, retractions))
+        return not_deleted(inquiry, retractions, standing) or unresolved
     messages = tuple(message.id for turn in turns for message in flow.messages(turn))
     entry = standing[0]
     trouble = trouble_of(readers[-1]) if readers else "no operation read it"
@@ -332,12 +333,19 @@ def _answered_unanswerable(inquiry: Inquiry) -> Blame:
     return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
 
 
-def _unresolved(inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable]) -> Blame:
-    """Blame in a system that keeps old beside new: the answer must resolve it, if it is given both."""
-    answering, vocabulary = inquiry.answering, inquiry.vocabulary
-    said = [content_of(turn.text) for turn in inquiry.conversation.turns() if turn.id in turns]
-    given = [content_of(text_of(variable.value)) for variable in answering.context]
-    told = all(any(vocabulary.coverage(turn, found) >= STATED for found in given) for turn in said)
+def _unresolved(
+    inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
+) -> Blame:
+    """Blame where old and new are both kept: the answer must resolve it, if it is given both.
+
+    Args:
+        inquiry: the case.
+        turns: ids of the turns that withdraw the value.
+        shown: the pieces of context that still assert it.
+        withdrawals: the entries that tell of its withdrawal.
+    """
+    answering = inquiry.answering
+    told = inquiry.shown(withdrawals)
     withdrawn = " and ".join(turns)
     if told or not answering.retrievals:
         held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"

@@ -74,6 +74,12 @@ def test_a_time_survives_in_any_form_and_only_if_it_is_that_time(
     assert blamed(talk, question, fact, 4) == error_type
 
 
+def test_a_time_that_the_evidence_goes_on_about_is_told_by_the_turns_near_it(talk: Conversation) -> None:
+    (need,) = needed(talk, "When did Ann eat with Joe?", "The Friday before 8 May 2023", 3)
+    assert need.basis == "dated"
+    assert need.turns == ("D1:4", "D1:3")
+
+
 @pytest.mark.parametrize(
     ("fact", "error_type"),
     [

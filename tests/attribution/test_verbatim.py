@@ -1,0 +1,83 @@
+"""Systems that store what was said word for word: a turn survives unchanged and ascribed to who said it, or not."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_memory import RAG, ScriptedMemory
+
+from attribution.utterances import repeated
+from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
+
+SAID = [
+    ("Nell", "I had an ear operation, so my brother feeds the geese for now."),
+    ("Odo", "Oh no! Rest well, and drink something warm."),
+    ("Nell", "My sister stitched a badger on my satchel, and I keep fourteen buttons inside it."),
+    ("Odo", "A badger, how sweet! Mine has a pike on it."),
+]
+
+
+@pytest.fixture
+def satchels() -> Conversation:
+    turns = tuple(Turn(id=f"D1:{at}", speaker=who, text=text) for at, (who, text) in enumerate(SAID, start=1))
+    question = Question(
+        id="stitched",
+        question="What did Nell's sister stitch on her satchel?",
+        answers=("badger",),
+        evidence=("D1:3",),
+        near_miss=NearMiss(turn="D1:4", value="pike"),
+    )
+    buttons = Question(
+        id="buttons",
+        question="How many buttons does Nell keep in the satchel?",
+        answers=("fourteen",),
+        evidence=("D1:3",),
+    )
+    session = DialogueSession(id="D1", time="2022-08-14 18:40", turns=turns)
+    return Conversation(id="satchels", speakers=("Nell", "Odo"), sessions=(session,), questions=(question, buttons))
+
+
+def blamed(conversation: Conversation, question: str, chunk: str, turns: tuple[str, ...] = ("D1:3", "D1:4")) -> str:
+    """The error type for a wrong reply where this chunk was made of these turns and given to the answer."""
+    with ScriptedMemory(conversation, RAG) as memory:
+        memory.chunk(turns, chunk)
+        asked = next(one for one in conversation.questions if one.id == question)
+        return memory.blame(memory.answer(asked, ["m1"], "a hat")).error_type
+
+
+def lines(*changed: tuple[str, str], stamp: str = "2022-08-14 18:40") -> str:
+    text = "\n".join([stamp, *(f"{who}: {said}" for who, said in SAID[2:])])
+    for old, new in changed:
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("chunk", "error_type"),
+    [
+        (lines(), "ResponseError"),
+        (lines(("Nell:", "Odo:")), "ExtractionError"),
+        (lines(("stitched a badger", "stitched a heron")), "ExtractionError"),
+        (lines(("Nell: My sister stitched a badger on my satchel", "Nell: My sister was here")), "ExtractionError"),
+    ],
+    ids=["kept", "given to another speaker", "changed although echoed", "cut off"],
+)
+def test_a_chunk_keeps_a_turn_in_its_words_and_with_its_speaker_or_lost_it(
+    satchels: Conversation, chunk: str, error_type: str
+) -> None:
+    assert blamed(satchels, "stitched", chunk) == error_type
+
+
+def test_the_number_of_a_time_stamp_is_no_answer(satchels: Conversation) -> None:
+    assert blamed(satchels, "buttons", lines(("fourteen", "several"))) == "ExtractionError"
+
+
+def test_a_turn_is_recognised_by_most_of_its_words_whatever_its_label_looks_like(satchels: Conversation) -> None:
+    turn = satchels.sessions[0].turns[2]
+    for label in ("Nell: ", "[2022-08-14] Nell said, ", "", "18:40 - Nell (to Odo): "):
+        found = repeated(turn, f"Odo: Hello.\n{label}{turn.text}", satchels.speakers)
+        assert found is not None
+        assert (found.share, found.misascribed) == (1.0, False)
+    assert repeated(turn, "Odo: Hello.\nOdo: Mine has a pike on it.", satchels.speakers) is None
+    wrong = repeated(turn, f"Odo: Hello.\nOdo: {turn.text}", satchels.speakers)
+    assert wrong is not None
+    assert wrong.misascribed
