@@ -9,7 +9,7 @@ from typing import Literal
 from attribution.content import Vocabulary, content_of
 from attribution.dates import spans_of, tells, without_stamp
 from attribution.former import fact_of
-from attribution.needs import STATED, Need, clause_with
+from attribution.needs import STATED, Need, clause_with, listed
 from attribution.phrases import denies
 from attribution.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
@@ -134,6 +134,8 @@ class Subject:
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
                 coverage, found = _DENIED, frozenset()
+            elif self._told_otherwise(need, text, about=about, traced=traced):
+                coverage = 1.0
         person: Person = "right" if verbatim else self.person(whose_words)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
         if need.basis == "dated":
@@ -146,6 +148,13 @@ class Subject:
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+
+    def _told_otherwise(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
+        """Whether a text gives the time from which a span of time follows, or names the things that make a number."""
+        same = about >= ABOUT or (traced and about > 0)
+        then = spans_of(text, need.said) if need.since and same else ()
+        since = any(tells(span, one) for span in then for one in need.since)
+        return since or (need.count > 0 and same and listed(text) == need.count)
 
     def _denied(self, need: Need, text: str) -> bool:
         """Whether a text denies what the turns assert; the whole of it is looked at first, since that is quick."""

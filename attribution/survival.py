@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from attribution.asked import is_inferred
 from attribution.beyond import beyond, unsupported
 from attribution.calibration import SURVIVAL
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
@@ -27,11 +28,12 @@ from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
 from attribution.former import former_value, is_unknowable
 from attribution.inquiry import Inquiry, Trail, quote, quoted
-from attribution.needs import PRIORS, STATED, Need, is_inferred, needs_of
+from attribution.needs import PRIORS, STATED, Need, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
-from attribution.updates import kept_of, left_standing, lost_at_update, not_deleted, retractions_read
-from tracing.elements import Variable
+from attribution.updates import left_standing, lost_at_update
+from attribution.withdrawals import answered_unanswerable
+from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import OperationSpec
@@ -42,7 +44,6 @@ NEVER_EXTRACTED = 0.9
 GARBLED = 0.6
 NOT_RETRIEVED = 0.9
 IGNORED = 0.85
-INVENTED = 0.8
 
 _LEAST, _MOST = 0.05, 0.97
 _SAME_SUBJECT = 0.5
@@ -138,7 +139,7 @@ class Survival:
     def _unsurvived(self, inquiry: Inquiry) -> list[Blame] | str:
         question = inquiry.case.question
         if is_unknowable(question):
-            return [_answered_unanswerable(inquiry)]
+            return [answered_unanswerable(inquiry)]
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
             return [unsupported(inquiry)]
@@ -249,16 +250,19 @@ def _not_retrieved(inquiry: Inquiry, trail: Trail) -> Blame:
     def carried(variables: Sequence[Variable]) -> bool:
         return any(variable.id in carriers or inquiry.grade(variable, need).carries for variable in variables)
 
-    losing = [
-        operation
-        for operation in answering.retrievals
-        if carried(flow.inputs_of(operation)) and not carried(flow.outputs_of(operation))
-    ]
-    fault = (losing or answering.retrievals)[-1]
+    fault = _last_losing(answering.retrievals, flow, carried)
     trouble = trouble_of(fault)
     count = len(answering.context)
     reason = f"{held}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
     return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
+
+
+def _last_losing(
+    operations: Sequence[Operation], flow: Flow, carried: Callable[[Sequence[Variable]], bool]
+) -> Operation:
+    """The last of some operations that was given the content and did not pass it on; else the last of all."""
+    losing = [one for one in operations if carried(flow.inputs_of(one)) and not carried(flow.outputs_of(one))]
+    return (losing or operations)[-1]
 
 
 def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
@@ -270,7 +274,11 @@ def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
     if not readers:
         reason = f"no extract operation read {turns}, which says {wanted}"
         return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
-    fault = readers[-1]
+
+    def carried(variables: Sequence[Variable]) -> bool:
+        return any(one.id in messages or inquiry.grade(one, need, traced=True).carries for one in variables)
+
+    fault = _last_losing(readers, flow, carried)
     trouble = trouble_of(fault)
     if trouble:
         reason = f"{fault.name} read {turns} but failed ({trouble}), so {wanted} was never extracted"
@@ -299,61 +307,6 @@ def _garbled(inquiry: Inquiry, need: Need) -> tuple[Variable, str] | None:
     if closest is not None and threshold > closest[1].coverage >= threshold * _PART_OF_IT:
         return closest[0], "which keeps only a part of it"
     return None
-
-
-def _answered_unanswerable(inquiry: Inquiry) -> Blame:
-    """Blame for an answer where there is none: a value that was withdrawn, or one that was never given."""
-    question, flow, answering = inquiry.case.question, inquiry.flow, inquiry.answering
-    made_up = f"the right answer is {quote(question.answers[0])}, but the reply is {quote(inquiry.case.reply)}"
-    former = former_value(question, inquiry.conversation, inquiry.vocabulary)
-    answer = answering.answer
-    if former is None or not inquiry.reply_says(former):
-        return Blame(answer.name, answer.id, "ResponseError", INVENTED, f"{made_up}, which nothing calls for")
-    turns = [turn for turn in question.evidence if turn not in former.turns]
-    withdrawn = " and ".join(turns)
-    standing = inquiry.standing(former, instead_of=None)
-    shown = inquiry.shown(standing)
-    if not shown:
-        reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
-        return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
-    if inquiry.is_verbatim:
-        return _unresolved(inquiry, turns, shown, [entry for entry in flow.current if inquiry.withdraws(entry)])
-    readers = [reader for turn in turns for reader in flow.readers(turn)]
-    retractions = retractions_read(inquiry, turns)
-    if retractions:
-        unresolved = _unresolved(inquiry, turns, shown, kept_of(inquiry, retractions))
-        return not_deleted(inquiry, retractions, standing) or unresolved
-    messages = tuple(message.id for turn in turns for message in flow.messages(turn))
-    entry = standing[0]
-    trouble = trouble_of(readers[-1]) if readers else "no operation read it"
-    cause = f" ({trouble})" if trouble else ""
-    unread = f"{withdrawn} withdraws {quote(former.label)}, but this was never extracted{cause}"
-    reason = f"{unread}, so entry {entry.name} still says it"
-    name, oid = (readers[-1].name, readers[-1].id) if readers else (flow.named("extract"), None)
-    return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
-
-
-def _unresolved(
-    inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
-) -> Blame:
-    """Blame where old and new are both kept: the answer must resolve it, if it is given both.
-
-    Args:
-        inquiry: the case.
-        turns: ids of the turns that withdraw the value.
-        shown: the pieces of context that still assert it.
-        withdrawals: the entries that tell of its withdrawal.
-    """
-    answering = inquiry.answering
-    told = inquiry.shown(withdrawals)
-    withdrawn = " and ".join(turns)
-    if told or not answering.retrievals:
-        held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
-        reason = f"{held}, but the reply is {quote(inquiry.case.reply)}"
-        return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
-    fault = answering.retrievals[-1]
-    reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"
-    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))
 
 
 def _calibrated(blame: Blame) -> Blame:

@@ -93,6 +93,35 @@ def test_a_denial_does_not_carry_what_it_denies(talk: Conversation, fact: str, e
 
 
 @pytest.mark.parametrize(
+    ("speaker", "said", "question", "answer", "fact", "error_type"),
+    [
+        ("Ann", "We have three kids, Tom, Lucy and Max.", "How many children does Ann have?", "3",
+         "Ann has children named Tom, Lucy, and Max.", "ResponseError"),
+        ("Ann", "We have three kids, Tom, Lucy and Max.", "How many children does Ann have?", "3",
+         "Ann has children named Tom and Lucy.", "ExtractionError"),
+        ("Ann", "I moved to Oslo two years ago.", "How long has Ann lived in Oslo?", "two years",
+         "Ann moved to Oslo in 2021.", "ResponseError"),
+        ("Ann", "I moved to Oslo two years ago.", "How long has Ann lived in Oslo?", "two years",
+         "Ann moved to Oslo in 2012.", "ExtractionError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "3只", "小红养了三只猫", "ResponseError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "三只", "小红养了3只猫", "ResponseError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "三只", "小红养了5只猫", "ExtractionError"),
+        ("小红", "我昨天报名陶艺课。", "小红何时报名陶艺课？", "2023年5月7日", "小红5月7日报名陶艺课", "ResponseError"),
+        ("小红", "我昨天报名陶艺课。", "小红何时报名陶艺课？", "2023年5月7日", "小红5月8日报名陶艺", "ExtractionError"),
+        ("ハナ", "猫を二匹飼っています。", "ハナの猫は何匹ですか？", "2匹", "ハナは猫を2匹飼っている", "ResponseError"),
+        ("ハナ", "お酒は飲みません。", "ハナはお酒を飲みますか？", "いいえ", "ハナはお酒を飲まない", "ResponseError"),
+    ],
+)  # fmt: skip
+def test_a_number_or_time_survives_in_another_form_of_itself(
+    speaker: str, said: str, question: str, answer: str, fact: str, error_type: str
+) -> None:
+    turns = (Turn(id="D1:1", speaker=speaker, text=said), Turn(id="D1:2", speaker="Ben", text="Oh!"))
+    session = DialogueSession(id="D1", time="1:56 pm on 8 May, 2023", turns=turns)
+    talk = Conversation(id="talk", speakers=(speaker, "Ben"), sessions=(session,))
+    assert blamed(talk, asked(question, answer, 1), fact, 1) == error_type
+
+
+@pytest.mark.parametrize(
     ("fact", "error_type"), [("Ben的猫叫小黑。", "ResponseError"), ("Ben有一只猫。", "ExtractionError")]
 )
 def test_chinese_is_followed_by_pairs_of_characters(talk: Conversation, fact: str, error_type: str) -> None:

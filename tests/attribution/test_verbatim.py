@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from scripted_memory import RAG, ScriptedMemory
 
+from attribution.cases import Case
+from attribution.judge import judge
+from attribution.recordings import recording_of
+from attribution.survival import attribute
 from attribution.utterances import repeated
+from tracing.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 SAID = [
@@ -81,3 +86,32 @@ def test_a_turn_is_recognised_by_most_of_its_words_whatever_its_label_looks_like
     wrong = repeated(turn, f"Odo: Hello.\nOdo: {turn.text}", satchels.speakers)
     assert wrong is not None
     assert wrong.misascribed
+
+
+def test_of_a_foreign_buffer_and_its_chunks_the_step_that_cut_the_turn_is_named(satchels: Conversation) -> None:
+    question = satchels.questions[0]
+    with trace() as recorder:
+        buffer = variable("", name="buffer", kind="value")
+        written = []
+        for number, (who, said) in enumerate(SAID, start=1):
+            message = variable(f"{who}: {said}", name=f"D1:{number}", kind="message")
+            with operation("buffer_update", inputs={"message": message, "buffer": buffer}) as op:
+                buffer = op.output("buffer", f"{buffer.value}\n{who}: {said}".strip(), name="buffer", previous=buffer)
+            if number % 2 == 0:
+                with operation("finalize_chunk", inputs={"buffer": buffer}) as op:
+                    text = str(buffer.value).replace("stitched a badger on my satchel, and I", "I")
+                    entry = op.output("chunk", text, name=f"m{number}", kind="memory_entry")
+                    buffer = op.output("rest", "", name="buffer", previous=buffer)
+                    written.append((op.id, entry))
+        with session(question.id):
+            query = variable(question.question, name=question.id, kind="query")
+            with operation("search", inputs={"query": query, "entries": [entry for _, entry in written]}) as op:
+                context = [op.output("context", entry.value, name=entry.name, kind="context") for _, entry in written]
+            with operation("question-answering", inputs={"query": query, "context": context}) as op:
+                prediction = op.output("prediction", "a pike", kind="prediction")
+    recording = recording_of(recorder.graph, "foreign")
+    case = Case("foreign", question, "a pike", judge("a pike", question.answers, "f1"), prediction.id)
+    assert {spec.prompt for spec in recording.operations if spec.stage == "extract"} == {None}
+    main = attribute(case, recording.graph, recording.conversation, recording.operations).main
+    assert main is not None
+    assert (main.operation_id, main.error_type) == (written[1][0], "ExtractionError")
