@@ -88,17 +88,16 @@ class Inquiry:
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
-        descendants = {
-            version.id
-            for fact in sources
-            for result in self.flow.written(fact).results
-            for version in self.flow.later(result)
-        }
+        made = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
+        descendants = frozenset(version.id for result in made for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
-        stored = [(entry, self.grade(entry, need, traced=entry.id in descendants)) for entry in self._touching(need)]
+        stored = [
+            (entry, self.grade(entry, need, traced=entry.id in descendants))
+            for entry in self._touching(need, self.flow.current, descendants)
+        ]
         pieces = [
             (given, self._grades(given, need, texts, traced=self._shows(given, descendants)))
-            for given in self.answering.context
+            for given in self._touching(need, self.answering.context, descendants, texts)
         ]
         context = [(given, self._best(grades)) for given, grades in pieces]
         stages = (read, stored, context)
@@ -121,7 +120,7 @@ class Inquiry:
         """The stored entries that still assert a former value, without the value that replaced it."""
         return [
             entry
-            for entry in self._touching(former)
+            for entry in self._touching(former, self.flow.current)
             if self.grade(entry, former).carries
             and not self.withdraws(entry)
             and (instead_of is None or not self.grade(entry, instead_of).carries)
@@ -154,12 +153,28 @@ class Inquiry:
             return any(tells(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
         return any(map(self._says, need.forms))
 
-    def _touching(self, need: Need) -> list[Variable]:
-        """The stored entries with any word of a need; the others, nearly all, need no grading."""
+    def _touching(
+        self,
+        need: Need,
+        variables: Iterable[Variable],
+        descendants: frozenset[str] = frozenset(),
+        texts: frozenset[str] = frozenset(),
+    ) -> list[Variable]:
+        """Those made from a need's turns, which may tell it otherwise, or with any word of it; others need no grading.
+
+        Args:
+            need: what is looked for.
+            variables: entries or pieces of context.
+            descendants: ids of the entries made from its turns.
+            texts: what these say.
+        """
         wanted = frozenset().union(*need.forms)
-        if self.is_verbatim and need.basis == "unstated":
-            wanted = wanted.union(*(content_of(self._turns[turn].text) for turn in need.turns))
-        return [entry for entry in self.flow.current if not wanted.isdisjoint(content_of(text_of(entry.value)))]
+
+        def touches(variable: Variable) -> bool:
+            text = text_of(variable.value)
+            return not wanted.isdisjoint(content_of(text)) or any(known in text for known in texts)
+
+        return [one for one in variables if self._shows(one, descendants) or touches(one)]
 
     def _says(self, form: frozenset[str]) -> bool:
         return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
@@ -193,7 +208,7 @@ class Inquiry:
         together = frozenset().union(*(grade.found for grade in near))
         return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
 
-    def _shows(self, given: Variable, entries: set[str]) -> bool:
+    def _shows(self, given: Variable, entries: frozenset[str]) -> bool:
         entry = self.flow.entry_of(given)
         return given.id in entries or (entry is not None and entry.id in entries)
 

@@ -5,7 +5,7 @@ holds in the end, and in what the answer was given. The deepest stage that still
 it: the one whose inputs carry it and whose outputs don't.
 
 How sure a verdict is, is the product of three factors, kept within 0.05 to 0.97:
-    - how telling the kind of verdict is, 0.5 to 0.95: a right reply that breaks the format is hardly ever anything
+    - how telling the kind of verdict is (`telling`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
     - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
@@ -31,19 +31,13 @@ from attribution.inquiry import Inquiry, Trail, quote, quoted
 from attribution.needs import PRIORS, STATED, Need, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
+from attribution.telling import FAILED, FORMAT, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.updates import left_standing, lost_at_update
 from attribution.withdrawals import answered_unanswerable
 from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import OperationSpec
-
-FAILED = 0.95
-FORMAT = 0.95
-NEVER_EXTRACTED = 0.9
-GARBLED = 0.6
-NOT_RETRIEVED = 0.9
-IGNORED = 0.85
 
 _LEAST, _MOST = 0.05, 0.97
 _SAME_SUBJECT = 0.5

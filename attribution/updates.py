@@ -12,11 +12,9 @@ from attribution.former import fact_of
 from attribution.inquiry import Inquiry, Trail, quote, quoted
 from attribution.needs import Need
 from attribution.phrases import says_retracted
+from attribution.telling import LOST, NOT_DELETED, STANDING
 from tracing.elements import Operation, Variable
 
-LOST = 0.9
-STANDING = 0.75
-NOT_DELETED = 0.85
 _SAME_REQUEST = 0.5
 
 

@@ -8,13 +8,9 @@ from attribution.cases import Blame
 from attribution.flow import trouble_of
 from attribution.former import former_value
 from attribution.inquiry import Inquiry, quote, quoted
+from attribution.telling import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.updates import kept_of, not_deleted, retractions_read
 from tracing.elements import Variable
-
-_INVENTED = 0.8
-_IGNORED = 0.85
-_NOT_RETRIEVED = 0.9
-_NEVER_EXTRACTED = 0.9
 
 
 def answered_unanswerable(inquiry: Inquiry) -> Blame:
@@ -24,14 +20,14 @@ def answered_unanswerable(inquiry: Inquiry) -> Blame:
     former = former_value(question, inquiry.conversation, inquiry.vocabulary)
     answer = answering.answer
     if former is None or not inquiry.reply_says(former):
-        return Blame(answer.name, answer.id, "ResponseError", _INVENTED, f"{made_up}, which nothing calls for")
+        return Blame(answer.name, answer.id, "ResponseError", INVENTED, f"{made_up}, which nothing calls for")
     turns = [turn for turn in question.evidence if turn not in former.turns]
     withdrawn = " and ".join(turns)
     standing = inquiry.standing(former, instead_of=None)
     shown = inquiry.shown(standing)
     if not shown:
         reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
-        return Blame(answer.name, answer.id, "ResponseError", _INVENTED, reason)
+        return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
     if inquiry.is_verbatim:
         return _unresolved(inquiry, turns, shown, [entry for entry in flow.current if inquiry.withdraws(entry)])
     readers = [reader for turn in turns for reader in flow.readers(turn)]
@@ -46,7 +42,7 @@ def answered_unanswerable(inquiry: Inquiry) -> Blame:
     unread = f"{withdrawn} withdraws {quote(former.label)}, but this was never extracted{cause}"
     reason = f"{unread}, so entry {entry.name} still says it"
     name, oid = (readers[-1].name, readers[-1].id) if readers else (flow.named("extract"), None)
-    return Blame(name, oid, "ExtractionError", _NEVER_EXTRACTED, reason, (*messages, entry.id))
+    return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
 
 
 def _unresolved(
@@ -66,7 +62,7 @@ def _unresolved(
     if told or not answering.retrievals:
         held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
         reason = f"{held}, but the reply is {quote(inquiry.case.reply)}"
-        return Blame(answering.answer.name, answering.answer.id, "ResponseError", _IGNORED, reason, (shown[0].id,))
+        return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
     fault = answering.retrievals[-1]
     reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"
-    return Blame(fault.name, fault.id, "RetrievalError", _NOT_RETRIEVED, reason, (shown[0].id,))
+    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))

@@ -74,6 +74,14 @@ def test_a_time_survives_in_any_form_and_only_if_it_is_that_time(
     assert blamed(talk, question, fact, 4) == error_type
 
 
+def test_a_relative_time_that_is_stored_but_not_found_is_the_retrievals_error(talk: Conversation) -> None:
+    with ScriptedMemory(talk) as memory:
+        memory.remember(("D1:4",), "Ann met Joe three days ago.")
+        memory.remember(("D1:6",), "Ann won a race.")
+        blame = memory.blame(memory.answer(asked("When did Ann meet Joe?", "5 May 2023", 4), ["m2"], "unknown"))
+    assert blame.error_type == "RetrievalError"
+
+
 def test_a_time_that_the_evidence_goes_on_about_is_told_by_the_turns_near_it(talk: Conversation) -> None:
     (need,) = needed(talk, "When did Ann eat with Joe?", "The Friday before 8 May 2023", 3)
     assert need.basis == "dated"

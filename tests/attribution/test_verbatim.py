@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Case
 from attribution.judge import judge
 from attribution.recordings import recording_of
-from attribution.survival import attribute
+from attribution.suites import load_suite
+from attribution.survival import Survival, attribute
 from attribution.utterances import repeated
 from tracing.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
+CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"
 SAID = [
     ("Nell", "I had an ear operation, so my brother feeds the geese for now."),
     ("Odo", "Oh no! Rest well, and drink something warm."),
@@ -86,6 +92,32 @@ def test_a_turn_is_recognised_by_most_of_its_words_whatever_its_label_looks_like
     wrong = repeated(turn, f"Odo: Hello.\nOdo: {turn.text}", satchels.speakers)
     assert wrong is not None
     assert wrong.misascribed
+
+
+@pytest.mark.skipif(not CONV_26.is_file(), reason="needs ../shared/data/memeval/conv-26.json")
+@pytest.mark.parametrize(("given", "error_type"), [(True, "ResponseError"), (False, "RetrievalError")])
+def test_a_cutter_that_loses_nothing_is_not_blamed_whatever_is_asked(given: bool, error_type: str) -> None:
+    labelled = load_suite(CONV_26).cases
+    conversation = labelled[0].recording.conversation
+    chunk_of: dict[str, str] = {}
+    with ScriptedMemory(conversation, RAG) as memory:
+        for dialogue in conversation.sessions:
+            for group in (dialogue.turns[at : at + 6] for at in range(0, len(dialogue.turns), 6)):
+                ids = [turn.id for turn in group]
+                memory.chunk(ids, "\n".join([dialogue.time, *(turn.spoken for turn in group)]))
+                chunk_of.update(dict.fromkeys(ids, list(memory.entries)[-1]))
+        cases = []
+        for case in (one.case for one in labelled):
+            question = case.question
+            needed = list(dict.fromkeys(chunk_of[turn] for turn in question.evidence if turn in chunk_of))
+            others = [name for name in memory.entries if name not in needed][:5]
+            asked = memory.answer(question, [*(needed if given else ()), *others], case.reply)
+            cases += [replace(asked, judgement=case.judgement)] if needed else []
+    survival = Survival(memory.recorder.graph, conversation, RAG)
+    types = Counter(main.error_type for case in cases if (main := survival.attribute(case).main))
+    assert len(cases) > 70
+    # A wrong form is the answer's error whatever it was given, and of two turns that tell it one may be annotated.
+    assert types[error_type] >= len(cases) - 1
 
 
 def test_of_a_foreign_buffer_and_its_chunks_the_step_that_cut_the_turn_is_named(satchels: Conversation) -> None:
