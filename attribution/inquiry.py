@@ -12,7 +12,7 @@ from attribution.flow import Answering, Flow
 from attribution.needs import STATED, Need
 from attribution.phrases import says_retracted
 from attribution.subject import Grade, Subject
-from attribution.utterances import repeated
+from attribution.utterances import is_most_of, repeated
 from tracing.elements import Variable
 from tracing.systems.conversations import Conversation
 
@@ -57,6 +57,7 @@ class Inquiry:
         self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
+        self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
         self._turns = {turn.id: turn for turn in conversation.turns()}
 
     def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
@@ -186,12 +187,26 @@ class Inquiry:
         """
         text = text_of(variable.value)
         if self.is_verbatim:
-            return [self.subject.grade_verbatim(need, text, traced=traced)]
+            dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
+            return [_NOTHING if dropped else self.subject.grade_verbatim(need, text, traced=traced)]
         apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
             self.subject.grade(need, line, traced=traced or any(known in line for known in texts))
             for line in (text.splitlines() if apart else (text,))
         ]
+
+    def _dropping(self, need: Need) -> frozenset[str]:
+        """Ids of what was cut from a need's turns without them: where another turn echoes them, they are lost still."""
+        known = self._dropped.get(need.turns)
+        if known is None:
+            kept, lost = set[str](), set[str]()
+            for turn in need.turns:
+                said = content_of(self._turns[turn].text)
+                made = [variable for variable, _ in self.flow.extracted(turn)]
+                found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
+                (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)
+            known = self._dropped[need.turns] = frozenset(lost - kept)
+        return known
 
     def _best(self, grades: Sequence[Grade]) -> Grade:
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=_NOTHING)

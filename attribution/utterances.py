@@ -34,13 +34,18 @@ def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
     A turn whose value was changed is still that turn, so that numbers count no more than other words.
     """
     said = content_of(turn.text)
-    if not said or len(said & content_of(text)) < _MOST_OF_IT * len(said):
+    if not said or not is_most_of(said, content_of(text)):
         return None
-    lines = text.splitlines()
+    lines = text.splitlines() if "\n" not in turn.text else [text]
     whole = next((line for line in lines if turn.text in line), None)
     line = whole or max(lines, key=lambda line: len(said & content_of(line)))
     share = 1.0 if whole is not None else len(said & content_of(line)) / len(said)
     return Repeated(line, share, _misascribed(turn, line, speakers)) if share >= _MOST_OF_IT else None
+
+
+def is_most_of(said: frozenset[str], found: frozenset[str]) -> bool:
+    """Whether most of the content words that were said are among those found."""
+    return len(said & found) >= _MOST_OF_IT * len(said)
 
 
 def passages_of(text: str) -> Sequence[str]:

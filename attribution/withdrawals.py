@@ -28,8 +28,9 @@ def answered_unanswerable(inquiry: Inquiry) -> Blame:
     if not shown:
         reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
         return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
-    if inquiry.is_verbatim:
-        return _unresolved(inquiry, turns, shown, [entry for entry in flow.current if inquiry.withdraws(entry)])
+    withdrawals = [entry for entry in flow.current if inquiry.withdraws(entry)] if inquiry.is_verbatim else []
+    if withdrawals:
+        return _unresolved(inquiry, turns, shown, withdrawals)
     readers = [reader for turn in turns for reader in flow.readers(turn)]
     retractions = retractions_read(inquiry, turns)
     if retractions:

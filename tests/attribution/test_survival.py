@@ -213,6 +213,14 @@ def test_a_retraction_decided_on_without_sight_of_the_entry_goes_on_beside_it(
     assert said(blame) == expected
 
 
+def test_a_withdrawal_that_a_chunk_left_out_is_the_chunks_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets, RAG) as memory:
+        memory.chunk((*FIRST, "D1:5"))
+        memory.chunk(("D2:1", "D2:2"), "Mara: My tortoise went off that, he sleeps in an old suitcase.")
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
+    assert said(blame) == ("chunk", "ExtractionError")
+
+
 def test_a_value_given_after_it_was_deleted_is_made_up_by_the_answer(pets: Conversation) -> None:
     with ScriptedMemory(pets) as memory:
         memory.remember(("D1:1", "D1:5"), FOOD, CROUTON)

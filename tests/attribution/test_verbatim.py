@@ -69,8 +69,9 @@ def lines(*changed: tuple[str, str], stamp: str = "2022-08-14 18:40") -> str:
         (lines(("Nell:", "Odo:")), "ExtractionError"),
         (lines(("stitched a badger", "stitched a heron")), "ExtractionError"),
         (lines(("Nell: My sister stitched a badger on my satchel", "Nell: My sister was here")), "ExtractionError"),
+        ("Odo: A badger on the satchel, how sweet! Your sister's stitches are neat.", "ExtractionError"),
     ],
-    ids=["kept", "given to another speaker", "changed although echoed", "cut off"],
+    ids=["kept", "given to another speaker", "changed although echoed", "cut off", "left out although echoed"],
 )
 def test_a_chunk_keeps_a_turn_in_its_words_and_with_its_speaker_or_lost_it(
     satchels: Conversation, chunk: str, error_type: str
