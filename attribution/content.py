@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from attribution.cjk import without_function_words
 from attribution.judge import normalise
 from attribution.lemmas import LEMMAS
 
@@ -17,7 +18,7 @@ _FUNCTION_WORDS = """
     those who whom whose which what when where why how is am are was were be been being do does did done have has had
     having will would shall should can could may might must and or but if so than then too very just also of at by for
     with about into to from in on off out over up down as not no nor s t im ive id ill thats dont didnt doesnt isnt
-    there here some any all more most much many such own same other both each only now ever
+    there here some any all more most much many such own same other both each only now ever never
     name named called call
 """
 _FUNCTION = frozenset(_FUNCTION_WORDS.split())
@@ -55,6 +56,7 @@ def words_of(text: str) -> tuple[str, ...]:
     """Content words of `text` in order: stemmed, numbers in digits, dates as day month year, CJK in pairs."""
     text = _ISO_DATE.sub(lambda found: f"{int(found[3])} {_month(found[2])} {found[1]}", text)
     text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", _POSSESSIVE.sub("", _ORDINAL.sub(r"\1", text))))
+    text = without_function_words(text) if _CJK_CHARACTER.search(text) else text
     dates_may = re.search(r"\bMay\b", text) is not None
     words: list[str] = []
     run = ""

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from attribution.content import content_of, text_of
 from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.protocol import OperationSpec, Stage
 
 _NOT_CONTENT = frozenset(("prompt", "query"))
 _FEW_MESSAGES = 2
+_DECIDED_TEXTS = ("text", "memory", "new_memory", "content", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,8 @@ class Flow:
             return True
         event, target = decision
         results = [made for made in self.outputs_of(operation) if made.kind in ("memory_entry", "delete_marker")]
+        if event in ("ADD", "UPDATE") and not self._says_what_was_decided(operation, decider, results):
+            return False
         if event in ("UPDATE", "DELETE") and target is not None:
             kind = "memory_entry" if event == "UPDATE" else "delete_marker"
             return any(
@@ -248,6 +252,24 @@ class Flow:
         if event == "ADD":
             return any(made.kind == "memory_entry" and made.previous is None for made in results)
         return not results
+
+    def _says_what_was_decided(self, operation: Operation, decider: Operation, results: Sequence[Variable]) -> bool:
+        """Whether what was stored is the decision's text or, where that has none, in words that were given for it."""
+        said = [content_of(text_of(made.value)) for made in results]
+        decided = [content_of(text) for text in map(_text_decided, self.outputs_of(decider)) if text]
+        if decided:
+            return any(text <= found for text in decided for found in said)
+        given = (*self.inputs_of(operation), *self.inputs_of(decider))
+        words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in given))
+        return all(found <= words for found in said)
+
+
+def _text_decided(variable: Variable) -> str:
+    """The new text that a decision gives for an entry; empty where it gives none."""
+    value: Any = variable.value
+    if not isinstance(value, Mapping):
+        return ""
+    return next((value[key] for key in _DECIDED_TEXTS if isinstance(value.get(key), str)), "")
 
 
 def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:

@@ -48,7 +48,7 @@ class Gold:
         """Whether a text carries a need, of the person asked about; `traced` if it is known to come from its turns."""
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=need.basis == "dated") for turn in need.turns)
-        return self._subject.grade(need, text, traced=traced, verbatim=False).carries
+        return self._subject.grade(need, text, traced=traced).carries
 
     def carries_any(self, text: str) -> bool:
         """Whether a text carries a part of what the answer needs."""

@@ -12,6 +12,7 @@ from attribution.flow import Answering, Flow
 from attribution.needs import STATED, Need
 from attribution.phrases import says_retracted
 from attribution.subject import Grade, Subject
+from attribution.utterances import is_most_of, repeated
 from tracing.elements import Variable
 from tracing.systems.conversations import Conversation
 
@@ -54,7 +55,9 @@ class Inquiry:
         self.confused = near is not None and self._says(content_of(near.value))
         """Whether the reply is the near miss."""
         self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
-        self._verbatim = not flow.rewrites()
+        self.is_verbatim = not flow.rewrites()
+        """Whether what is stored is cut from the conversation."""
+        self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
         self._turns = {turn.id: turn for turn in conversation.turns()}
 
     def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
@@ -73,7 +76,7 @@ class Inquiry:
         for turn in need.turns:
             said = content_of(self._turns[turn].text)
             for variable, few in self.flow.extracted(turn):
-                holds_turn = self._verbatim and self._holds_most(variable, said)
+                holds_turn = self.is_verbatim and self._holds_most(variable, said)
                 found[variable.id] = (variable, self.grade(variable, need, traced=few or holds_turn))
         return list(found.values())
 
@@ -86,17 +89,16 @@ class Inquiry:
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
-        descendants = {
-            version.id
-            for fact in sources
-            for result in self.flow.written(fact).results
-            for version in self.flow.later(result)
-        }
+        made = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
+        descendants = frozenset(version.id for result in made for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
-        stored = [(entry, self.grade(entry, need, traced=entry.id in descendants)) for entry in self._touching(need)]
+        stored = [
+            (entry, self.grade(entry, need, traced=entry.id in descendants))
+            for entry in self._touching(need, self.flow.current, descendants)
+        ]
         pieces = [
             (given, self._grades(given, need, texts, traced=self._shows(given, descendants)))
-            for given in self.answering.context
+            for given in self._touching(need, self.answering.context, descendants, texts)
         ]
         context = [(given, self._best(grades)) for given, grades in pieces]
         stages = (read, stored, context)
@@ -119,11 +121,19 @@ class Inquiry:
         """The stored entries that still assert a former value, without the value that replaced it."""
         return [
             entry
-            for entry in self._touching(former)
+            for entry in self._touching(former, self.flow.current)
             if self.grade(entry, former).carries
-            and not says_retracted(text_of(entry.value))
+            and not self.withdraws(entry)
             and (instead_of is None or not self.grade(entry, instead_of).carries)
         ]
+
+    def withdraws(self, entry: Variable) -> bool:
+        """Whether an entry tells that the value no longer holds; one cut from the conversation, by the evidence."""
+        text = text_of(entry.value)
+        if not self.is_verbatim:
+            return says_retracted(text)
+        evidence = (self._turns[turn] for turn in self.case.question.evidence if turn in self._turns)
+        return any(repeated(turn, text, self.conversation.speakers) for turn in evidence)
 
     def shown(self, entries: Iterable[Variable]) -> list[Variable]:
         """The pieces of context that show any of these entries."""
@@ -144,10 +154,28 @@ class Inquiry:
             return any(tells(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
         return any(map(self._says, need.forms))
 
-    def _touching(self, need: Need) -> list[Variable]:
-        """The stored entries with any word of a need; the others, nearly all, need no grading."""
+    def _touching(
+        self,
+        need: Need,
+        variables: Iterable[Variable],
+        descendants: frozenset[str] = frozenset(),
+        texts: frozenset[str] = frozenset(),
+    ) -> list[Variable]:
+        """Those made from a need's turns, which may tell it otherwise, or with any word of it; others need no grading.
+
+        Args:
+            need: what is looked for.
+            variables: entries or pieces of context.
+            descendants: ids of the entries made from its turns.
+            texts: what these say.
+        """
         wanted = frozenset().union(*need.forms)
-        return [entry for entry in self.flow.current if not wanted.isdisjoint(content_of(text_of(entry.value)))]
+
+        def touches(variable: Variable) -> bool:
+            text = text_of(variable.value)
+            return not wanted.isdisjoint(content_of(text)) or any(known in text for known in texts)
+
+        return [one for one in variables if self._shows(one, descendants) or touches(one)]
 
     def _says(self, form: frozenset[str]) -> bool:
         return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
@@ -158,13 +186,27 @@ class Inquiry:
         `texts` are those of entries that the graph traces to the need's turns.
         """
         text = text_of(variable.value)
-        apart = variable.kind == "context" and self.flow.entry_of(variable) is None and not self._verbatim
+        if self.is_verbatim:
+            dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
+            return [_NOTHING if dropped else self.subject.grade_verbatim(need, text, traced=traced)]
+        apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            self.subject.grade(
-                need, line, traced=traced or any(known in line for known in texts), verbatim=self._verbatim
-            )
+            self.subject.grade(need, line, traced=traced or any(known in line for known in texts))
             for line in (text.splitlines() if apart else (text,))
         ]
+
+    def _dropping(self, need: Need) -> frozenset[str]:
+        """Ids of what was cut from a need's turns without them: where another turn echoes them, they are lost still."""
+        known = self._dropped.get(need.turns)
+        if known is None:
+            kept, lost = set[str](), set[str]()
+            for turn in need.turns:
+                said = content_of(self._turns[turn].text)
+                made = [variable for variable, _ in self.flow.extracted(turn)]
+                found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
+                (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)
+            known = self._dropped[need.turns] = frozenset(lost - kept)
+        return known
 
     def _best(self, grades: Sequence[Grade]) -> Grade:
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=_NOTHING)
@@ -181,7 +223,7 @@ class Inquiry:
         together = frozenset().union(*(grade.found for grade in near))
         return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
 
-    def _shows(self, given: Variable, entries: set[str]) -> bool:
+    def _shows(self, given: Variable, entries: frozenset[str]) -> bool:
         entry = self.flow.entry_of(given)
         return given.id in entries or (entry is not None and entry.id in entries)
 

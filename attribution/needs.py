@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 from typing import Literal
 
-from attribution.content import Vocabulary, content_of, is_date, is_number
+from attribution.asked import count_asked, is_count, is_inferred, is_literal, is_yes_or_no
+from attribution.content import Vocabulary, content_of, is_date
 from attribution.dates import Span, days_of, same_time, spans_of, tells
 from attribution.phrases import clauses_of, denies
 from tracing.systems.conversations import Conversation, Question, Turn
@@ -37,16 +38,10 @@ _ON_TOPIC = 0.5
 _TELLING_WORDS = 6
 _ITEM_WORDS = 3
 _CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
-_INFERENTIAL = content_of("yes, likely, unlikely, probably, maybe, possibly, perhaps")
-_YES_OR_NO = re.compile(r"(?:yes|no|not? (?:likely|really|necessarily))\b|是|不是|对|はい|いいえ", re.I)
-_CONCLUDES = re.compile(r"\b(?:would|might|could|likely|probably|potentially|possibly|suspected|considered)\b", re.I)
-_COUNTS = re.compile(r"(?:how (?:many|often|long)|after how many|what (?:number|amount))\b|多少|几|いくつ|何", re.I)
+_DURATION = re.compile(r"\b(?:day|week|month|year)s?\b|[天周月年]|週", re.I)
 _POINTING = re.compile(
     r"\b(?:this|these|here(?:'s| is| are)|look|check \w+ out|check out|pic\w*|photo\w*|image|see)\b|这|看|これ|写真",
     re.I,
-)
-_ASKS_A_NAME = re.compile(
-    r"\b(?:who|whom|whose|where|name[ds]?|called|which (?:city|country|town|state|place))\b", re.I
 )
 _BETWEEN_ITEMS = re.compile(r"[,;]\s*(?:and\b|or\b)?|\s(?:and|or|&)\s")
 
@@ -66,6 +61,8 @@ class Need:
         threshold: least coverage of a form with which a text carries the content.
         denied: whether the turns say that it is not so.
         times: spans of time, any of which is the content; then words do not count.
+        since: spans of time that tell a span of time up to the day it was said, or from then on: two years ago, 2021.
+        count: how many things it is that there are, so that naming each of them tells it; 0 if it is no such number.
         said: the day on which the turns were said.
         on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
     """
@@ -78,6 +75,8 @@ class Need:
     threshold: float = STATED
     denied: bool = False
     times: tuple[Span, ...] = ()
+    since: tuple[Span, ...] = ()
+    count: int = 0
     said: date | None = None
     on_that_day: bool = False
 
@@ -90,17 +89,17 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     turns = {turn.id: turn for turn in conversation.turns()}
     evidence = [turns[turn] for turn in question.evidence if turn in turns]
     forms = tuple(form for form in dict.fromkeys(map(content_of, question.answers)) if form)
-    if forms and not _yes_or_no(question):
+    if forms and not is_yes_or_no(question):
         needs = _known(question, forms, evidence, conversation, vocabulary)
         if needs:
-            return needs
+            return [replace(need, count=count_asked(question)) for need in needs] if len(needs) == 1 else needs
         if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
             elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
             if elsewhere:
                 return [elsewhere]
-            if evidence and (is_inferred(question) or _COUNTS.match(question.question)):
+            if evidence and (is_inferred(question) or is_count(question)):
                 return [_implied(turn, content_of(question.question), conversation, vocabulary) for turn in evidence]
-            if evidence and _is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
+            if evidence and is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
                 return []
             if evidence:
                 return [_unstated((forms, question.answers[0]), evidence)]
@@ -108,14 +107,11 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     return [_implied(turn, wanted, conversation, vocabulary) for turn in evidence]
 
 
-def is_inferred(question: Question) -> bool:
-    """Whether the answer is a conclusion, which no text need contain, so that any of its grounds may do."""
-    return _yes_or_no(question) or _CONCLUDES.search(question.question) is not None
-
-
-def _yes_or_no(question: Question) -> bool:
-    gold = question.answers[0].strip()
-    return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
+def listed(text: str) -> int:
+    """The greatest number of things that a clause of a text lists, 1 where it is no list."""
+    return max(
+        (len([item for item in _BETWEEN_ITEMS.split(one) if content_of(item)]) for one in clauses_of(text)), default=0
+    )
 
 
 def _known(
@@ -264,7 +260,20 @@ def _timed(
     if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
         # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
         return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
-    return None
+    near = [] if other else _telling_nearby(gold, evidence, conversation)
+    return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
+
+
+def _telling_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
+    """The turns of the evidence's sessions that tell the time: who goes on about something does not date it again."""
+    days = days_of(conversation)
+    sessions = [session for session in conversation.sessions if any(turn in evidence for turn in session.turns)]
+    return [
+        turn
+        for session in sessions
+        for turn in session.turns
+        if any(same_time(one, other) for one in spans_of(turn.text, days[turn.id]) for other in gold)
+    ]
 
 
 def _need(
@@ -278,7 +287,10 @@ def _need(
     ids = _ids(saying)
     others = (turn for turn in conversation.turns() if turn.id not in ids)
     denied = any(denies(clause_with(forms, turn.text, vocabulary)) for turn in saying)
-    return Need(forms, ids, label, basis, unique=not stating(others, forms, vocabulary), denied=denied)
+    days = days_of(conversation) if _DURATION.search(label) else {}
+    since = tuple(span for turn in saying if days for span in spans_of(turn.text, days[turn.id]))
+    unique = not stating(others, forms, vocabulary)
+    return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, said=days.get(ids[0]))
 
 
 def clause_with(forms: Sequence[frozenset[str]], text: str, vocabulary: Vocabulary) -> str:
@@ -315,13 +327,6 @@ def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, voc
         False,
         IMPLIED,
     )
-
-
-def _is_literal(question: Question) -> bool:
-    """Whether the answer is a number, or a name that was asked for: nobody infers those."""
-    words = [word for word in question.answers[0].split() if content_of(word)]
-    named = _ASKS_A_NAME.search(question.question) is not None
-    return not is_date(question.answers[0]) and all(is_number(word) or (named and word[:1].isupper()) for word in words)
 
 
 def _ids(turns: Iterable[Turn]) -> tuple[str, ...]:

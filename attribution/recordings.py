@@ -20,12 +20,16 @@ from tracing.systems.protocol import OperationSpec, Stage
 
 _STAMPED = re.compile(r"\n?^(?:time(?:stamp)?|date|session time)\s*:\s*(?P<time>.+)$", re.IGNORECASE | re.MULTILINE)
 _SPOKEN = re.compile(r"(?P<speaker>[^\n:]{1,40}):\s+(?P<text>.*)", re.DOTALL)
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
+_RUN = 5
+_MOSTLY = 0.5
+_MOST_ENTRIES = 50
 _TIMES = ("timestamp", "session_time", "time", "date")
 _HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("answer", re.compile(r"answer|respon|generat\w*_reply", re.I)),
     ("retrieve", re.compile(r"retriev|search|recall|rank|round\d", re.I)),
-    ("update", re.compile(r"updat|merge|consolidat|delet|store|finali[sz]e", re.I)),
-    ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest", re.I)),
+    ("update", re.compile(r"updat|merge|consolidat|delet|store", re.I)),
+    ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest|finali[sz]e", re.I)),
 )
 _JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
 _ORDER: tuple[Stage, ...] = get_args(Stage)
@@ -82,14 +86,31 @@ def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
 
 
 def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
-    """The operations of a graph whose stage shows, in pipeline order; judges and the like are left out."""
+    """The operations of a graph whose stage shows, in pipeline order; judges and the like are left out.
+
+    Those that write the memory have no prompt where what it holds is cut from the messages.
+    """
     executions: dict[str, list[Operation]] = defaultdict(list)
     for operation in graph.operations.values():
         executions[operation.name].append(operation)
     stages = {name: _stage(name, graph, found) for name, found in executions.items()}
     known = [(stage, name) for name, stage in stages.items() if stage is not None]
     known.sort(key=lambda item: _ORDER.index(item[0]))
-    return tuple(OperationSpec(name, stage, name) for stage, name in known)
+    unprompted = ("extract", "update") if _is_verbatim(graph) else ()
+    return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in known)
+
+
+def _is_verbatim(graph: ExecutionGraph) -> bool:
+    """Whether most of what the memory holds stands in the messages word for word; paraphrase shares few long runs."""
+    said = {run for message in graph.find_variables(kind="message") for run in _runs_of(text_of(message.value))}
+    held = [text_of(entry.value) for entry in graph.find_variables(kind="memory_entry")][:_MOST_ENTRIES]
+    runs = [run for text in held for run in _runs_of(text)]
+    return bool(runs) and sum(run in said for run in runs) >= _MOSTLY * len(runs)
+
+
+def _runs_of(text: str) -> list[tuple[str, ...]]:
+    words = _WORD.findall(text.lower())
+    return [tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
 
 
 def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) -> Stage | None:

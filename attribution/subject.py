@@ -9,8 +9,9 @@ from typing import Literal
 from attribution.content import Vocabulary, content_of
 from attribution.dates import spans_of, tells, without_stamp
 from attribution.former import fact_of
-from attribution.needs import STATED, Need, clause_with
+from attribution.needs import STATED, Need, clause_with, listed
 from attribution.phrases import denies
+from attribution.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
 
 Person = Literal["right", "absent", "other"]
@@ -63,6 +64,8 @@ class Subject:
         self._names = _names_in(question.question) - speakers
         fact = fact_of(question, conversation)
         value = frozenset().union(*map(content_of, question.answers))
+        self._speakers = conversation.speakers
+        self._turns = {turn.id: turn for turn in conversation.turns()}
         self.words = asked - speakers
         self._topics = [self.words]
         if fact is not None:
@@ -80,23 +83,59 @@ class Subject:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
 
-    def grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
-        """Grade a text.
+    def grade(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that somebody worded.
 
         Args:
             need: what it should carry.
             text: the words of a fact, entry or context.
             traced: the graph shows that it was made from the need's turns and few others.
-            verbatim: it is cut from the conversation, not rewritten, so that its person is beyond doubt.
         """
-        found = content_of(text)
-        about, whose_words = self.about(found), found
+        return self._grade(need, text, traced=traced, verbatim=False)
+
+    def grade_verbatim(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that is cut from the conversation: it carries what the turns say that it holds unchanged.
+
+        A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
+        its value. A text without the turns carries what a passage of it says on the subject.
+        """
+        held = [one for turn in need.turns if (one := repeated(self._turns[turn], text, self._speakers))]
+        if held:
+            return max(
+                (self._grade_repeated(need, one) for one in held), key=lambda grade: (grade.carries, grade.coverage)
+            )
+        wanted = frozenset().union(*need.forms)
+        passages = [part for part in passages_of(text) if not wanted.isdisjoint(content_of(part))]
+        if need.times or not passages:
+            passages = [text]
+        grades = [self._grade(need, part, traced=traced, verbatim=True) for part in passages]
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
+
+    def _grade_repeated(self, need: Need, held: Repeated) -> Grade:
+        found = content_of(held.line)
+        coverage = 1.0
+        if held.share < 1:
+            left = held.share if need.basis in ("unstated", "implied") else 0.0
+            coverage = max(left, *(self._vocabulary.coverage(form, found) for form in need.forms))
+            if need.times:
+                coverage = float(_tells_time(need, held.line))
+        right = not held.misascribed
+        carries = right and coverage >= need.threshold
+        return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
+
+    def _grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
+        found = whose_words = content_of(text)
+        about = self.about(found)
         if need.times:
             coverage = float(_tells_time(need, text))
         else:
+            # The numbers of a time stamp are no answer but to when.
+            found = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
                 coverage, found = _DENIED, frozenset()
+            elif self._told_otherwise(need, text, about=about, traced=traced):
+                coverage = 1.0
         person: Person = "right" if verbatim else self.person(whose_words)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
         if need.basis == "dated":
@@ -109,6 +148,13 @@ class Subject:
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+
+    def _told_otherwise(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
+        """Whether a text gives the time from which a span of time follows, or names the things that make a number."""
+        same = about >= ABOUT or (traced and about > 0)
+        then = spans_of(text, need.said) if need.since and same else ()
+        since = any(tells(span, one) for span in then for one in need.since)
+        return since or (need.count > 0 and same and listed(text) == need.count)
 
     def _denied(self, need: Need, text: str) -> bool:
         """Whether a text denies what the turns assert; the whole of it is looked at first, since that is quick."""

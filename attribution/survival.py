@@ -5,7 +5,7 @@ holds in the end, and in what the answer was given. The deepest stage that still
 it: the one whose inputs carry it and whose outputs don't.
 
 How sure a verdict is, is the product of three factors, kept within 0.05 to 0.97:
-    - how telling the kind of verdict is, 0.5 to 0.95: a right reply that breaks the format is hardly ever anything
+    - how telling the kind of verdict is (`telling`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
     - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
@@ -19,30 +19,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from attribution.asked import is_inferred
 from attribution.beyond import beyond, unsupported
 from attribution.calibration import SURVIVAL
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.content import Vocabulary, content_of, text_of
+from attribution.content import Vocabulary, content_of
 from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
 from attribution.former import former_value, is_unknowable
 from attribution.inquiry import Inquiry, Trail, quote, quoted
-from attribution.needs import PRIORS, STATED, Need, is_inferred, needs_of
+from attribution.needs import PRIORS, STATED, Need, needs_of
 from attribution.phrases import says_unknown
 from attribution.subject import ABOUT
-from attribution.updates import left_standing, lost_at_update, not_deleted, retractions_read
-from tracing.elements import Variable
+from attribution.telling import FAILED, FORMAT, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
+from attribution.updates import left_standing, lost_at_update
+from attribution.withdrawals import answered_unanswerable
+from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import OperationSpec
-
-FAILED = 0.95
-FORMAT = 0.95
-NEVER_EXTRACTED = 0.9
-GARBLED = 0.6
-NOT_RETRIEVED = 0.9
-IGNORED = 0.85
-INVENTED = 0.8
 
 _LEAST, _MOST = 0.05, 0.97
 _SAME_SUBJECT = 0.5
@@ -138,7 +133,7 @@ class Survival:
     def _unsurvived(self, inquiry: Inquiry) -> list[Blame] | str:
         question = inquiry.case.question
         if is_unknowable(question):
-            return [_answered_unanswerable(inquiry)]
+            return [answered_unanswerable(inquiry)]
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
             return [unsupported(inquiry)]
@@ -249,16 +244,19 @@ def _not_retrieved(inquiry: Inquiry, trail: Trail) -> Blame:
     def carried(variables: Sequence[Variable]) -> bool:
         return any(variable.id in carriers or inquiry.grade(variable, need).carries for variable in variables)
 
-    losing = [
-        operation
-        for operation in answering.retrievals
-        if carried(flow.inputs_of(operation)) and not carried(flow.outputs_of(operation))
-    ]
-    fault = (losing or answering.retrievals)[-1]
+    fault = _last_losing(answering.retrievals, flow, carried)
     trouble = trouble_of(fault)
     count = len(answering.context)
     reason = f"{held}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
     return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
+
+
+def _last_losing(
+    operations: Sequence[Operation], flow: Flow, carried: Callable[[Sequence[Variable]], bool]
+) -> Operation:
+    """The last of some operations that was given the content and did not pass it on; else the last of all."""
+    losing = [one for one in operations if carried(flow.inputs_of(one)) and not carried(flow.outputs_of(one))]
+    return (losing or operations)[-1]
 
 
 def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
@@ -270,7 +268,11 @@ def _not_extracted(inquiry: Inquiry, trail: Trail) -> Blame:
     if not readers:
         reason = f"no extract operation read {turns}, which says {wanted}"
         return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
-    fault = readers[-1]
+
+    def carried(variables: Sequence[Variable]) -> bool:
+        return any(one.id in messages or inquiry.grade(one, need, traced=True).carries for one in variables)
+
+    fault = _last_losing(readers, flow, carried)
     trouble = trouble_of(fault)
     if trouble:
         reason = f"{fault.name} read {turns} but failed ({trouble}), so {wanted} was never extracted"
@@ -299,53 +301,6 @@ def _garbled(inquiry: Inquiry, need: Need) -> tuple[Variable, str] | None:
     if closest is not None and threshold > closest[1].coverage >= threshold * _PART_OF_IT:
         return closest[0], "which keeps only a part of it"
     return None
-
-
-def _answered_unanswerable(inquiry: Inquiry) -> Blame:
-    """Blame for an answer where there is none: a value that was withdrawn, or one that was never given."""
-    question, flow, answering = inquiry.case.question, inquiry.flow, inquiry.answering
-    made_up = f"the right answer is {quote(question.answers[0])}, but the reply is {quote(inquiry.case.reply)}"
-    former = former_value(question, inquiry.conversation, inquiry.vocabulary)
-    answer = answering.answer
-    if former is None or not inquiry.reply_says(former):
-        return Blame(answer.name, answer.id, "ResponseError", INVENTED, f"{made_up}, which nothing calls for")
-    turns = [turn for turn in question.evidence if turn not in former.turns]
-    withdrawn = " and ".join(turns)
-    standing = inquiry.standing(former, instead_of=None)
-    shown = inquiry.shown(standing)
-    if not shown:
-        reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
-        return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
-    if not flow.has("update"):
-        return _unresolved(inquiry, turns, shown)
-    readers = [reader for turn in turns for reader in flow.readers(turn)]
-    retractions = retractions_read(inquiry, turns)
-    if retractions:
-        return not_deleted(inquiry, retractions, standing)
-    messages = tuple(message.id for turn in turns for message in flow.messages(turn))
-    entry = standing[0]
-    trouble = trouble_of(readers[-1]) if readers else "no operation read it"
-    cause = f" ({trouble})" if trouble else ""
-    unread = f"{withdrawn} withdraws {quote(former.label)}, but this was never extracted{cause}"
-    reason = f"{unread}, so entry {entry.name} still says it"
-    name, oid = (readers[-1].name, readers[-1].id) if readers else (flow.named("extract"), None)
-    return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
-
-
-def _unresolved(inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable]) -> Blame:
-    """Blame in a system that keeps old beside new: the answer must resolve it, if it is given both."""
-    answering, vocabulary = inquiry.answering, inquiry.vocabulary
-    said = [content_of(turn.text) for turn in inquiry.conversation.turns() if turn.id in turns]
-    given = [content_of(text_of(variable.value)) for variable in answering.context]
-    told = all(any(vocabulary.coverage(turn, found) >= STATED for found in given) for turn in said)
-    withdrawn = " and ".join(turns)
-    if told or not answering.retrievals:
-        held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
-        reason = f"{held}, but the reply is {quote(inquiry.case.reply)}"
-        return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
-    fault = answering.retrievals[-1]
-    reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"
-    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))
 
 
 def _calibrated(blame: Blame) -> Blame:

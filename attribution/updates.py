@@ -12,11 +12,9 @@ from attribution.former import fact_of
 from attribution.inquiry import Inquiry, Trail, quote, quoted
 from attribution.needs import Need
 from attribution.phrases import says_retracted
+from attribution.telling import LOST, NOT_DELETED, STANDING
 from tracing.elements import Operation, Variable
 
-LOST = 0.9
-STANDING = 0.75
-NOT_DELETED = 0.85
 _SAME_REQUEST = 0.5
 
 
@@ -41,9 +39,10 @@ def lost_at_update(inquiry: Inquiry, trail: Trail) -> Blame:
 
 
 def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
-    """Blame for a superseded value that is stored beside the new one, if that explains the answer; else None.
+    """Blame for a superseded value that is stored beside the new one, if a decision left it and it explains the answer.
 
-    It explains it if the reply gives the former value, or if that took the place of the new one in the context.
+    It explains it if the reply gives the former value, or if that took the place of the new one in the context. Where
+    no decision was shown the former value, it was for the retrieval and the answer to prefer the new one.
     """
     if not inquiry.flow.has("update") or not trail.stored:
         return None
@@ -54,24 +53,50 @@ def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
     entry = standing[0]
     effect = "and the answer gave it" if inquiry.reply_says(former) else "and was retrieved in place of the new value"
     fault = _unanswered_change(inquiry, trail.extracted, standing)
+    if fault is None:
+        return None
     change = f"{_turns(trail.need)} changed it to {quote(trail.need.label)}"
     told = f"entry {entry.name} still says {quoted(entry)} although {change}"
     evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(given.id for given in shown[:1]))
     reason = f"{told}, {effect}: {fault.reason}"
-    name, oid = (fault.operation.name, fault.operation.id) if fault.operation else (inquiry.flow.named("update"), None)
-    return Blame(name, oid, "UpdateError", STANDING * trail.clarity, reason, evidence)
+    return Blame(fault.operation.name, fault.operation.id, "UpdateError", STANDING * trail.clarity, reason, evidence)
 
 
-def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame:
-    """Blame for an entry that a retraction should have removed: `retractions` are the facts that tell of it."""
+def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame | None:
+    """Blame for an entry that a retraction should have removed; None if no decision was shown both and both are kept.
+
+    Args:
+        inquiry: the case.
+        retractions: the facts that tell of it.
+        standing: the entries that assert what was withdrawn.
+    """
     entry = standing[0]
     fault = _unanswered_change(inquiry, retractions, standing)
+    if fault is None:
+        return None if kept_of(inquiry, retractions) else _dropped(inquiry, retractions)
     reason = (
         f"entry {entry.name} still says {quoted(entry)} although {quoted(retractions[0])} was extracted: {fault.reason}"
     )
-    name, oid = (fault.operation.name, fault.operation.id) if fault.operation else (inquiry.flow.named("update"), None)
     evidence = (entry.id, retractions[0].id)
-    return Blame(name, oid, "DeletionError", NOT_DELETED, reason, evidence)
+    return Blame(fault.operation.name, fault.operation.id, "DeletionError", NOT_DELETED, reason, evidence)
+
+
+def kept_of(inquiry: Inquiry, facts: Sequence[Variable]) -> list[Variable]:
+    """The entries that the memory holds in the end of what was made of these facts."""
+    flow = inquiry.flow
+    held = {entry.id: entry for entry in flow.current}
+    made = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
+    return list({version.id: version for version in made if version.id in held}.values())
+
+
+def _dropped(inquiry: Inquiry, retractions: Sequence[Variable]) -> Blame:
+    """Blame for a retraction that the update stage neither acted on nor kept."""
+    flow, fact = inquiry.flow, retractions[0]
+    operations = flow.written(fact).operations
+    fault = flow.at_fault(operations[-1]) if operations else None
+    name, oid = (fault.name, fault.id) if fault is not None else (flow.named("update"), None)
+    reason = f"{quoted(fact)} was extracted but neither acted on nor stored"
+    return Blame(name, oid, "UpdateError", LOST, reason, (fact.id,))
 
 
 def retractions_read(inquiry: Inquiry, turns: Sequence[str]) -> list[Variable]:
@@ -84,45 +109,32 @@ def retractions_read(inquiry: Inquiry, turns: Sequence[str]) -> list[Variable]:
             text = text_of(fact.value)
             words = content_of(text)
             same = inquiry.vocabulary.coverage(wanted, words) >= _SAME_REQUEST
-            cued = (
-                says_retracted(text) and inquiry.subject.about(words) > 0 and inquiry.subject.person(words) != "other"
-            )
-            if same or cued or _deletes(inquiry, fact):
+            cued = says_retracted(text) and inquiry.subject.about(words) > 0
+            if inquiry.subject.person(words) != "other" and (same or cued or _deletes(inquiry, fact)):
                 found[fact.id] = fact
     return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    operation: Operation | None
+    operation: Operation
     reason: str
 
 
-def _unanswered_change(inquiry: Inquiry, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault:
-    """Who failed to change a standing entry when a fact called for it.
+def _unanswered_change(inquiry: Inquiry, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
+    """Who failed to change a standing entry when a fact called for it; None if no decision was shown both.
 
-    The decision is at fault only if it was shown the entry: an operation answers for what it did with its own inputs.
+    An operation answers for what it did with its own inputs.
     """
     flow = inquiry.flow
     lineage = {version.id for entry in standing for version in flow.graph.versions(entry.id)}
-    last: Operation | None = None
-    unshown: Operation | None = None
     for fact in facts:
-        operations = flow.written(fact).operations
-        if not operations:
-            continue
-        last = operations[-1]
-        decider = last if flow.has_prompt(last) else flow.decider(last)
-        if decider is not None and lineage.isdisjoint(decider.input_ids()):
-            unshown = last
-        elif decider is not None:
-            fault = flow.at_fault(last)
-            return _Fault(fault, _what(inquiry, fault, decider))
-    if unshown is not None:
-        return _Fault(unshown, f"{unshown.name} did not put the entry before the decision")
-    if last is not None:
-        return _Fault(last, f"{last.name} added the fact without a decision")
-    return _Fault(None, "no update operation took the new fact up")
+        for last in flow.written(fact).operations[-1:]:
+            decider = last if flow.has_prompt(last) else flow.decider(last)
+            if decider is not None and not lineage.isdisjoint(decider.input_ids()):
+                fault = flow.at_fault(last)
+                return _Fault(fault, _what(inquiry, fault, decider))
+    return None
 
 
 def _what(inquiry: Inquiry, fault: Operation, decider: Operation) -> str:

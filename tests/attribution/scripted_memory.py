@@ -67,8 +67,12 @@ class ScriptedMemory:
         *,
         near: Sequence[str] = (),
         do: str = "",
+        write: str = "",
     ) -> None:
-        """Store a fact: with `event` after that decision, which was shown the entries `near`; `do` disobeys it."""
+        """Store a fact: with `event` after that decision, which was shown the entries `near`.
+
+        `do` disobeys it, and `write` stores another text.
+        """
         inputs: dict[str, Variable] = {"fact": fact}
         if event is not None:
             shown = [self.entries[name] for name in near]
@@ -79,10 +83,11 @@ class ScriptedMemory:
             event = do or event or "ADD"
             if event == "ADD":
                 name = self._next_name()
-                self.entries[name] = op.output("entry", fact.value, name=name, kind="memory_entry")
+                self.entries[name] = op.output("entry", write or fact.value, name=name, kind="memory_entry")
             elif event == "UPDATE" and target:
                 old = self.entries[target]
-                self.entries[target] = op.output("entry", fact.value, name=target, kind="memory_entry", previous=old)
+                text = write or fact.value
+                self.entries[target] = op.output("entry", text, name=target, kind="memory_entry", previous=old)
             elif event == "DELETE" and target:
                 op.output("entry", None, name=target, kind="delete_marker", previous=self.entries.pop(target))
 
@@ -91,13 +96,13 @@ class ScriptedMemory:
         for fact in self.extract(turns, facts):
             self.store(fact)
 
-    def chunk(self, turns: Sequence[str]) -> None:
-        """Cut turns into one chunk, as RAG does."""
+    def chunk(self, turns: Sequence[str], text: str = "") -> None:
+        """Cut turns into one chunk, as RAG does; with `text` it becomes that."""
         spoken = {turn.id: f"{turn.speaker}: {turn.text}" for turn in self.conversation.turns()}
         messages = [variable(spoken[turn], name=turn, kind="message") for turn in turns]
         name = self._next_name()
         with operation("chunk", inputs={"messages": messages}) as op:
-            text = "\n".join(str(message.value) for message in messages)
+            text = text or "\n".join(str(message.value) for message in messages)
             self.entries[name] = op.output("chunks", text, name=name, kind="memory_entry")
 
     def _next_name(self) -> str:

@@ -41,3 +41,9 @@ def test_the_shipped_table_names_its_source_and_rises() -> None:
     assert list(SURVIVAL.points) == sorted(SURVIVAL.points)
     with pytest.raises(ValueError, match="labelled"):
         fit([], "nothing")
+
+
+def test_less_sure_than_any_labelled_case_is_less_than_they_were_worth() -> None:
+    least = SURVIVAL.points[0]
+    assert SURVIVAL(least[0]) == least[1]
+    assert SURVIVAL(least[0] / 2) == pytest.approx(least[1] / 2)

@@ -74,6 +74,20 @@ def test_a_time_survives_in_any_form_and_only_if_it_is_that_time(
     assert blamed(talk, question, fact, 4) == error_type
 
 
+def test_a_relative_time_that_is_stored_but_not_found_is_the_retrievals_error(talk: Conversation) -> None:
+    with ScriptedMemory(talk) as memory:
+        memory.remember(("D1:4",), "Ann met Joe three days ago.")
+        memory.remember(("D1:6",), "Ann won a race.")
+        blame = memory.blame(memory.answer(asked("When did Ann meet Joe?", "5 May 2023", 4), ["m2"], "unknown"))
+    assert blame.error_type == "RetrievalError"
+
+
+def test_a_time_that_the_evidence_goes_on_about_is_told_by_the_turns_near_it(talk: Conversation) -> None:
+    (need,) = needed(talk, "When did Ann eat with Joe?", "The Friday before 8 May 2023", 3)
+    assert need.basis == "dated"
+    assert need.turns == ("D1:4", "D1:3")
+
+
 @pytest.mark.parametrize(
     ("fact", "error_type"),
     [
@@ -84,6 +98,35 @@ def test_a_time_survives_in_any_form_and_only_if_it_is_that_time(
 )
 def test_a_denial_does_not_carry_what_it_denies(talk: Conversation, fact: str, error_type: str) -> None:
     assert blamed(talk, asked("Which instrument does Ann play?", "violin", 1), fact, 1) == error_type
+
+
+@pytest.mark.parametrize(
+    ("speaker", "said", "question", "answer", "fact", "error_type"),
+    [
+        ("Ann", "We have three kids, Tom, Lucy and Max.", "How many children does Ann have?", "3",
+         "Ann has children named Tom, Lucy, and Max.", "ResponseError"),
+        ("Ann", "We have three kids, Tom, Lucy and Max.", "How many children does Ann have?", "3",
+         "Ann has children named Tom and Lucy.", "ExtractionError"),
+        ("Ann", "I moved to Oslo two years ago.", "How long has Ann lived in Oslo?", "two years",
+         "Ann moved to Oslo in 2021.", "ResponseError"),
+        ("Ann", "I moved to Oslo two years ago.", "How long has Ann lived in Oslo?", "two years",
+         "Ann moved to Oslo in 2012.", "ExtractionError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "3只", "小红养了三只猫", "ResponseError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "三只", "小红养了3只猫", "ResponseError"),
+        ("小红", "我有三只猫。", "小红有几只猫？", "三只", "小红养了5只猫", "ExtractionError"),
+        ("小红", "我昨天报名陶艺课。", "小红何时报名陶艺课？", "2023年5月7日", "小红5月7日报名陶艺课", "ResponseError"),
+        ("小红", "我昨天报名陶艺课。", "小红何时报名陶艺课？", "2023年5月7日", "小红5月8日报名陶艺", "ExtractionError"),
+        ("ハナ", "猫を二匹飼っています。", "ハナの猫は何匹ですか？", "2匹", "ハナは猫を2匹飼っている", "ResponseError"),
+        ("ハナ", "お酒は飲みません。", "ハナはお酒を飲みますか？", "いいえ", "ハナはお酒を飲まない", "ResponseError"),
+    ],
+)  # fmt: skip
+def test_a_number_or_time_survives_in_another_form_of_itself(
+    speaker: str, said: str, question: str, answer: str, fact: str, error_type: str
+) -> None:
+    turns = (Turn(id="D1:1", speaker=speaker, text=said), Turn(id="D1:2", speaker="Ben", text="Oh!"))
+    session = DialogueSession(id="D1", time="1:56 pm on 8 May, 2023", turns=turns)
+    talk = Conversation(id="talk", speakers=(speaker, "Ben"), sessions=(session,))
+    assert blamed(talk, asked(question, answer, 1), fact, 1) == error_type
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,19 @@ def test_a_decision_not_carried_out_is_the_stores_error(pets: Conversation) -> N
     assert memory.executed(blame) == "store"
 
 
+@pytest.mark.parametrize(("event", "target"), [("ADD", None), ("UPDATE", "m1")])
+def test_a_text_stored_in_words_that_nobody_decided_is_the_stores_error(
+    pets: Conversation, event: str, target: str | None
+) -> None:
+    garbled = "Mara's tortoise now sleeps in a bread bin."
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:3",), CRATE)
+        (fact,) = memory.extract(("D2:1",), [SUITCASE])
+        memory.store(fact, event, target, near=["m1"], write=garbled)
+        blame = memory.blame(memory.answer(asked(pets, "bed"), [target or "m2"], "bread bin"))
+    assert said(blame) == ("store", "UpdateError")
+
+
 def test_a_wrongful_delete_is_a_deletion_error(pets: Conversation) -> None:
     with ScriptedMemory(pets) as memory:
         memory.remember(("D1:1", "D1:2"), FOOD)
@@ -133,8 +146,11 @@ def test_a_decision_never_shown_the_old_entry_is_not_blamed_for_it(pets: Convers
         memory.remember(("D1:1", "D1:2"), FOOD)
         (fact,) = memory.extract(("D2:1",), [SUITCASE])
         memory.store(fact, "ADD", near=["m2"])
-        blame = memory.blame(memory.answer(asked(pets, "bed"), ["m1", "m3"], "wine crate"))
-    assert said(blame) == ("store", "UpdateError")
+        both = memory.blame(memory.answer(asked(pets, "bed"), ["m1", "m3"], "wine crate"))
+        old = memory.blame(memory.answer(asked(pets, "bed"), ["m1"], "wine crate"))
+    # Nor is the storing, which did as decided: old and new are both there to be found and told apart.
+    assert said(both) == ("answer", "ResponseError")
+    assert said(old) == ("retrieve", "RetrievalError")
 
 
 def test_a_new_value_retrieved_alone_and_ignored_is_the_answers_error(pets: Conversation) -> None:
@@ -166,6 +182,43 @@ def test_a_retraction_never_extracted_is_an_extraction_error(pets: Conversation)
         blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
     assert said(blame) == ("extract_facts", "ExtractionError")
     assert "D2:2" in blame.reason
+
+
+def test_a_retraction_extracted_of_somebody_else_is_an_extraction_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        memory.remember(("D2:2",), FORGET.replace("Mara", "Ilya"))
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
+
+
+@pytest.mark.parametrize(
+    ("event", "hits", "expected"),
+    [
+        ("NONE", ["m1"], ("decide_update", "UpdateError")),
+        ("ADD", ["m1"], ("retrieve", "RetrievalError")),
+        ("ADD", ["m1", "m3"], ("answer", "ResponseError")),
+    ],
+    ids=["dropped", "kept and not found", "found and ignored"],
+)
+def test_a_retraction_decided_on_without_sight_of_the_entry_goes_on_beside_it(
+    pets: Conversation, event: str, hits: list[str], expected: tuple[str, str]
+) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.remember(("D1:5",), CROUTON)
+        memory.remember(("D1:1",), FOOD)
+        (fact,) = memory.extract(("D2:2",), [FORGET])
+        memory.store(fact, event, near=["m2"])
+        blame = memory.blame(memory.answer(asked(pets, "pup"), hits, "Crouton"))
+    assert said(blame) == expected
+
+
+def test_a_withdrawal_that_a_chunk_left_out_is_the_chunks_error(pets: Conversation) -> None:
+    with ScriptedMemory(pets, RAG) as memory:
+        memory.chunk((*FIRST, "D1:5"))
+        memory.chunk(("D2:1", "D2:2"), "Mara: My tortoise went off that, he sleeps in an old suitcase.")
+        blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
+    assert said(blame) == ("chunk", "ExtractionError")
 
 
 def test_a_value_given_after_it_was_deleted_is_made_up_by_the_answer(pets: Conversation) -> None:

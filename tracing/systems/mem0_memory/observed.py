@@ -181,7 +181,8 @@ class _Observer:
                     if decision.problem is not None:
                         op.annotate(malformed=decision.problem, reply=str(reply)[:500])
                     target = None if decision.target is None else targets[decision.target]
-                    made = op.output("decision", {"event": decision.event, "target": target}, name="decision")
+                    value = {"event": decision.event, "target": target, "text": decision.text}
+                    made = op.output("decision", value, name="decision")
                     step.decided.append(Decided(decision, target, about, made))
         return reply
 
