@@ -19,7 +19,10 @@ from tracing.systems.conversations import Conversation, DialogueSession, Turn
 from tracing.systems.protocol import OperationSpec, Stage
 
 _STAMPED = re.compile(r"\n?^(?:time(?:stamp)?|date|session time)\s*:\s*(?P<time>.+)$", re.IGNORECASE | re.MULTILINE)
-_SPOKEN = re.compile(r"(?P<speaker>[^\n:]{1,40}):\s+(?P<text>.*)", re.DOTALL)
+# Also `Speaker Mara (role: user) says: …`.
+_SPOKEN = re.compile(
+    r"(?:Speaker\s+)?(?P<speaker>[^\n:()]{1,40}?)(?:\s*\([^()\n]{1,40}\))?(?:\s+says)?:\s+(?P<text>.*)", re.DOTALL
+)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _RUN = 5
 _MOSTLY = 0.5
