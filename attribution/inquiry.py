@@ -133,7 +133,8 @@ class Inquiry:
         if not self.is_verbatim:
             return says_retracted(text)
         evidence = (self._turns[turn] for turn in self.case.question.evidence if turn in self._turns)
-        return any(repeated(turn, text, self.conversation.speakers) for turn in evidence)
+        told = (repeated(turn, text, self.conversation.speakers) for turn in evidence)
+        return any(one is not None and not one.misascribed for one in told)
 
     def shown(self, entries: Iterable[Variable]) -> list[Variable]:
         """The pieces of context that show any of these entries."""

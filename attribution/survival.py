@@ -23,7 +23,7 @@ from attribution.asked import is_inferred
 from attribution.beyond import beyond, unsupported
 from attribution.calibration import SURVIVAL
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.content import Vocabulary, content_of
+from attribution.content import Vocabulary, content_of, is_number
 from attribution.evidence import EvidenceIndex
 from attribution.flow import Flow, trouble_of
 from attribution.former import former_value, is_unknowable
@@ -169,13 +169,19 @@ def _answer_alone(inquiry: Inquiry) -> list[Blame] | None:
         ]
     evidence = (case.prediction,) if case.prediction else ()
     unknown = says_unknown(case.reply)
-    if case.judgement.contains and (not unknown or is_unknowable(case.question)):
+    if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
         reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
         return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
     if is_unknowable(case.question) and unknown:
         reason = f"format: the reply {quote(case.reply)} owns not to know, but not in an accepted form"
         return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
     return None
+
+
+def _hedged(case: Case) -> bool:
+    """Whether a number was asked for and the reply gives several, so that it does not say which."""
+    numbers = {word for word in content_of(case.reply) - content_of(case.question.question) if is_number(word)}
+    return all(map(is_number, content_of(case.question.answers[0]))) and len(numbers) > 1
 
 
 def _verdict(inquiry: Inquiry, trail: Trail, former: Need | None) -> Blame:

@@ -32,7 +32,7 @@ def answered_unanswerable(inquiry: Inquiry) -> Blame:
     if withdrawals:
         return _unresolved(inquiry, turns, shown, withdrawals)
     readers = [reader for turn in turns for reader in flow.readers(turn)]
-    retractions = retractions_read(inquiry, turns)
+    retractions = [] if inquiry.is_verbatim else retractions_read(inquiry, turns)
     if retractions:
         unresolved = _unresolved(inquiry, turns, shown, kept_of(inquiry, retractions))
         return not_deleted(inquiry, retractions, standing) or unresolved

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from scripted_memory import ScriptedMemory
 
@@ -80,6 +82,20 @@ def test_a_relative_time_that_is_stored_but_not_found_is_the_retrievals_error(ta
         memory.remember(("D1:6",), "Ann won a race.")
         blame = memory.blame(memory.answer(asked("When did Ann meet Joe?", "5 May 2023", 4), ["m2"], "unknown"))
     assert blame.error_type == "RetrievalError"
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_format"), [("It was her third race that she won.", True), ("She won 1-3 races.", False)]
+)
+def test_a_reply_of_several_numbers_is_not_the_right_one_in_another_form(
+    talk: Conversation, reply: str, is_format: bool
+) -> None:
+    with ScriptedMemory(talk) as memory:
+        memory.remember(("D1:6",), "Ann won a race.")
+        question = asked("How many races has Ann won?", "3", 6)
+        case = memory.answer(question, ["m1"], reply, "em")
+        blame = memory.blame(replace(case, judgement=replace(case.judgement, contains=True)))
+    assert blame.reason.startswith("format") is is_format
 
 
 def test_a_time_that_the_evidence_goes_on_about_is_told_by_the_turns_near_it(talk: Conversation) -> None:

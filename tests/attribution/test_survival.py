@@ -213,10 +213,13 @@ def test_a_retraction_decided_on_without_sight_of_the_entry_goes_on_beside_it(
     assert said(blame) == expected
 
 
-def test_a_withdrawal_that_a_chunk_left_out_is_the_chunks_error(pets: Conversation) -> None:
+@pytest.mark.parametrize("withdrawal", ["", "Ilya: Scratch what I said about the whippet's name, forget it."])
+def test_a_withdrawal_that_a_chunk_left_out_or_gave_to_another_is_the_chunks_error(
+    pets: Conversation, withdrawal: str
+) -> None:
     with ScriptedMemory(pets, RAG) as memory:
         memory.chunk((*FIRST, "D1:5"))
-        memory.chunk(("D2:1", "D2:2"), "Mara: My tortoise went off that, he sleeps in an old suitcase.")
+        memory.chunk(("D2:1", "D2:2"), f"Mara: My tortoise went off that, he sleeps in an old suitcase.\n{withdrawal}")
         blame = memory.blame(memory.answer(asked(pets, "pup"), ["m1"], "Crouton"))
     assert said(blame) == ("chunk", "ExtractionError")
 
