@@ -45,7 +45,11 @@ class ActiveOperation(Scope):
         self, name: str, kind: str, given: Iterable[tuple[str, Any]], attributes: Mapping[str, Any], folds: bool
     ) -> None:
         # As little as possible: one is made for every execution, recorded or not.
-        self.name, self.kind, self._given, self.attributes, self.folds = name, kind, given, attributes, folds
+        self.name = name
+        self.kind = kind
+        self._given = given
+        self.attributes = attributes
+        self.folds = folds
         self.recorder: Recorder | None = None
         self.record: Operation | None = None
         self.ended: float | None = None
@@ -90,7 +94,8 @@ class ActiveOperation(Scope):
             raise TraceError(f"operation {self.name} is entered a second time; call operation(…) for each execution")
         self.recorder = recorder
         self.outer: Scope | None = scope
-        self.session, self.inherited = scope.session, scope.inherited
+        self.session = scope.session
+        self.inherited = scope.inherited
         self.taken = taken
         if self.attributes:
             self.attributes = snapshot(self.attributes)
