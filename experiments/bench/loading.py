@@ -125,6 +125,28 @@ def measure_smartcomment(
     return median(took)
 
 
+def measure_parsing(folder: Path, *, nodes: int = NODES, variables: int = SIZES[1]) -> tuple[float, float]:
+    """What no loader in Python that parses JSON with the standard library can be faster than, in seconds.
+
+    Returns:
+        `json.loads` of a smartcomment file of `nodes`, and of the lines of a native trace of a million variables, by
+        one of `variables`.
+    """
+    text = json.dumps(smartcomment_graph(nodes))
+    begun = perf_counter()
+    json.loads(text)
+    document_s = perf_counter() - begun
+    path = folder / "parsing.jsonl"
+    write_native(path, variables)
+    with path.open("rb") as lines:
+        begun = perf_counter()
+        for line in lines:
+            json.loads(line)
+        lines_s = perf_counter() - begun
+    path.unlink()
+    return document_s, lines_s * SIZES[-1] / variables
+
+
 def smartcomment_graph(nodes: int) -> dict[str, Any]:
     """A graph as smartcomment exports it: of every ten nodes the first nine lead, by one operation, to the tenth."""
     place = {"graph_id": "bench", "filename": "memory.py", "lineno": 10, "trigger_point": "memory.py:10"}

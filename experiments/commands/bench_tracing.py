@@ -28,7 +28,7 @@ def tracing(file: Path | None) -> None:
     from rich.table import Table
 
     from experiments.bench.figures import RecordFigures, TracingFigures, bars
-    from experiments.bench.loading import measure_native, measure_smartcomment
+    from experiments.bench.loading import measure_native, measure_parsing, measure_smartcomment
     from experiments.bench.recording import measure_recording
 
     errors = Console(stderr=True)
@@ -37,6 +37,7 @@ def tracing(file: Path | None) -> None:
         recording = measure_recording(folder, status.update)
         smartcomment = measure_smartcomment(folder, status.update)
         native, growth = measure_native(folder, status.update)
+        document_s, lines_s = measure_parsing(folder)
     figures = TracingFigures(
         record_us=RecordFigures(**{depth: recording[depth] for depth in ("depth0", "depth20", "depth60")}),
         mutable_us=recording["mutable"],
@@ -55,11 +56,13 @@ def tracing(file: Path | None) -> None:
         table.add_column(title, justify="left" if title in ("figure", "") else "right")
     for bar in bars(figures):
         table.add_row(bar.figure, f"{bar.measured:.2f}", f"≤ {bar.limit:.2f}", "met" if bar.met else "[bold]not met[/]")
-    for title, key in (
-        ("mutable_us", "mutable"),
-        ("otel_span_us", "otel"),
-        ("mlflow_span_us", "mlflow"),
-        ("Python alone (µs)", "floor"),
+    for title, value in (
+        ("mutable_us", recording["mutable"]),
+        ("otel_span_us", recording["otel"]),
+        ("mlflow_span_us", recording["mlflow"]),
+        ("Python alone (µs an operation)", recording["floor"]),
+        ("json.loads alone, smartcomment (s)", document_s),
+        ("json.loads alone, native (s)", lines_s),
     ):
-        table.add_row(title, f"{recording[key]:.2f}", "–", "")
+        table.add_row(title, f"{value:.2f}", "–", "")
     Console().print(table)

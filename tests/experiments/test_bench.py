@@ -48,6 +48,8 @@ def test_the_smartcomment_file_is_one(tmp_path: Path):
     assert (len(graph.variables), len(graph.operations)) == (400, 40)
     assert len(graph.backward_slice(next(reversed(graph.variables))).variables) == 10
     assert loading.measure_smartcomment(tmp_path, lambda text: None, nodes=400, repetitions=1) > 0
+    document, lines = loading.measure_parsing(tmp_path, nodes=400, variables=2_000)
+    assert lines > document > 0
 
 
 def test_what_is_timed_records_what_it_should(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -97,6 +99,7 @@ def test_the_command_writes_every_figure(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(recording, "measure_recording", lambda folder, progress: measured)
     monkeypatch.setattr(loading, "measure_smartcomment", lambda folder, progress: 0.5)
     monkeypatch.setattr(loading, "measure_native", lambda folder, progress: (FIGURES.native_1m, 1.0))
+    monkeypatch.setattr(loading, "measure_parsing", lambda folder: (0.4, 3.0))
     ran = CliRunner().invoke(cli, ["bench", "tracing", "--json", str(tmp_path / "f.json")])
     assert ran.exit_code == 0, ran.output
     assert TracingFigures.model_validate_json((tmp_path / "f.json").read_text()) == FIGURES
