@@ -95,12 +95,16 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     """The system, model access and evaluator of `config`; closed at the end.
 
     Raises:
-        ConfigError, WeightsError: as `open_access`.
+        ConfigError: the system's library is not installed; and as `open_access`.
+        WeightsError: as `open_access`.
     """
     from attribution.llm_judge import LlmJudge
     from optimizer.evaluation import Evaluator
 
     system = open_system(config.system, config.system_settings)
+    require_library = getattr(system, "require_library", None)
+    if require_library is not None:
+        require_library()
     with open_access(config, home) as access:
         evaluator = Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories")
         if config.metric == LLM_JUDGE:

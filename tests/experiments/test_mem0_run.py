@@ -48,3 +48,15 @@ def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
         "custom_fact_extraction_prompt",
         "custom_update_memory_prompt",
     }
+
+
+def test_a_missing_library_is_told_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tracing.systems.mem0_memory.library.installed_version", lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--system", "mem0", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--out", "run"])
+    assert caught.value.code == 2
+    assert "pip install 'memtune[mem0]'" in capsys.readouterr().err
+    assert not Path("run").exists()

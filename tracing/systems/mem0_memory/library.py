@@ -28,8 +28,8 @@ def installed_version() -> str | None:
         return None
 
 
-def load() -> Any:
-    """The module `mem0`.
+def require() -> None:
+    """Return where the library is there to be loaded.
 
     Raises:
         ConfigError: it is not installed, or of another generation, whose prompts have other names.
@@ -38,6 +38,15 @@ def load() -> Any:
     if found is None or not found.startswith(GENERATION):
         has = "it is not installed" if found is None else f"{found} is installed"
         raise ConfigError(f"mem0 needs {PACKAGE} {GENERATION}x, but {has}: pip install 'memtune[mem0]'")
+
+
+def load() -> Any:
+    """The module `mem0`.
+
+    Raises:
+        ConfigError: as `require`.
+    """
+    require()
     with _loading:
         if not _loaded:
             _loaded.append(_imported())

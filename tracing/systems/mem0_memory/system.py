@@ -13,7 +13,7 @@ from tracing.systems.conversations import Conversation, Question
 from tracing.systems.facts import MAX_FACTS
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.mem0_memory.connected import ConnectedMemory
-from tracing.systems.mem0_memory.library import installed_version
+from tracing.systems.mem0_memory.library import installed_version, require
 from tracing.systems.mem0_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
@@ -58,6 +58,14 @@ class Mem0:
         self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
         # Memories built by another release of the library are other memories.
         self.version = f"1 with mem0ai {installed_version() or 'missing'}"
+
+    def require_library(self) -> None:
+        """Return where the library is there to be loaded.
+
+        Raises:
+            ConfigError: it is not installed, or of another generation.
+        """
+        require()
 
     @property
     def settings(self) -> Mapping[str, Any]:
