@@ -94,6 +94,7 @@ class TraceWriter:
     def __init__(self, path: Path, lock: threading.RLock, settle: Callable[[], None], chronicle: Chronicle) -> None:
         self.lost = 0
         self._path, self._settle, self._chronicle = path, settle, chronicle
+        self._notes = chronicle.notes
         self._settling = lock
         self._writing = threading.RLock()
         self._lines = Lines()
@@ -110,8 +111,10 @@ class TraceWriter:
 
     def note(self, note: object) -> None:
         """Note something that is to be written once it is settled; the caller does not hold the recorder's lock."""
-        self._chronicle.notes.append(note)
-        self.notice()
+        notes = self._notes
+        notes.append(note)
+        if self._idle or len(notes) > MOST_NOTES:
+            self.notice()
 
     def notice(self) -> None:
         """There is something to write."""
@@ -120,7 +123,7 @@ class TraceWriter:
         if self._idle:
             self._idle = False
             self._wake.set()
-        elif len(self._chronicle.notes) > MOST_NOTES:
+        elif len(self._notes) > MOST_NOTES:
             self.write()
 
     def write(self) -> None:
@@ -165,7 +168,7 @@ class TraceWriter:
         while not self._over:
             self._idle = True
             # Who noted something before it was idle has not woken it.
-            if not self._chronicle.notes and not self._chronicle.unwritten:
+            if not self._notes and not self._chronicle.unwritten:
                 self._wake.wait()
             self._idle = False
             self._wake.clear()
