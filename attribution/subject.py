@@ -59,7 +59,7 @@ class Subject:
         speakers = {word for speaker in conversation.speakers for word in content_of(speaker)}
         asked = content_of(question.question)
         self._vocabulary, self._confused = vocabulary, confused
-        self._persons = (asked & speakers) | _short_for(asked, speakers)
+        self._persons = (asked & speakers) | _short_for(question.question, speakers)
         self._others = frozenset(speakers) - self._persons
         self._names = _names_in(question.question) - speakers
         fact = fact_of(question, conversation)
@@ -162,9 +162,10 @@ class Subject:
         return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
 
 
-def _short_for(asked: frozenset[str], names: set[str]) -> set[str]:
-    """The names that the question abbreviates: Mel for Melanie."""
-    return {name for name in names for word in asked if 3 <= len(word) < len(name) and name.startswith(word)}
+def _short_for(text: str, names: set[str]) -> set[str]:
+    """The names that a text abbreviates: Mel for Melanie, but no `pet` for Petra."""
+    words = frozenset().union(*map(content_of, re.findall(r"\b[A-Z]\w+", text)))
+    return {name for name in names for word in words if 3 <= len(word) < len(name) and name.startswith(word)}
 
 
 def _tells_time(need: Need, text: str) -> bool:

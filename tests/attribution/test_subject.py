@@ -1,0 +1,31 @@
+"""Whom a text speaks of, by the names of the question and of the speakers."""
+
+from __future__ import annotations
+
+import pytest
+
+from attribution.content import Vocabulary, content_of
+from attribution.subject import Subject
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "person"),
+    [
+        ("What does Isak call his pet goat?", "Isak's pet goat is named Snorri.", "right"),
+        ("What does Isak call his pet goat?", "Petra's pet goat is named Snorri.", "other"),
+        ("What does Isak call his pet goat?", "The pet goat is named Snorri.", "absent"),
+        ("What does Pet call her goat?", "Petra's goat is named Tallulah.", "right"),
+    ],
+)
+def test_a_name_is_abbreviated_by_a_name_not_by_a_word_that_begins_like_it(
+    question: str, text: str, person: str
+) -> None:
+    turns = (
+        Turn(id="D1:1", speaker="Isak", text="My pet goat is Snorri."),
+        Turn(id="D1:2", speaker="Petra", text="Ha!"),
+    )
+    talk = Conversation(id="t", speakers=("Isak", "Petra"), sessions=(DialogueSession(id="D1", turns=turns),))
+    asked = Question(id="q", question=question, answers=("Snorri",), evidence=("D1:1",))
+    subject = Subject(asked, talk, Vocabulary(turn.text for turn in turns))
+    assert subject.person(content_of(text)) == person
