@@ -239,7 +239,7 @@ class Flow:
             return True
         event, target = decision
         results = [made for made in self.outputs_of(operation) if made.kind in ("memory_entry", "delete_marker")]
-        if event in ("ADD", "UPDATE") and not self._says_what_was_decided(operation, decider, results):
+        if event in ("ADD", "UPDATE") and not self._says_what_was_decided(event, operation, decider, results):
             return False
         if event in ("UPDATE", "DELETE") and target is not None:
             kind = "memory_entry" if event == "UPDATE" else "delete_marker"
@@ -253,13 +253,17 @@ class Flow:
             return any(made.kind == "memory_entry" and made.previous is None for made in results)
         return not results
 
-    def _says_what_was_decided(self, operation: Operation, decider: Operation, results: Sequence[Variable]) -> bool:
+    def _says_what_was_decided(
+        self, event: str, operation: Operation, decider: Operation, results: Sequence[Variable]
+    ) -> bool:
         """Whether what was stored is the decision's text or, where that has none, in words that were given for it."""
         said = [content_of(text_of(made.value)) for made in results]
         decided = [content_of(text) for text in map(_text_decided, self.outputs_of(decider)) if text]
         if decided:
             return any(text <= found for text in decided for found in said)
-        given = (*self.inputs_of(operation), *self.inputs_of(decider))
+        given = self.inputs_of(operation)
+        if event != "ADD" or all(variable.kind != "fact" for variable in given):
+            given += self.inputs_of(decider)  # an update may merge what the decision was shown; what is new is the fact
         words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in given))
         return all(found <= words for found in said)
 

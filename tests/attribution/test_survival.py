@@ -108,11 +108,18 @@ def test_a_decision_not_carried_out_is_the_stores_error(pets: Conversation) -> N
     assert memory.executed(blame) == "store"
 
 
-@pytest.mark.parametrize(("event", "target"), [("ADD", None), ("UPDATE", "m1")])
+@pytest.mark.parametrize(
+    ("event", "target", "garbled"),
+    [
+        ("ADD", None, "Mara's tortoise now sleeps in a bread bin."),
+        ("UPDATE", "m1", "Mara's tortoise now sleeps in a bread bin."),
+        # Words of an entry that the decision was shown are no words for what is new.
+        ("ADD", None, CRATE),
+    ],
+)
 def test_a_text_stored_in_words_that_nobody_decided_is_the_stores_error(
-    pets: Conversation, event: str, target: str | None
+    pets: Conversation, event: str, target: str | None, garbled: str
 ) -> None:
-    garbled = "Mara's tortoise now sleeps in a bread bin."
     with ScriptedMemory(pets) as memory:
         memory.remember(("D1:3",), CRATE)
         (fact,) = memory.extract(("D2:1",), [SUITCASE])
