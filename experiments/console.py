@@ -91,10 +91,14 @@ def run_view() -> Iterator[RunView]:
         yield RunView(console, progress)
 
 
+def plain_table(title: str | None = None, *, gap: int = 1) -> Table:
+    """A table without a frame, which fits a terminal of 80 columns; `gap` spaces part its columns."""
+    return Table(title=title, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+
+
 def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
     """The scores of a run, seed beside champion; `n` counts questions, `tokens` are what a test question costs."""
-    # Without a frame it fits a terminal of 80 columns.
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table = plain_table()
     for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
         table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
     tokens = result.tokens_per_question if result else {}
@@ -148,7 +152,7 @@ def judge_line(judge: SummaryJudge) -> str:
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     """Runs, one a row, the latest first; the scores are those of the test conversations."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table = plain_table()
     table.add_column("run", no_wrap=True, min_width=27)
     for name in ("system", "dataset", "model"):
         table.add_column(name, overflow="ellipsis")

@@ -6,7 +6,6 @@ Its files are smartcomment graphs with annotations, a folder a split; nothing in
 from __future__ import annotations
 
 import http.client
-import os
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -16,11 +15,11 @@ from urllib.parse import quote
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tracing.errors import DataError
+from tracing.llm.weights import hub_address
 
 NAME = "memtracebench"
 REPOSITORY = "zjunlp/MemTraceBench"
 
-_HUB = "https://huggingface.co"
 _LISTING = "files.list"
 _ANSWER_S = 20
 _CHUNK = 1 << 20
@@ -51,7 +50,7 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
     listing = folder / _LISTING
     files = _files(listing.read_bytes(), str(listing)) if listing.is_file() else None
     if files is None:
-        url = f"{_hub()}/api/datasets/{REPOSITORY}/tree/main?recursive=true"
+        url = f"{hub_address()}/api/datasets/{REPOSITORY}/tree/main?recursive=true"
         with _opened(url) as reply:
             listed = reply.read()
         files = _files(listed, url)
@@ -89,7 +88,7 @@ def _inside(path: str) -> bool:
 
 
 def _download(file: _Entry, target: Path) -> None:
-    url = f"{_hub()}/datasets/{REPOSITORY}/resolve/main/{quote(file.path)}"
+    url = f"{hub_address()}/datasets/{REPOSITORY}/resolve/main/{quote(file.path)}"
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.part")
     with _opened(url) as reply, partial.open("wb") as out:
@@ -110,7 +109,3 @@ def _opened(url: str) -> Any:
         return urllib.request.urlopen(url, timeout=_ANSWER_S)  # noqa: S310 - a fixed https address, or the user's own
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise DataError(f"{url}: unreachable ({error}); {_ELSEWHERE}") from None
-
-
-def _hub() -> str:
-    return os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")

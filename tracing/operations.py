@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from tracing.elements import Operation, Variable, noted_variable
 from tracing.errors import TraceError
-from tracing.scope import NOTHING, Scope, current
+from tracing.scope import NOTHING, Scope, current, leave
 from tracing.snapshot import ATOMS, snapshot
 
 if TYPE_CHECKING:
@@ -77,13 +77,8 @@ class ActiveOperation(Scope):
     ) -> None:
         recorder = self.recorder
         if recorder is not None and not recorder.ended:  # the end of a trace has left the scopes inside it
-            try:  # noqa: SIM105 (what `leave` and `end` do, without calling them: this is the path of every operation)
-                current.reset(self._token)
-            except ValueError:
-                pass
-            self.error = None if error is None else _in_words(error)
-            self.ended = recorder.clock()
-            recorder.note(self)
+            leave(self._token)
+            self.end(error)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """As a decorator it records each call of a function: see `traced`."""

@@ -45,10 +45,7 @@ class RecordReader:
             variable = self._variable(record) or self._converted(Variable, record)
             if variable.previous is not None and variable.previous not in self.graph.variables:
                 raise TraceError(f"variable {variable.id} names the unknown version {variable.previous!r} before it")
-            if variable.id in self.graph.variables:
-                self.graph.add_variable(variable)
-            else:
-                self.graph.admit_variable(variable)
+            self.graph.add_variable(variable)
             return variable
         if kind == "operation":
             quick = self._operation(record)

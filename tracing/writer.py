@@ -111,10 +111,8 @@ class TraceWriter:
 
     def note(self, note: object) -> None:
         """Note something that is to be written once it is settled; the caller does not hold the recorder's lock."""
-        notes = self._notes
-        notes.append(note)
-        if self._idle or len(notes) > MOST_NOTES:
-            self.notice()
+        self._notes.append(note)
+        self.notice()
 
     def notice(self) -> None:
         """There is something to write."""

@@ -103,11 +103,10 @@ def attribution(
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
     """Accuracy by system and kind of fault, or by error type where nothing was injected."""
-    from rich.table import Table
-
     from experiments.bench.fault_kinds import KINDS
+    from experiments.console import plain_table
 
-    table = Table(title=f"{method} on {suite}", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table(f"{method} on {suite}", gap=2)
     for name in ("", "content", "n", "error type", "operation"):
         table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
     for system, own in result["by_system"].items():

@@ -36,12 +36,11 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     from contextlib import nullcontext
 
     from rich.console import Console
-    from rich.table import Table
 
     from attribution.evidence import recall_at
     from attribution.suites import load_suite
     from experiments.config import load_config
-    from experiments.console import run_view
+    from experiments.console import plain_table, run_view
     from experiments.memtracebench import NAME, fetched
     from experiments.wiring import home_folder, open_access
 
@@ -57,7 +56,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
                 tables["both"] = recall_at(loaded, ranking="both", embedding=access.embedding)
     if target is not None:
         write_output(target, json.dumps({"n": annotated, "recall": tables}, indent=2) + "\n", "--json")
-    shown = Table(title=f"recall of the evidence of {annotated} cases", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = plain_table(f"recall of the evidence of {annotated} cases", gap=2)
     for name in ("ranked by", "searched with", "first 1", "first 3", "first 5", "first 8"):
         shown.add_column(name, justify="right" if name.startswith("first") else "left", no_wrap=True)
     for ranking, table in tables.items():

@@ -54,9 +54,8 @@ def evaluate(
     Exit code 0, or 1 when --min-score is not reached, or 2 when something is wrong: made for continuous integration.
     """
     from rich.console import Console
-    from rich.table import Table
 
-    from experiments.console import run_view, score_cells
+    from experiments.console import plain_table, run_view, score_cells
     from experiments.folder import read_prompts
     from experiments.judging import calibrate_judge
     from experiments.loaders import load_dataset, load_sealed
@@ -86,8 +85,7 @@ def evaluate(
                 )
             )
         scores = [score_of(outcomes, seed=settings.seed) for outcomes in repetitions]
-    # Without a frame it fits a terminal of 80 columns.
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table = plain_table()
     for name in ("split", settings.metric, "95 % interval", "EM", "F1", "contained", "n", "conversations"):
         table.add_column(name, justify="left" if name == "split" else "right", no_wrap=True)
     for score in scores:

@@ -33,9 +33,10 @@ def list_() -> None:
     found = []
     for weights in CATALOGUE.values():
         path = stored_path(weights)
+        here = f"no: memtune model pull {weights.name}"
         if path.is_file():
             found.append(path)
-        here = "yes" if path.is_file() else f"no: memtune model pull {weights.name}"
+            here = "yes"
         table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", here)
     Console().print(table)
     for path in found:  # whole lines, which can be copied

@@ -229,13 +229,18 @@ def _chunks(file: Any) -> _Chunks:
         yield chunk
 
 
+def hub_address() -> str:
+    """The model hub's address, or that of the mirror which $HF_ENDPOINT names."""
+    return os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+
+
 def _from_file(path: Path) -> _Chunks:
     with path.open("rb") as file:
         yield from _chunks(file)
 
 
 def _from_hub(weights: Weights) -> _Chunks:
-    url = f"{os.environ.get('HF_ENDPOINT', _HUB).rstrip('/')}/{weights.hub}"
+    url = f"{hub_address()}/{weights.hub}"
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
     given_up = threading.Event()
 
