@@ -258,6 +258,7 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
 
     Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
     """
+    values: dict[str, object] = {}  # of the prompts so far, by id: what is long stands in a file once
     shown = 0
     try:
         with path.open("rb") as file:
@@ -265,12 +266,23 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
                 if _PROMPT not in line:
                     continue
                 record = json.loads(line)
-                if record.get("kind") == "prompt" and record.get("name") in candidate:
+                if record.get("kind") != "prompt":
+                    continue
+                holder = record.get("value_of")
+                if holder is not None and holder not in values:
+                    return _shows_only(read_graph(path)[0], candidate)
+                value = values[record["id"]] = record.get("value") if holder is None else values[holder]
+                if record.get("name") in candidate:
                     shown += 1
-                    if record.get("value") != candidate[record["name"]]:
+                    if value != candidate[record["name"]]:
                         return False
         if not shown:
             read_graph(path)
-    except (OSError, ValueError, AttributeError, TraceError):
+    except (OSError, ValueError, KeyError, AttributeError, TraceError):
         return True
     return shown > 0
+
+
+def _shows_only(graph: ExecutionGraph, candidate: Mapping[str, str]) -> bool:
+    prompts = [one for one in graph.find_variables(kind="prompt") if one.name in candidate]
+    return bool(prompts) and all(one.value == candidate[one.name] for one in prompts)

@@ -22,6 +22,7 @@ from experiments.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
+from tracing.recorder import trace, variable
 
 SURVIVAL = Header(method="survival")
 
@@ -270,3 +271,18 @@ def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Pa
         sources_of([str(alone)], home)[0].read()
     (source,) = sources_of([str(alone)], home, data=folder.path / "data.jsonl")
     assert len(source.read().cases) == 3
+
+
+@pytest.mark.parametrize("before", ["prompt", "message"])
+def test_a_long_prompt_that_stands_in_its_trace_once_is_known_each_time(folder: RunFolder, before: str) -> None:
+    long = "Answer from the memories. " * 100
+    (folder.path / "prompts" / "champion" / "answer.txt").write_text(long, encoding="utf-8")
+    for path in (folder.path / "traces").rglob("*.jsonl"):
+        path.unlink()
+        with trace(path):
+            variable(long, name="answer", kind=before)
+            variable(long, name="answer", kind="prompt")
+        assert b"value_of" in path.read_bytes()
+    assert len(run_sources(folder, "champion")) == len(CONVERSATIONS)
+    with pytest.raises(DataError, match="no traces of its seed"):
+        run_sources(folder, "seed")
