@@ -1,10 +1,12 @@
-"""The templates of pages, and how numbers are written in them."""
+"""The templates of pages, and how texts and numbers are written in them."""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from experiments.terminal import visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -12,20 +14,27 @@ if TYPE_CHECKING:
 
 
 def template(name: str) -> Template:
-    """A template by its file name; what it is given is escaped, and what it lacks is an error."""
+    """A template by its file name; what it is given is text and no markup, and what it lacks is an error."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen
+    )
     environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
     environment.filters["breakable"] = _breakable
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _seen(value: Any) -> Any:
+    """What is written: a text without characters that hide or turn round what is around them."""
+    return visible(value) if type(value) is str else value
 
 
 def _breakable(name: str) -> Markup:
     """A name that a narrow column breaks after its dots and underscores only."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(name))))  # noqa: S704 (escaped just now)
+    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(visible(name)))))  # noqa: S704 (escaped just now)
 
 
 def _score(value: float | None) -> str:

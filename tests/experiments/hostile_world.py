@@ -27,10 +27,14 @@ PAYLOADS = (*MARKUP, *STEERING)
 TEXT = " ".join(PAYLOADS)
 
 
+STEER = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that act and are not seen."""
+
+
 def shown(text: str) -> str:
     """The text as it is to be read on a terminal."""
     return "".join(
-        json.dumps(one)[1:-1] if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") else one for one in text
+        json.dumps(one)[1:-1] if unicodedata.category(one) in STEER and one not in "\n\t" else one for one in text
     )
 
 
