@@ -52,7 +52,7 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise RunError(
             f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
         ) from None
