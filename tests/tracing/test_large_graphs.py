@@ -29,7 +29,7 @@ from tracing import (
     trace,
 )
 from tracing.depth import DEEPEST, DEEPEST_LINE
-from tracing.interchange import FORMATS, format_named, smartcomment, smartcomment_writing
+from tracing.interchange import FORMATS, format_named, smartcomment, smartcomment_edges, smartcomment_writing
 from tracing.interchange.documents import Troubles, json_pieces
 from tracing.interchange.smartcomment_format import SOURCE, TARGET
 from tracing.lines import HEADER
@@ -123,13 +123,13 @@ def test_a_file_with_an_edge_for_each_pair_is_refused_beyond_its_limit_at_once_a
         smartcomment.write(wide(20_000), path)
     assert not list(tmp_path.iterdir())
 
-    monkeypatch.setattr(smartcomment_writing, "MOST_EDGES", 900)
+    monkeypatch.setattr(smartcomment_edges, "MOST_EDGES", 900)
     smartcomment.write(wide(30), path)
     assert len(json.loads(path.read_text())["data"]["edges"]) == 900
     with pytest.raises(TraceError, match="961"):
         smartcomment.write(wide(31), tmp_path / "wider.json")
     # What was read from such a file and has its edges already counts them once.
-    monkeypatch.setattr(smartcomment_writing, "MOST_EDGES", 1)
+    monkeypatch.setattr(smartcomment_edges, "MOST_EDGES", 1)
     given = {"nodes": [{"name": "a"}, {"name": "b"}], "edges": [_edge("a@1", "b@1")], "operations": [{"op_id": "o"}]}
     foreign = smartcomment.graph_of_document({"data": given}, "test", Troubles())
     assert len(smartcomment.document_of(foreign)["data"]["edges"]) == 1

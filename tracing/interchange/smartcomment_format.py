@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+
+from tracing.elements import Operation
 
 KEY = "smartcomment"
 """Attribute under which an element keeps the object it was read from; of the graph, the document around them."""
@@ -22,6 +25,11 @@ DELETED = "delete_marker"
 SECTIONS = ("nodes", "edges", "operations", "sessions")
 SOURCE, TARGET = "source_full_node_id", "target_full_node_id"
 NO_SESSION, NO_OPERATION, NO_NODE = "__none__", "__none_op__", "COMMENT:NONE@1"
+
+HERE = {"filename": "memtune", "lineno": 0}
+"""Where a row of ours says that it was traced."""
+NOBODY = {"user_id": None, "project_id": None}
+"""Whose a row of ours is."""
 
 _KINDS: Mapping[str, str] = {
     "facts": "fact",
@@ -55,3 +63,16 @@ def category_of(kind: str) -> str:
 def class_of(kind: str) -> str | None:
     """The class under which a variable of this kind is traced, None for most."""
     return kind if kind in _CLASSES else None
+
+
+def is_link(operation: Operation) -> bool:
+    """Whether edges of no operation have become this one."""
+    return operation.id.startswith(NO_OPERATION)
+
+
+def local_time(seconds: float) -> str:
+    """A local time with milliseconds, as smartcomment writes it."""
+    try:
+        return datetime.fromtimestamp(seconds).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0).isoformat(sep=" ", timespec="milliseconds")

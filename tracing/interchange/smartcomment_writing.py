@@ -7,43 +7,34 @@ there. It has no place for most of what memtune knows, so an element of ours car
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from operator import itemgetter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tracing.elements import Operation, Session, Variable
-from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import mapping, require_room, text_or_none
 from tracing.interchange.literals import decoded
+from tracing.interchange.smartcomment_edges import Edges
 from tracing.interchange.smartcomment_format import (
     DELETED,
-    EDGE_PLACES,
     EDGES,
+    HERE,
     KEY,
     NATIVE,
-    NO_NODE,
-    NO_OPERATION,
     NO_SESSION,
+    NOBODY,
     ORDER,
     SECTIONS,
-    SOURCE,
-    TARGET,
     category_of,
     class_of,
     full_node_id,
+    is_link,
     kind_of,
+    local_time,
 )
 from tracing.lines import record_of
 
 _Raw = dict[str, Any]
-_HERE = {"filename": "memtune", "lineno": 0}
-_NOBODY = {"user_id": None, "project_id": None}
-
-
-MOST_EDGES = 1_000_000
-"""Edges a file may have, about 500 bytes each: every input of an operation has one to each of its outputs."""
 
 
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
@@ -78,17 +69,18 @@ class _Writing:
 
     def document(self) -> dict[str, Any]:
         graph = self._graph
-        own = [one for one in graph.operations.values() if not _is_link(one)]
+        edges = Edges(graph, self._graph_id, self._full_ids, self._whole)
+        own = [one for one in graph.operations.values() if not is_link(one)]
         rows: dict[str, tuple[object, Iterable[_Raw]]] = {
             "nodes": (graph.variables, map(self._node, self._ordered())),
-            "edges": (self._count_edges(), self._edges()),
+            "edges": (edges.count(), edges.rows()),
             "operations": (own, map(self._operation, own)),
             "sessions": (graph.sessions, map(self._session, graph.sessions.values())),
         }
         sections = {key: iter(made) for key, (_, made) in rows.items()}
         if not self._header:
-            head: _Raw = {"graph_id": self._graph_id, **_NOBODY, "storage_path": None, "strict": False}
-            head |= {"driver_type": "in_memory", "created_at": _local(self._begun)}
+            head: _Raw = {"graph_id": self._graph_id, **NOBODY, "storage_path": None, "strict": False}
+            head |= {"driver_type": "in_memory", "created_at": local_time(self._begun)}
             return {**head, "metadata": {NATIVE: {"graph": graph.attributes}}, "data": sections}
         known = mapping(self._header.get("data"))
         data = {key: sections[key] if key in SECTIONS else value for key, value in known.items()}
@@ -121,8 +113,8 @@ class _Writing:
             del facts["value"]
         name_only = f"{owner}:{name}" if owner else name
         return {
-            "created_at": _local(self._time_of(variable)),
-            **_HERE,
+            "created_at": local_time(self._time_of(variable)),
+            **HERE,
             "name": name,
             "version": variable.version,
             "value": value,
@@ -130,7 +122,7 @@ class _Writing:
             "category": category_of(variable.kind),
             "graph_id": self._graph_id,
             "class_name": owner,
-            **_NOBODY,
+            **NOBODY,
             "session_id": variable.session or NO_SESSION,
             "metadata": {**variable.attributes, NATIVE: facts},
             "trigger_point": "memtune:0",
@@ -144,98 +136,6 @@ class _Writing:
             return operation.started
         return self._begun
 
-    # --- edges -----------------------------------------------------------------------------------------------------
-
-    def _count_edges(self) -> int:
-        """How many edges there will be.
-
-        Raises:
-            TraceError: more than a file may have.
-        """
-        counts = {one.id: len(self._again(one)) + self._pairs(one) for one in self._graph.operations.values()}
-        total = sum(counts.values())
-        if total > MOST_EDGES:
-            widest = self._graph.operations[max(counts, key=counts.__getitem__)]
-            raise TraceError(
-                f"a smartcomment file has an edge from each input of an operation to each output: here {total:,}, most "
-                f"of them of {widest.id} ({widest.name}) with {len(widest.inputs):,} inputs and "
-                f"{len(widest.outputs):,} outputs, and it may have {MOST_EDGES:,}; export the trace to otlp or mlflow, "
-                "or a part of it: see `memtune trace slice --help`"
-            )
-        return total
-
-    def _edges(self) -> Iterator[_Raw]:
-        """All edges; those from a file that does not list them by operation are where they were there."""
-        operations = self._graph.operations.values()
-        if not any(EDGE_PLACES in one.attributes for one in operations):
-            for operation in operations:
-                yield from (self._edge_again(raw, operation) for _, raw in self._again(operation))
-                yield from self._new_edges(operation)
-            return
-        placed: list[tuple[int, _Raw]] = []
-        last = -1
-        for operation in operations:
-            for place, raw in self._again(operation):
-                last = last if place is None else place
-                placed.append((last, self._edge_again(raw, operation)))
-            placed += ((last, edge) for edge in self._new_edges(operation))
-        yield from (edge for _, edge in sorted(placed, key=itemgetter(0)))
-
-    def _again(self, operation: Operation) -> list[tuple[int | None, _Raw]]:
-        """The edges that were read and still have both ends, with their places where these are known."""
-        rows, places = operation.attributes.get(EDGES), operation.attributes.get(EDGE_PLACES)
-        return [
-            (places[number] if isinstance(places, list) and number < len(places) else None, raw)
-            for number, raw in enumerate(rows if isinstance(rows, list) else ())
-            if all(end == NO_NODE or end in self._graph.variables for end in _ends(raw))
-        ]
-
-    def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
-        """Inputs and outputs, each with whether an edge that was read has it as an end."""
-        covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
-        return (
-            {vid: vid in covered for vid in operation.input_ids()},
-            {vid: vid in covered for vid in operation.output_ids()},
-        )
-
-    def _pairs(self, operation: Operation) -> int:
-        """How many edges `_new_edges` gives."""
-        inputs, outputs = self._sides(operation)
-        return len(inputs) * len(outputs) - sum(inputs.values()) * sum(outputs.values())
-
-    def _edge_again(self, raw: _Raw, operation: Operation) -> _Raw:
-        changes = {}
-        for end in (SOURCE, TARGET):
-            full = self._full_ids.get(raw[end])
-            if full is not None and full != raw[end]:
-                changes[end] = full
-        if raw.get("op_id") != operation.id and not _is_link(operation):
-            changes["op_id"] = operation.id
-        return self._whole(raw, operation.session, changes)
-
-    def _new_edges(self, operation: Operation) -> Iterator[_Raw]:
-        """From each input to each output, where no edge that was read says as much."""
-        inputs, outputs = self._sides(operation)
-        created_at = _local(operation.started)
-        for source, known in inputs.items():
-            for target, known_too in outputs.items():
-                if not (known and known_too):
-                    yield {
-                        "created_at": created_at,
-                        **_HERE,
-                        "edge_id": f"edge-{operation.id}-{source}-{target}",
-                        "graph_id": self._graph_id,
-                        **_NOBODY,
-                        "session_id": operation.session or NO_SESSION,
-                        "op_id": NO_OPERATION if _is_link(operation) else operation.id,
-                        "category": "operation",
-                        SOURCE: self._full_ids[source],
-                        TARGET: self._full_ids[target],
-                        "comment": None,
-                        "metadata": {},
-                        "trigger_point": "memtune:0",
-                    }
-
     # --- operations and sessions -----------------------------------------------------------------------------------
 
     def _operation(self, operation: Operation) -> _Raw:
@@ -246,14 +146,14 @@ class _Writing:
                 raw, operation.session, {"op_id": operation.id} if given not in (None, operation.id) else {}
             )
         return {
-            "created_at": _local(operation.started),
-            **_HERE,
+            "created_at": local_time(operation.started),
+            **HERE,
             "op_id": operation.id,
             "op_name": operation.name,
             "comment": None,
             "category": "operation" if operation.kind == "function" else operation.kind,
             "graph_id": self._graph_id,
-            **_NOBODY,
+            **NOBODY,
             "session_id": operation.session or NO_SESSION,
             "metadata": {} if EDGES in operation.attributes else {NATIVE: _facts(operation)},
             "trigger_point": "memtune:0",
@@ -265,12 +165,12 @@ class _Writing:
             given = text_or_none(raw.get("session_id"))
             return self._whole(raw, None, {"session_id": session.id} if given not in (None, session.id) else {})
         return {
-            "created_at": _local(self._begun),
-            **_HERE,
+            "created_at": local_time(self._begun),
+            **HERE,
             "session_id": session.id,
             "session_name": session.name,
             "graph_id": self._graph_id,
-            **_NOBODY,
+            **NOBODY,
             "comment": None,
             "category": "session",
             "metadata": {NATIVE: _facts(session)},
@@ -284,11 +184,7 @@ class _Writing:
         return {**raw, **changes, **{key: value for key, value in self._required(session).items() if key not in raw}}
 
     def _required(self, session: str | None) -> _Raw:
-        return {"graph_id": self._graph_id, "session_id": session or NO_SESSION, **_HERE}
-
-
-def _ends(edge: Any) -> tuple[Any, Any]:
-    return mapping(edge).get(SOURCE), mapping(edge).get(TARGET)
+        return {"graph_id": self._graph_id, "session_id": session or NO_SESSION, **HERE}
 
 
 _REQUIRED = frozenset(("graph_id", "session_id", "filename", "lineno"))
@@ -342,15 +238,3 @@ def _facts(item: Operation | Session) -> _Raw:
     record = record_of(item)
     del record["type"]
     return record
-
-
-def _is_link(operation: Operation) -> bool:
-    return operation.id.startswith(NO_OPERATION)
-
-
-def _local(seconds: float) -> str:
-    """A local time with milliseconds, as smartcomment writes it."""
-    try:
-        return datetime.fromtimestamp(seconds).isoformat(sep=" ", timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0).isoformat(sep=" ", timespec="milliseconds")

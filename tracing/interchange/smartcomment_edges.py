@@ -1,0 +1,143 @@
+"""The edges of a smartcomment document: one from each input of an operation to each of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any
+
+from tracing.elements import Operation
+from tracing.errors import TraceError
+from tracing.graph import ExecutionGraph
+from tracing.interchange.documents import mapping
+from tracing.interchange.smartcomment_format import (
+    EDGE_PLACES,
+    EDGES,
+    HERE,
+    NO_NODE,
+    NO_OPERATION,
+    NO_SESSION,
+    NOBODY,
+    SOURCE,
+    TARGET,
+    is_link,
+    local_time,
+)
+
+_Raw = dict[str, Any]
+MOST_EDGES = 1_000_000
+"""Edges a file may have, about 500 bytes each: every input of an operation has one to each of its outputs."""
+
+
+class Edges:
+    """The edges of one graph.
+
+    Args:
+        graph: the graph.
+        graph_id: its id in the document.
+        full_ids: id of a variable → its id in the document.
+        whole: an edge that was read, with the session of its operation and what has changed since.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        graph_id: str,
+        full_ids: Mapping[str, str],
+        whole: Callable[[_Raw, str | None, Mapping[str, Any]], _Raw],
+    ) -> None:
+        self._graph, self._graph_id, self._full_ids, self._whole = graph, graph_id, full_ids, whole
+
+    def count(self) -> int:
+        """How many edges there will be.
+
+        Raises:
+            TraceError: more than a file may have.
+        """
+        counts = {one.id: len(self._again(one)) + self._pairs(one) for one in self._graph.operations.values()}
+        total = sum(counts.values())
+        if total > MOST_EDGES:
+            widest = self._graph.operations[max(counts, key=counts.__getitem__)]
+            raise TraceError(
+                f"a smartcomment file has an edge from each input of an operation to each output: here {total:,}, most "
+                f"of them of {widest.id} ({widest.name}) with {len(widest.inputs):,} inputs and "
+                f"{len(widest.outputs):,} outputs, and it may have {MOST_EDGES:,}; export the trace to otlp or mlflow, "
+                "or a part of it: see `memtune trace slice --help`"
+            )
+        return total
+
+    def rows(self) -> Iterator[_Raw]:
+        """All edges; those from a file that does not list them by operation are where they were there."""
+        operations = self._graph.operations.values()
+        if not any(EDGE_PLACES in one.attributes for one in operations):
+            for operation in operations:
+                yield from (self._edge_again(raw, operation) for _, raw in self._again(operation))
+                yield from self._new_edges(operation)
+            return
+        placed: list[tuple[int, _Raw]] = []
+        last = -1
+        for operation in operations:
+            for place, raw in self._again(operation):
+                last = last if place is None else place
+                placed.append((last, self._edge_again(raw, operation)))
+            placed += ((last, edge) for edge in self._new_edges(operation))
+        yield from (edge for _, edge in sorted(placed, key=itemgetter(0)))
+
+    def _again(self, operation: Operation) -> list[tuple[int | None, _Raw]]:
+        """The edges that were read and still have both ends, with their places where these are known."""
+        rows, places = operation.attributes.get(EDGES), operation.attributes.get(EDGE_PLACES)
+        return [
+            (places[number] if isinstance(places, list) and number < len(places) else None, raw)
+            for number, raw in enumerate(rows if isinstance(rows, list) else ())
+            if all(end == NO_NODE or end in self._graph.variables for end in _ends(raw))
+        ]
+
+    def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
+        """Inputs and outputs, each with whether an edge that was read has it as an end."""
+        covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
+        return (
+            {vid: vid in covered for vid in operation.input_ids()},
+            {vid: vid in covered for vid in operation.output_ids()},
+        )
+
+    def _pairs(self, operation: Operation) -> int:
+        """How many edges `_new_edges` gives."""
+        inputs, outputs = self._sides(operation)
+        return len(inputs) * len(outputs) - sum(inputs.values()) * sum(outputs.values())
+
+    def _edge_again(self, raw: _Raw, operation: Operation) -> _Raw:
+        changes = {}
+        for end in (SOURCE, TARGET):
+            full = self._full_ids.get(raw[end])
+            if full is not None and full != raw[end]:
+                changes[end] = full
+        if raw.get("op_id") != operation.id and not is_link(operation):
+            changes["op_id"] = operation.id
+        return self._whole(raw, operation.session, changes)
+
+    def _new_edges(self, operation: Operation) -> Iterator[_Raw]:
+        """From each input to each output, where no edge that was read says as much."""
+        inputs, outputs = self._sides(operation)
+        created_at = local_time(operation.started)
+        for source, known in inputs.items():
+            for target, known_too in outputs.items():
+                if not (known and known_too):
+                    yield {
+                        "created_at": created_at,
+                        **HERE,
+                        "edge_id": f"edge-{operation.id}-{source}-{target}",
+                        "graph_id": self._graph_id,
+                        **NOBODY,
+                        "session_id": operation.session or NO_SESSION,
+                        "op_id": NO_OPERATION if is_link(operation) else operation.id,
+                        "category": "operation",
+                        SOURCE: self._full_ids[source],
+                        TARGET: self._full_ids[target],
+                        "comment": None,
+                        "metadata": {},
+                        "trigger_point": "memtune:0",
+                    }
+
+
+def _ends(edge: Any) -> tuple[Any, Any]:
+    return mapping(edge).get(SOURCE), mapping(edge).get(TARGET)
