@@ -7,6 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from experiments.terminal import visible
+from tracing.redaction import redact
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -18,16 +19,19 @@ def template(name: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
     environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
     environment.filters["breakable"] = _breakable
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _seen(value: Any) -> Any:
-    """What is written: a text without characters that hide or turn round what is around them."""
-    return visible(value) if type(value) is str else value
+def _shown(value: Any) -> Any:
+    """What a page shows of a value: texts without credentials, and without characters that hide or turn round others.
+
+    Markup is of our own making.
+    """
+    return visible(redact(value)) if type(value) is str else value
 
 
 def _breakable(name: str) -> Markup:

@@ -26,6 +26,7 @@ from experiments.tracking_store import PARENT, TrackingStore, in_words, is_refus
 from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.errors import ConfigError
+from tracing.redaction import Redaction, excerpt
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class MlflowRun:
         self = cls(outbox, system, seed, folder, clock, resumed=resumed)
         # A parameter cannot be changed, and a resumed run may have another budget.
         kept = {name: value for name, value in params.items() if not (resumed and name.startswith("budget."))}
-        values = {name: str(value)[:PARAM_LIMIT] for name, value in kept.items()}
+        values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in kept.items()}
         tags = {"mlflow.source.name": "memtune run"}
         outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
@@ -294,8 +295,9 @@ def link_of(store: TrackingStore) -> SummaryMlflow | None:
 def params_of(config: Any, *, prefix: str = "") -> dict[str, Any]:
     """The settings as flat `key.path` → value, without keys, credentials and unset values."""
     flat: dict[str, Any] = {}
+    hides = Redaction().hides
     for key, value in config.items():
-        if key == "api_key" or value is None:
+        if hides(key) or value is None:
             continue
         if isinstance(value, Mapping):
             flat |= params_of(value, prefix=f"{prefix}{key}.")

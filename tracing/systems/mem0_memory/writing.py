@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracing.elements import Variable
-from tracing.errors import ModelError
+from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
+from tracing.redaction import excerpt
+from tracing.systems.facts import LONGEST_SHOWN
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
-from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, reply_of
+from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.recall import Entry, recorded
+from tracing.systems.texts import Text, variables_of
 
 CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
 """Prompt name → Mem0's configuration key for it."""
@@ -32,9 +34,9 @@ class _Step:
     """One call of `Memory.add`: what went in, and what has come of it so far."""
 
     time: str
-    messages: Sequence[Variable] = ()
-    given: Sequence[Variable] | None = None
-    facts: list[Variable] | None = None
+    messages: Sequence[Text] = ()
+    given: Sequence[Text] | None = None
+    facts: list[Text] | None = None
     shown: dict[str, None] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
 
@@ -54,17 +56,17 @@ class Writer(ConnectedMemory):
         store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
         self.memory.llm.generate_response = self._asked
 
-    def read(self, messages: Sequence[Variable], time: str) -> None:
+    def read(self, messages: Sequence[Text], time: str) -> None:
         """Let Mem0 read messages; all have the role `user`, since it extracts from no other.
 
         Raises:
             ModelError, BudgetExceededError: a model call failed, whatever Mem0 made of it.
         """
-        self._add([str(message.value) for message in messages], _Step(time, messages=messages))
+        self._add([message.text for message in messages], _Step(time, messages=messages))
 
-    def take(self, facts: Sequence[Variable], time: str = "") -> None:
+    def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 go on as if it had extracted these facts. Raises as `read`."""
-        self._add([str(fact.value) for fact in facts], _Step(time, given=facts))
+        self._add([fact.text for fact in facts], _Step(time, given=facts))
 
     def _add(self, texts: Sequence[str], step: _Step) -> None:
         self._step = step
@@ -78,7 +80,7 @@ class Writer(ConnectedMemory):
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded, or the text where the model worded it anew."""
-        facts = [fact for fact in self._step.facts or () if fact.value == text]
+        facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
         return {"facts": facts} if facts else {"text": text}
 
     def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
@@ -91,28 +93,29 @@ class Writer(ConnectedMemory):
         step = self._step
         if step.given is not None:
             step.facts = list(step.given)
-            return json.dumps({"facts": [fact.value for fact in step.given]})
+            return json.dumps({"facts": [fact.text for fact in step.given]})
         schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
-        inputs = {"messages": list(step.messages), "prompt": self._prompts["extract"]}
+        messages_read = variables_of(step.messages)
+        inputs = {"messages": messages_read, "prompt": self._prompts["extract"]}
         with operation("extract_facts", kind="llm", inputs=inputs) as op:
             reply = self.ask(messages, response_format, schema)
             try:
                 texts = facts_of(reply)
-            except ValueError as error:
-                op.annotate(malformed=str(error), reply=reply[:500])
-                texts = []
-            kept = intervening().extracted(Step("extract_facts", op.id), step.messages, texts)
+            except MalformedReplyError as error:
+                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
+                texts, reply = [], json.dumps({"facts": []})
+            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
             step.facts = [self._fact(op, text) for text in kept]
         return reply if kept == texts else json.dumps({"facts": kept})
 
-    def _fact(self, op: ActiveOperation, text: str) -> Variable:
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
         self._extracted += 1
-        return op.output("facts", text, name=f"fact{self._extracted}", kind="fact")
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
 
     def _decide(self, messages: Any, response_format: Any) -> str:
         step = self._step
-        facts = list(step.facts or ())
-        texts = [str(fact.value) for fact in facts]
+        facts = variables_of(step.facts or ())
+        texts = [fact.text for fact in step.facts or ()]
         shown = [self.entries[each] for each in step.shown]
         memories, prompt = recorded(shown), self._prompts["update"]
         schema = update_schema(texts, len(shown)) if self._enforced else None
@@ -120,20 +123,24 @@ class Writer(ConnectedMemory):
         inputs = {"facts": facts, "memories": memories, "prompt": prompt}
         with operation("update_memory", kind="llm", inputs=inputs):
             reply = self.ask(messages, response_format, schema)
-            made = decisions_of(reply, texts, len(shown))
+            try:
+                made = decisions_of(reply, texts, len(shown))
+                answered = reply
+            except MalformedReplyError as error:
+                made, answered = left_alone(texts, str(error)), reply_of(())
             decisions: list[Decision] = []
             for decision in made:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
-                        op.annotate(malformed=decision.problem, reply=reply[:500])
+                        op.annotate(malformed=decision.problem, reply=excerpt(reply, LONGEST_SHOWN))
                     decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
                     decisions.append(decision)
                     target = None if decision.target is None else shown[decision.target].id
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
                     step.decided.append(Decided(decision, target, about, recorded_as))
-        return reply if decisions == made else reply_of(decisions)
+        return answered if decisions == made else reply_of(decisions)
 
     def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
