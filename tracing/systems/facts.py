@@ -43,19 +43,25 @@ FACTS_SCHEMA = {
 """The form of an extraction's reply, for endpoints that hold a model to it."""
 
 
+_SLACK = 4
+"""How many times the limits a reply may reach: an endpoint that does not enforce them is asked, not held, to them."""
+
+
 class _Facts(BaseModel):
-    """The same form, for replies of endpoints that do not."""
+    """The same form, for replies of endpoints that do not enforce it."""
 
     model_config = ConfigDict(strict=True)
 
-    facts: Annotated[list[Annotated[str, Field(max_length=LONGEST_FACT)]], Field(max_length=MAX_FACTS)]
+    facts: Annotated[
+        list[Annotated[str, Field(max_length=_SLACK * LONGEST_FACT)]], Field(max_length=_SLACK * MAX_FACTS)
+    ]
 
 
 def facts_told(reply: str) -> list[str]:
     """The facts in the reply to an extraction, as they are written.
 
     Raises:
-        MalformedReplyError: it is not JSON, or not of the form that `FACTS_SCHEMA` asks for.
+        MalformedReplyError: it is not JSON, not of the form that `FACTS_SCHEMA` asks for, or far over its limits.
     """
     try:
         return _Facts.model_validate(strict_json(reply)).facts
