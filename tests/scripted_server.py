@@ -31,6 +31,9 @@ class Reply:
         drop: announce a body, send half of it and close the connection.
         reset: reset the connection instead of answering.
         first_token: log-probabilities of the first token's alternatives, sent where the request asks for them.
+        change: from the well-formed answer to the one that is sent; what is not JSON is written as Python writes it.
+        wire: writes the reply to the connection in place of HTTP's own ways, given how to send bytes and the sound
+            body; the connection is closed afterwards.
     """
 
     text: str = ""
@@ -43,6 +46,8 @@ class Reply:
     drop: bool = False
     reset: bool = False
     first_token: Mapping[str, float] | None = None
+    change: Callable[[dict[str, Any]], Any] | None = None
+    wire: Callable[[Callable[[bytes], Any], bytes], None] | None = None
 
 
 Script = Callable[[dict[str, Any]], "Reply | str"]
@@ -192,8 +197,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())
             return
+        if reply.change is not None:
+            answer = reply.change(answer)
         data = json.dumps(answer).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
         data = data if reply.raw is None else reply.raw
+        if reply.wire is not None:
+            self.close_connection = True
+            reply.wire(self.connection.sendall, data)
+            return
         if reply.drop:
             self.close_connection = True
         self._send(reply.status, data, reply.headers, sent=len(data) // 2 if reply.drop else len(data))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
+from whole_runs import outcome
 
 from experiments.command import main
 from experiments.config import load_config
@@ -100,17 +101,6 @@ def live(arguments: list[str], seconds: float | None) -> int | None:
         os.kill(process.pid, signal.SIGKILL)
         process.join()
     return process.exitcode
-
-
-def outcome(folder: RunFolder) -> dict[str, Any]:
-    """What a run ended with, without names and places."""
-    found = folder.summary().model_dump(mode="json")
-    attempts = (folder.path / "attempts.jsonl").read_text()
-    return {
-        **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
-        "prompts": folder.prompts("champion"),
-        "attempts": attempts,
-    }
 
 
 def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
