@@ -1,10 +1,54 @@
-"""What a run ended with, for tests that disturb one and compare it with the run that nobody disturbed."""
+"""Runs in processes of their own, and what they ended with: to disturb one, and compare it with one nobody disturbed."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any
 
+from experiments.command import main
 from experiments.folder import RunFolder
+
+OUTPUT, PEAK = "output.txt", "peak.txt"
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+
+
+def started(arguments: list[str], name: str = "") -> ForkServerProcess:
+    """A process in which memtune runs from the current folder; `output.txt` there takes what it says, and `peak.txt`
+    the most memory it took, in kB; `name` is put before both."""
+    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd(), name))
+    process.start()
+    return process
+
+
+def _memtune(arguments: list[str], folder: str, name: str) -> None:
+    os.chdir(folder)
+    with open(name + OUTPUT, "a") as output:
+        sys.stdout = sys.stderr = output
+        try:
+            main(arguments)
+        finally:
+            with contextlib.suppress(OSError):  # some tests leave it no room
+                Path(name + PEAK).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+
+
+def live(arguments: list[str], seconds: float | None) -> int | None:
+    """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
+    process = started(arguments)
+    process.join(seconds)
+    if process.is_alive():
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    return process.exitcode
 
 
 def outcome(folder: RunFolder) -> dict[str, Any]:
@@ -16,3 +60,25 @@ def outcome(folder: RunFolder) -> dict[str, Any]:
         "prompts": folder.prompts("champion"),
         "attempts": attempts,
     }
+
+
+def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
+    """Every point in MLflow of the run and its nested runs, with its name."""
+    from mlflow.tracking import MlflowClient
+
+    link = folder.summary().mlflow
+    assert link is not None
+    client = MlflowClient(link.tracking_uri)
+    nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
+    found = {}
+    for run in [client.get_run(link.run_id), *nested]:
+        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
+        assert name not in found
+        assert run.info.status == "FINISHED"
+        points = [
+            (key, point.step, point.value)
+            for key in run.data.metrics
+            for point in client.get_metric_history(run.info.run_id, key)
+        ]
+        found[name] = sorted(points)
+    return found

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
-from whole_runs import outcome
+from whole_runs import curves, live, outcome
 
 from experiments.command import main
 from experiments.config import load_config
@@ -27,9 +27,6 @@ from experiments.tracking import store_uri
 from tracing.systems.fact_memory import FactMemory
 
 SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
-
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
 
 
 class GoldModel:
@@ -82,47 +79,6 @@ def configured(
         )
 
     return write
-
-
-def _memtune(arguments: list[str], folder: str) -> None:
-    os.chdir(folder)
-    with open("output.txt", "a") as output:
-        sys.stdout = sys.stderr = output
-        main(arguments)
-
-
-def live(arguments: list[str], seconds: float | None) -> int | None:
-    """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
-    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd()))
-    process.start()
-    process.join(seconds)
-    if process.is_alive():
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-    return process.exitcode
-
-
-def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
-    """Every point in MLflow of the run and its nested runs, with its name."""
-    from mlflow.tracking import MlflowClient
-
-    link = folder.summary().mlflow
-    assert link is not None
-    client = MlflowClient(link.tracking_uri)
-    nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
-    found = {}
-    for run in [client.get_run(link.run_id), *nested]:
-        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
-        assert name not in found
-        assert run.info.status == "FINISHED"
-        points = [
-            (key, point.step, point.value)
-            for key in run.data.metrics
-            for point in client.get_metric_history(run.info.run_id, key)
-        ]
-        found[name] = sorted(points)
-    return found
 
 
 class Whole(NamedTuple):

@@ -6,6 +6,7 @@ A test names what it tries by `kind` and how often by `times`; the count of a te
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from types import FrameType
 import pytest
 
 TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "optimizer")]
+sys.path[:0] = [str(Path(__file__).parent), *(str(TESTS / name) for name in ("optimizer", "experiments", "tracing"))]
 
 from bench import Bench, Tried
 from scripted_server import ScriptedServer
@@ -81,14 +82,27 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[ScriptedServer]:
+    """Whoever uses it sets its script."""
     server = ScriptedServer()
     yield server
     server.close()
 
 
 @pytest.fixture(scope="session")
-def shared_bench(server: ScriptedServer, mlflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(server, mlflow_home, tmp_path_factory.mktemp("bench"))
+def store(mlflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow store to copy into a home, where making one is not what is tested."""
+    return Path(shutil.copy(mlflow_home / "mlflow.db", tmp_path_factory.mktemp("store")))
+
+
+@pytest.fixture(scope="session")
+def shared_bench(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("bench")
+    home = folder / "home"
+    home.mkdir()
+    shutil.copy(store, home)
+    server = ScriptedServer()
+    yield Bench(server, home, folder)
+    server.close()
 
 
 @pytest.fixture
