@@ -7,80 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-REDACTED = "[redacted]"
+from tracing.credentials import REDACTED, SECRET_ENDINGS, plain, redact, without
 
-# A conversation may say "bearer responsibilities": a bearer token needs a digit, or more letters than a word has.
-_SECRET = re.compile(
-    r"(?P<lead>\b(?:Bearer|bearer|BEARER)\s+)(?:(?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{24,})"
-    r"|(?P<basic>\b[Aa]uthorization[\"']?\s*[:=]\s*[\"']?[Bb]asic\s+)[\w+/=]{4,}"
-    r"|(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}"
-    r"|\bhf_[A-Za-z0-9]{20,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{30,}"
-    r"|\bgithub_pat_[A-Za-z0-9_]{30,}"
-    r"|\bgsk_[A-Za-z0-9]{30,}"
-    r"|\bAIza[A-Za-z0-9_-]{30,}"
-    r"|\bAKIA[A-Z0-9]{16}\b"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|(?<=://)[^/\s:@]+:[^/\s:@]+(?=@)"
-)
-# Scanning for a plain piece is some twenty times faster than the expression, and nearly every text holds none. Those
-# that come after a character that few texts hold are looked for only where it is.
-_PIECES = (
-    ("-", ("sk-", "xox")),
-    ("_", ("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "gsk_")),
-    ("earer", ("earer",)),
-    ("EARER", ("EARER",)),
-    ("uthorization", ("uthorization",)),
-    ("AIza", ("AIza",)),
-    ("AKIA", ("AKIA",)),
-    ("://", ("://",)),
-)
+__all__ = ["REDACTED", "Redaction", "excerpt", "redact", "without"]
+
 _SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
-_SECRET_ENDINGS = (
-    *("apikey", "accesskey", "secretkey", "privatekey", "password"),
-    *("accesstoken", "refreshtoken", "authtoken", "clientsecret"),
-)
 
 
-# A setting in a text, as an address, a shell, JSON or a repr spells it: api_key=…, "api_key": "…".
-_WORDS = ("key", "Key", "KEY", "oken", "OKEN", "ecret", "ECRET", "assword", "ASSWORD")
-_SIGN = re.compile("[=:]")
-_LONGEST_NAME = 40
-_QUOTED = re.compile(r"\s*\\?[\"']([^\"'\\]+)")
-_BARE = re.compile(r"([^\s\"'\\&,;)=]+)")
+def excerpt(text: str, most: int, *secrets: str | None) -> str:
+    """The first `most` characters of `text`, for a message, without credentials and without these `secrets`.
 
-
-def redact(text: str) -> str:
-    """`text` with provider keys, tokens, passwords and other credentials replaced by `[redacted]`."""
-    if "=" in text or (":" in text and ('"' in text or "'" in text)):
-        for word in _WORDS:
-            if word in text:
-                text = _without_settings(text)
-                break
-    for first, pieces in _PIECES:
-        if first in text:
-            for piece in pieces:
-                if piece in text:
-                    return _SECRET.sub(lambda found: (found["lead"] or found["basic"] or "") + REDACTED, text)
-    return text
-
-
-def _without_settings(text: str) -> str:
-    """`text` without what is set under the name of a secret."""
-    parts: list[str] = []
-    done = 0
-    for sign in _SIGN.finditer(text):
-        at = sign.start()
-        before = text[max(done, at - _LONGEST_NAME) : at].rstrip()
-        if sign[0] == ":" and not before.endswith(("'", '"')):
-            continue  # speech
-        if not _plain(before.rstrip(" \"'\\")).endswith(_SECRET_ENDINGS):
-            continue
-        value = _QUOTED.match(text, at + 1) or (_BARE.match(text, at + 1) if sign[0] == "=" else None)
-        if value is not None:
-            parts += text[done : value.start(1)], REDACTED
-            done = value.end()
-    return "".join((*parts, text[done:]))
+    Everything that shortens a text for people goes through here: a cut first would split a secret, and what is left of
+    it would no longer be recognised.
+    """
+    text = redact(without(text, *secrets))
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +49,7 @@ class Redaction:
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_keys", _SECRET_KEYS | {_plain(key) for key in self.keys})
+        object.__setattr__(self, "_keys", _SECRET_KEYS | {plain(key) for key in self.keys})
         object.__setattr__(self, "_patterns", tuple(re.compile(pattern) for pattern in self.patterns))
 
     def text(self, text: str) -> str:
@@ -127,9 +68,9 @@ class Redaction:
 
     def hides(self, name: str) -> bool:
         """Whether what has this name, as a key, a parameter or a variable, is a secret."""
-        plain = _plain(name)
+        spelled = plain(name)
         # "the wifi password" is the name of a memory.
-        return plain in self._keys or (plain.endswith(_SECRET_ENDINGS) and " " not in plain)
+        return spelled in self._keys or (spelled.endswith(SECRET_ENDINGS) and " " not in spelled)
 
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""
@@ -147,7 +88,3 @@ class Redaction:
             first = [self.value(item) for item in value[: self.most_items]]
             return first if len(first) == len(value) else [*first, f"… [{len(value) - len(first)} more]"]
         return value
-
-
-def _plain(key: str) -> str:
-    return key.replace("-", "").replace("_", "").lower()
