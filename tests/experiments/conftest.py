@@ -4,6 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from run_shapes import FILES
 
 from experiments.folder import RunFolder
 from experiments.tracking import MlflowRun
@@ -12,6 +13,6 @@ from experiments.tracking import MlflowRun
 @pytest.fixture(scope="session")
 def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1))
+    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files=FILES)
     MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
     return home
