@@ -40,9 +40,14 @@ REPLAY_SECONDS = 3600.0
 """How long a replay goes on; somebody is waiting for it, but knows why."""
 
 
-def store_uri(home: Path) -> str:
+def store_file(home: Path) -> Path:
     """The default store: a sqlite file under the home."""
-    return f"sqlite:///{(home / 'mlflow.db').resolve()}"
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
 
 
 def artifact_root(home: Path) -> Path:

@@ -63,7 +63,7 @@ class LogMetrics(Write):
     """Points of curves. A store knows a point by its name, step, moment and value, so that it is there once.
 
     With `once` a point is left out where its curve has this value at this step, of whatever moment: a resumed run
-    passes through the steps of its earlier life again. Another value is what came of a step that a budget had cut short.
+    passes through the steps of its earlier life again. A step that a budget had cut short gets a second value.
     """
 
     kind: Literal["metrics"] = "metrics"
