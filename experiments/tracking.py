@@ -40,9 +40,14 @@ REPLAY_SECONDS = 3600.0
 """How long a replay goes on; somebody is waiting for it, but knows why."""
 
 
-def store_uri(home: Path) -> str:
+def store_file(home: Path) -> Path:
     """The default store: a sqlite file under the home."""
-    return f"sqlite:///{(home / 'mlflow.db').resolve()}"
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
 
 
 def artifact_root(home: Path) -> Path:
@@ -128,9 +133,7 @@ class MlflowRun:
                 raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, resumed=resumed)
-        # A parameter cannot be changed, and a resumed run may have another budget.
-        kept = {name: value for name, value in params.items() if not (resumed and name.startswith("budget."))}
-        values = {name: str(value)[:PARAM_LIMIT] for name, value in kept.items()}
+        values = {name: str(value)[:PARAM_LIMIT] for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run"}
         outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
@@ -276,19 +279,6 @@ def link_of(store: TrackingStore) -> SummaryMlflow | None:
     if run is None:
         return None
     return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
-
-
-def params_of(config: Any, *, prefix: str = "") -> dict[str, Any]:
-    """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        if key == "api_key" or value is None:
-            continue
-        if isinstance(value, Mapping):
-            flat |= params_of(value, prefix=f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
-    return flat
 
 
 def _score_metrics(split: SplitName, score: Score) -> dict[str, float]:

@@ -12,7 +12,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.tracking import artifact_root, store_uri
+from experiments.sqlite_store import is_ready
+from experiments.tracking import artifact_root, store_file, store_uri
 from tracing.errors import RunError
 
 HOST = "127.0.0.1"
@@ -34,8 +35,9 @@ def require_store(home: Path) -> None:
 
     Raises:
         RunError: no run was started there yet.
+        ConfigError: the store cannot be used.
     """
-    if not (home / "mlflow.db").is_file():
+    if not is_ready(store_file(home)):
         raise RunError(f"{home}: has no runs yet; start one with `memtune run demo`, or give another --home")
 
 

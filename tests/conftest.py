@@ -54,11 +54,11 @@ def scripted_server() -> Iterator[ScriptedServer]:
 @pytest.fixture(scope="session")
 def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with an MLflow store; making its tables takes seconds, so the tests share one."""
-    from experiments.folder import RunFolder
+    from experiments.folder import FINGERPRINT, RunFolder
     from experiments.tracking import MlflowRun
 
     home = tmp_path_factory.mktemp("home")
-    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1))
+    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files={FINGERPRINT: "{}"})
     MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
     return home
 

@@ -76,9 +76,9 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
         assert name not in found
         assert run.info.status == "FINISHED"
         points = [
-            (key, point.step, point.value)
+            (key, point.step, point.timestamp, point.value)
             for key in run.data.metrics
             for point in client.get_metric_history(run.info.run_id, key)
         ]
-        found[name] = sorted(points)
+        found[name] = [(key, step, value) for key, step, _, value in sorted(points)]
     return found

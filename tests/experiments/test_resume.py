@@ -11,6 +11,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.loaders import load_dataset
 from experiments.lock import locked
 from experiments.tracking import store_uri
+from tracing.systems.conversations import write_conversations
 from tracing.systems.fact_memory import FactMemory
 
 SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
@@ -79,6 +81,11 @@ def configured(
         )
 
     return write
+
+
+def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
+    """The last point of each of the curves."""
+    return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}
 
 
 class Whole(NamedTuple):
@@ -182,6 +189,39 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"], None) == 0
     assert outcome(RunFolder(Path("run"))) == whole.outcome
+
+
+def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured("named")
+    before = scripted_server.count
+    write_conversations(Path("mine.jsonl"), chain(*load_dataset(load_config(None)).splits.named().values()))
+    named = ["--dataset", "jsonl", "--data", "mine.jsonl", "--home", "home", "--budget-calls", "20"]
+    assert live(["run", "run.yaml", *named], None) == 0
+    (folder,) = RunFolder.all(Path("home"))
+    assert live(["run", "--resume", "latest", "--home", "home", "--budget-calls", "40"], None) == 0
+    assert live(["run", "run.yaml", "--resume", "latest", *named[:-1], "60"], None) == 0
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert live(["run", "--resume", f"../{folder.path}", "--budget-calls", "80"], None) == 0
+    Path("../mine.jsonl").rename("moved.jsonl")
+    assert live(["run", "--resume", f"../{folder.path}", "--data", "moved.jsonl", "--budget-calls", "2000"], None) == 0
+    monkeypatch.chdir("..")
+    assert outcome(folder) == whole.outcome | {"dataset": "jsonl"}
+    assert latest(curves(folder)) == latest(whole.curves)
+    assert scripted_server.count - before == whole.calls
+    assert "warning" not in Path("output.txt").read_text() + Path("elsewhere/output.txt").read_text()
+
+
+def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("elsewhere")
+    assert live(["run", "run.yaml", "--out", "run", "--home", "home"], None) == 0
+    before, calls = outcome(RunFolder(Path("run"))), scripted_server.count
+    assert live(["run", "--resume", "run"], None) == 0
+    assert (outcome(RunFolder(Path("run"))), scripted_server.count) == (before, calls)
 
 
 @pytest.fixture

@@ -1,0 +1,124 @@
+"""An MLflow store in a sqlite file: made aside and moved in place, and never migrated where it lies.
+
+MLflow makes and migrates its tables in many statements. A process that is killed between them leaves a file that no
+later one can use, and two processes that make the same file at once fail on each other's tables.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tracing.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+WAIT_SECONDS = 120.0
+"""How long to wait for another process that makes the same store; it takes a few seconds."""
+
+_FILE = re.compile(r"sqlite(\+\w+)?:///(?P<path>(?!:memory:|file:)[^?]+)")
+_HALF_MIGRATED = "_alembic_tmp_"
+_USERS_OWN = ("experiments", "runs", "registered_models")
+_BESIDE = ("", "-journal", "-wal", "-shm")
+
+
+def make_ready(uri: str) -> None:
+    """Make the store where it does not exist. One whose making was cut short, with nothing in it, is set aside.
+
+    Args:
+        uri: of any store; only one in a sqlite file is looked at.
+
+    Raises:
+        ConfigError: the file is no such store or one of another MLflow, or the store cannot be made.
+    """
+    named = _FILE.fullmatch(uri)
+    if named is None:
+        return
+    path = Path(named["path"])
+    try:
+        if is_ready(path):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.name}.lock"), timeout=WAIT_SECONDS):
+            if not is_ready(path):
+                _set_aside(path)
+                _make(path)
+    except Timeout:
+        raise ConfigError(f"{path}: another process has been making it for {WAIT_SECONDS:.0f} s; end that") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be made ({error.strerror}); make room, or give another --home") from None
+
+
+def is_ready(path: Path) -> bool:
+    """Whether MLflow can use the store as it is; if not, nothing of anybody's is in it.
+
+    Raises:
+        ConfigError: the file is no sqlite database, or holds a store that this MLflow cannot use.
+    """
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as store:
+            tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            cut_short = any(name.startswith(_HALF_MIGRATED) for name in tables)
+            versions = store.execute("SELECT version_num FROM alembic_version") if "alembic_version" in tables else ()
+            if not cut_short and [version for (version,) in versions] == [_newest_version()]:
+                return True
+            own = [name for name in sorted(tables) if name.removeprefix(_HALF_MIGRATED) in _USERS_OWN]
+            empty = not any(store.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in own)  # noqa: S608
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: unusable MLflow store ({error}); move it away, or give another --home") from None
+    if empty:
+        return False
+    if cut_short:
+        raise ConfigError(f"{path}: an upgrade of this MLflow store was cut short; put its copy back, or move it away")
+    raise ConfigError(
+        f"{path}: an MLflow store of another version; keep a copy and run: mlflow db upgrade sqlite:///{path}"
+    )
+
+
+def _newest_version() -> str | None:
+    from alembic.script import ScriptDirectory
+
+    # Found without importing MLflow, which takes seconds.
+    mlflow = find_spec("mlflow")
+    assert mlflow is not None  # noqa: S101 (alembic comes with it)
+    assert mlflow.submodule_search_locations is not None  # noqa: S101 (it is a package)
+    return ScriptDirectory(f"{mlflow.submodule_search_locations[0]}/store/db_migrations").get_current_head()
+
+
+def _set_aside(path: Path) -> None:
+    """Move what is there out of the way; a journal that stayed behind would be rolled back into the new store."""
+    there = [path.with_name(path.name + end) for end in _BESIDE if path.with_name(path.name + end).exists()]
+    if there:
+        folder = tempfile.mkdtemp(prefix=f"{path.name}.unfinished-", dir=path.parent)
+        for file in there:
+            file.rename(Path(folder) / file.name)
+        logger.warning("%s: its making was cut short; it is kept in %s, and a new store is made", path, folder)
+
+
+def _make(path: Path) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+    from sqlalchemy.exc import SQLAlchemyError
+
+    for abandoned in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent) as scratch:
+        aside = Path(scratch) / path.name
+        try:
+            MlflowClient(tracking_uri=f"sqlite:///{aside.absolute()}").search_experiments(max_results=1)
+        except (MlflowException, SQLAlchemyError) as error:
+            said = " ".join(str(error).split())[:300]
+            raise ConfigError(f"{path}: cannot be made ({said}); make room, or give another --home") from None
+        os.replace(aside, path)
