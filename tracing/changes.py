@@ -38,9 +38,10 @@ def change(
         try:
             yield op
         finally:
-            after = recorder.state(op, thing, name, kind)
-            if after is not before:
-                op.output("after", after)
+            if not recorder.ended:
+                after = recorder.state(op, thing, name, kind)
+                if after is not before:
+                    op.output("after", after)
 
 
 def link(source: Any, target: Any, name: str = "link", **attributes: Any) -> None:

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from tracing.operations import ActiveOperation, Taken
-from tracing.scope import current, leave, within
+from tracing.scope import SILENCE, Scope, current, leave, within
 from tracing.snapshot import ATOMS
 
 P = ParamSpec("P")
@@ -26,6 +26,7 @@ def traced(
     `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
     begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
     function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
+    What is called in one trace and run in another is recorded in the first while that is open, and then not at all.
 
     Args:
         name: of the operation; the function's by default.
@@ -44,8 +45,12 @@ def traced(
         title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
         arguments = _Arguments(function)
 
-        def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
+        def begun(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
             scope = current.get()
+            if made.recorder is not None and made.recorder is not scope.recorder:
+                if scope.recorder is None or made.recorder.ended:
+                    return ActiveOperation(title, kind, (), attributes, fold)  # without a recorder it is silent
+                scope = made
             recorder = scope.recorder
             if recorder is None:
                 return None
@@ -72,50 +77,53 @@ def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any
 
     @functools.wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        if scope().recorder is None or (active := begun(args, kwargs)) is None:
+        made = scope()
+        if made.recorder is None or (active := begun(made, args, kwargs)) is None:
             return function(*args, **kwargs)
         token = current.set(active)
         try:
             result = function(*args, **kwargs)
             if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _given(result, args, kwargs):
-                leave(token)
+                leave(active, token)
                 return _followed(active, result)
             active.finish(result)
         except BaseException as error:
-            leave(token)
+            leave(active, token)
             active.end(error)
             raise
-        leave(token)
+        leave(active, token)
         active.end()
         return result
 
     @functools.wraps(function)
-    async def recorded_async(*args: Any, **kwargs: Any) -> Any:
-        if scope().recorder is None or (active := begun(args, kwargs)) is None:
-            return await function(*args, **kwargs)
-        token = current.set(active)
-        try:
-            result = await function(*args, **kwargs)
-            active.finish(result)
-        except BaseException as error:
-            leave(token)
-            active.end(error)
-            raise
-        leave(token)
-        active.end()
-        return result
-
-    @functools.wraps(function)
-    def items(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        active = begun(args, kwargs)
+    def items(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[Any, Any, Any]:
+        active = begun(made, args, kwargs)
         inner = function(*args, **kwargs)
         return (yield from (inner if active is None else _items(active, inner)))
 
+    @functools.wraps(function)
+    async def awaited(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        active = begun(made, args, kwargs)
+        inner = function(*args, **kwargs)
+        return await (inner if active is None else _awaited(active, inner))
+
     if inspect.isasyncgenfunction(function):
-        return _async_items(function, begun)
+        return _deferred(function, _async_items(function, begun), inspect.CO_ASYNC_GENERATOR)
     if inspect.isgeneratorfunction(function):
-        return items
-    return recorded_async if inspect.iscoroutinefunction(function) else recorded
+        return _deferred(function, items, inspect.CO_GENERATOR)
+    return _deferred(function, awaited, inspect.CO_COROUTINE) if inspect.iscoroutinefunction(function) else recorded
+
+
+def _deferred(function: Any, run: Callable[..., Any], flag: int) -> Any:
+    """Calls `run` later with where it was called: that is told at the call, before a body like that of `run` begins."""
+    scope = current.get
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return run(scope(), args, kwargs)
+
+    # Whoever asks `inspect` is told what the function was.
+    called.__code__ = called.__code__.replace(co_flags=called.__code__.co_flags | flag)
+    return functools.wraps(function)(called)
 
 
 _UNBEGUN: Mapping[type, Callable[[Any], bool]] = {
@@ -137,17 +145,20 @@ def _followed(active: ActiveOperation, result: Any) -> Any:
         return _items(active, result)
     if type(result) is CoroutineType:
         return _awaited(active, result)
-    return _async_items(lambda: result, lambda args, kwargs: active)()
+    return _async_items(lambda: result, lambda made, args, kwargs: active)(None, (), {})
 
 
 async def _awaited(active: ActiveOperation, inner: Awaitable[Any]) -> Any:
+    scope = _scope(active)
+    token = current.set(scope)
     try:
-        with _inside(active):
-            result = await inner
+        result = await inner
         active.finish(result)
     except BaseException as error:
+        leave(scope, token)
         active.end(error)
         raise
+    leave(scope, token)
     active.end()
     return result
 
@@ -156,8 +167,8 @@ def _async_items(
     function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., ActiveOperation | None]
 ) -> Any:
     @functools.wraps(function)
-    async def items_async(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        active = begun(args, kwargs)
+    async def items_async(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any, Any]:
+        active = begun(made, args, kwargs)
         inner = function(*args, **kwargs)
         # `yield from` does not exist for these: items and exceptions are handed through one by one.
         step, problem = inner.asend(None), None
@@ -219,17 +230,17 @@ def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generato
         active.end(problem)
 
 
-def _recording(active: ActiveOperation | None) -> TypeGuard[ActiveOperation]:
-    """False also for a generator that has outlived the trace it began in."""
-    return active is not None and active.recorder is not None and not active.recorder.ended
+def _scope(active: ActiveOperation) -> Scope:
+    """Where a piece of it runs: in itself, or in silence where its trace has ended or is not the one it runs in."""
+    return active if active.recorder is not None and not active.recorder.ended else SILENCE
 
 
 def _inside(active: ActiveOperation | None) -> AbstractContextManager[None]:
-    return within(active) if _recording(active) else nullcontext()
+    return nullcontext() if active is None else within(_scope(active))
 
 
 def _yielded(active: ActiveOperation | None, item: Any) -> None:
-    if _recording(active):
+    if active is not None:
         active.passed("item", item)
 
 

@@ -77,7 +77,7 @@ class ActiveOperation(Scope):
     ) -> None:
         recorder = self.recorder
         if recorder is not None and not recorder.ended:  # the end of a trace has left the scopes inside it
-            leave(self._token)
+            leave(self, self._token)
             self.end(error)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -154,8 +154,7 @@ class ActiveOperation(Scope):
             made = noted_variable(recorder)
             recorder.note((made, self, role, value, value, name or role, kind, None, NOTHING))
             return made
-        if self.ended is not None:
-            raise self._over()
+        self._require_open(recorder)
         if isinstance(value, Variable):
             known = recorder.known(value)
             if known is not None:
@@ -169,8 +168,7 @@ class ActiveOperation(Scope):
         recorder = self.recorder
         if recorder is None:
             return
-        if self.ended is not None:
-            raise self._over()
+        self._require_open(recorder)
         taken: list[Taken] = []
         recorder.take(taken, role, value, self)
         with recorder.lock:
@@ -183,8 +181,7 @@ class ActiveOperation(Scope):
         recorder = self.recorder
         if recorder is None:
             return
-        if self.ended is not None:
-            raise self._over()
+        self._require_open(recorder)
         with recorder.lock:
             record = self._record()
             if record is not None:
@@ -245,8 +242,11 @@ class ActiveOperation(Scope):
                     tuple((role, variable.id) for role, variable in outputs),
                 )
 
-    def _over(self) -> TraceError:
-        return TraceError(f"operation {self.id} ({self.name}) has ended; record what belongs to it inside it")
+    def _require_open(self, recorder: Recorder) -> None:
+        if self.ended is not None:
+            raise TraceError(f"operation {self.id} ({self.name}) has ended; record what belongs to it inside it")
+        if recorder.ended:
+            raise recorder.late()
 
 
 def operation(

@@ -114,9 +114,12 @@ class Recorder:
         """Take over an earlier recording, so that operations can refer to its variables; it is written to the file too.
 
         Raises:
-            TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken.
+            TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken; the
+                trace has ended.
         """
         with self.lock:
+            if self.ended:
+                raise self.late()
             add = RecordReader(self.graph).add
             for record in records:
                 if record.get("type") == "header" or self._returned(record):
@@ -293,11 +296,15 @@ def trace(
         TraceError: the file holds something already, or cannot be one.
     """
     recorder = Recorder(None if path is None else Path(path), prefix, clock, strict=strict, redaction=redaction)
+    outer = current.get().recorder
+    going_on = outer is not None and not outer.ended
     try:
         with within(Scope(recorder)):
             yield recorder
     finally:
         recorder.end()
+        if going_on and outer is not None and outer.ended and current.get().recorder is outer:
+            current.set(SILENCE)  # a generator held the outer one, and was closed inside of this one
 
 
 @contextlib.contextmanager

@@ -49,12 +49,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: current.set(SILENCE))
 
 
-def leave(token: Token[Scope]) -> None:
-    """Return to the scope before; in a foreign context (an async generator closed elsewhere) there is none."""
-    try:  # noqa: SIM105 (on the path of every operation, and some ten times faster)
-        current.reset(token)
-    except ValueError:
-        pass
+def leave(scope: Scope, token: Token[Scope]) -> None:
+    """Return from `scope`, and from what is still open inside it, to the one before it.
+
+    Nothing happens where another trace has been entered since, as over the `yield` of a generator that holds an
+    operation open, and in a foreign context (an async generator closed elsewhere), which has none before it.
+    """
+    if current.get().recorder is scope.recorder:
+        try:  # noqa: SIM105 (on the path of every operation, and some ten times faster)
+            current.reset(token)
+        except ValueError:
+            pass
 
 
 @contextlib.contextmanager
@@ -64,7 +69,7 @@ def within(scope: Scope) -> Iterator[None]:
     try:
         yield
     finally:
-        leave(token)
+        leave(scope, token)
 
 
 def paused() -> contextlib.AbstractContextManager[None]:
