@@ -82,3 +82,8 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
         ]
         found[name] = [(key, step, value) for key, step, _, value in sorted(points)]
     return found
+
+
+def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
+    """The last point of each of the curves."""
+    return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
-from whole_runs import curves, live, outcome
+from whole_runs import curves, latest, live, outcome
 
 from experiments.command import main
 from experiments.config import load_config
@@ -81,11 +81,6 @@ def configured(
         )
 
     return write
-
-
-def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
-    """The last point of each of the curves."""
-    return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}
 
 
 class Whole(NamedTuple):
