@@ -86,11 +86,9 @@ class ScriptedServer:
         self.stopping = threading.Event()
         self.lock = threading.Lock()
         self.under_way = 0
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"scripted": self}))
-        self._http.daemon_threads = True
-        self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        self._port = 0
+        self.come_back()
+        self.base_url = f"http://127.0.0.1:{self._port}/v1"
 
     @property
     def count(self) -> int:
@@ -99,9 +97,21 @@ class ScriptedServer:
 
     def close(self) -> None:
         self.stopping.set()
+        self.go_away()
+
+    def go_away(self) -> None:
+        """Refuse new connections; those there are live on."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+
+    def come_back(self) -> None:
+        """Listen, at the port it had before if it had one."""
+        self._http = ThreadingHTTPServer(("127.0.0.1", self._port), type("Handler", (_Handler,), {"scripted": self}))
+        self._http.daemon_threads = True
+        self._port = int(self._http.server_address[1])
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:

@@ -15,15 +15,18 @@ from typing import Any
 from experiments.command import main
 from experiments.folder import RunFolder
 
-OUTPUT, PEAK = "output.txt", "peak.txt"
+OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
 
 
 def started(arguments: list[str], name: str = "") -> ForkServerProcess:
-    """A process in which memtune runs from the current folder; `output.txt` there takes what it says, and `peak.txt`
-    the most memory it took, in kB; `name` is put before both."""
+    """A process in which memtune runs from the current folder.
+
+    There `begun.txt` has its id once it runs, `output.txt` what it says, and `peak.txt` the most memory it took, in kB;
+    `name` is put before these.
+    """
     process = _processes.Process(target=_memtune, args=(arguments, os.getcwd(), name))
     process.start()
     return process
@@ -33,6 +36,7 @@ def _memtune(arguments: list[str], folder: str, name: str) -> None:
     os.chdir(folder)
     with open(name + OUTPUT, "a") as output:
         sys.stdout = sys.stderr = output
+        Path(name + BEGUN).write_text(str(os.getpid()))
         try:
             main(arguments)
         finally:

@@ -6,7 +6,8 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -131,8 +132,11 @@ class Endpoint:
 class Bench:
     """A home in which run after run is disturbed; a model's name keeps the replies of each apart."""
 
-    def __init__(self, server: ScriptedServer, home: Path, folder: Path) -> None:
-        self.endpoint, self.home, self._server, self._folder = Endpoint(server), home, server, folder
+    def __init__(self, server: ScriptedServer, store: Path, folder: Path) -> None:
+        self.endpoint, self.server, self.store, self._folder = Endpoint(server), server, store, folder
+        self.home = folder / "home"
+        self.home.mkdir()
+        shutil.copy(store, self.home)
         self._data = folder / "data.jsonl"
         write_conversations(self._data, conversations())
         self._whole: dict[str, dict[str, Any]] = {}
@@ -145,7 +149,7 @@ class Bench:
 
     def _config(self, model: str, *, metric: str, retries: int, timeout: float) -> Path:
         reached = (
-            f"base_url: '{self._server.base_url}', retries: {retries}, timeout_s: {timeout}, api_key: {json.dumps(KEY)}"
+            f"base_url: '{self.server.base_url}', retries: {retries}, timeout_s: {timeout}, api_key: {json.dumps(KEY)}"
         )
         path = self._folder / f"{model}.yaml"
         path.write_text(
@@ -163,9 +167,9 @@ class Bench:
         assert not leaked, f"the key stands in {leaked}"
         return said
 
-    def outcome(self) -> dict[str, Any]:
-        """What the last run ended with, whatever its model was called."""
-        found = outcome(RunFolder.find(self.home, "latest"))
+    def outcome(self, home: Path | None = None) -> dict[str, Any]:
+        """What the last run of a home, by default the bench's, ended with, whatever its model was called."""
+        found = outcome(RunFolder.find(home or self.home, "latest"))
         judge = found["judge"] and {**found["judge"], "model": ""}
         return {**found, "model": "", "judge": judge}
 
@@ -180,10 +184,10 @@ class Bench:
         return self._whole[metric]
 
 
-def well_said(said: Said) -> None:
+def well_said(said: Said, codes: Collection[int] = (0, 2)) -> None:
     """Make sure that a command ended well, or with an error on one plain line, and told nobody the key."""
     everything = said.out + said.err
-    assert said.code in (0, 2), everything[-3000:]
+    assert said.code in codes, everything[-3000:]
     assert "Traceback" not in everything
     odd = [c for c in everything if ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160]
     assert not odd, f"control characters reach the terminal: {odd[:9]!r}"

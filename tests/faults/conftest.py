@@ -96,12 +96,8 @@ def store(mlflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_bench(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folder = tmp_path_factory.mktemp("bench")
-    home = folder / "home"
-    home.mkdir()
-    shutil.copy(store, home)
     server = ScriptedServer()
-    yield Bench(server, home, folder)
+    yield Bench(server, store, tmp_path_factory.mktemp("bench"))
     server.close()
 
 

@@ -14,7 +14,7 @@ import pytest
 from bench import Endpoint, Tried, conversations, key_in, leaks
 from misbehaviour import KEY, LARGE, Misbehaviour
 from scripted_server import ScriptedServer
-from whole_runs import OUTPUT, PEAK, curves, latest, live, outcome, started
+from whole_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started
 
 from experiments.folder import RunFolder
 from tracing.systems.conversations import write_conversations
@@ -101,6 +101,8 @@ def moments(place: Place, draw: random.Random, requests: int) -> Iterator[tuple[
 def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Callable[[], bool], more: float) -> int:
     """Start a run, send it a signal at a moment unless it has ended before, and give its exit code."""
     process = started(arguments)
+    begun = Path(BEGUN)
+    _until(lambda: not process.is_alive() or (begun.exists() and begun.read_text() == str(process.pid)))
     _until(lambda: moment() or not process.is_alive())
     time.sleep(more)
     if process.is_alive() and process.pid is not None:
@@ -112,7 +114,7 @@ def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Ca
 
 
 @pytest.mark.parametrize(
-    ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.slow) for seed in range(1, 5))]
+    ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.slow) for seed in range(1, 4))]
 )
 def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_one(
     place: Place, whole: tuple[Any, Any, int], tried: Tried, seed: int, few: bool
@@ -155,8 +157,7 @@ def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
         out = Path(f"out{number}")
         kill = SIGNALS[number % 3]
         code = _kill(place, [*export, str(out)], kill, lambda: True, draw.uniform(0.3, 1.0) * lasts)
-        # It has hardly begun where a signal ends it without a word.
-        assert code in (0, -kill, INTERRUPTED, 1), place.said()
+        assert code in (0, -signal.SIGKILL, INTERRUPTED), place.said()
         if not out.exists():
             assert live([*export, str(out)], None) == 0, place.said()
         assert {path.name: path.read_bytes() for path in out.iterdir()} == files

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 
 import pytest
 from bench import Bench, Tried, leaks, memtune, well_said
 from misbehaviour import EVERY, Misbehaviour
+
+from tracing.llm import endpoint
 
 PASSING = [kind for kind in EVERY.values() if kind.passes and not kind.slow]
 LASTING = [kind for kind in EVERY.values() if not kind.believed and not kind.slow]
@@ -113,6 +117,38 @@ def test_whatever_lasts_is_told_and_resumed_once_it_is_mended(
     bench: Bench, tried: Tried, kinds: list[Misbehaviour], role: str, after: int
 ) -> None:
     _stopped_and_resumed(bench, tried, kinds, role, after=after if role == "chat" else after // 3)
+
+
+def test_an_endpoint_that_refuses_connections_is_told_and_waited_for_where_it_was_there_before(
+    bench: Bench, tried: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, server = bench.whole(), bench.server
+    tried("connection refused, lasting")
+    server.go_away()
+    config = bench.config()
+    said = bench.run(config)
+    assert said.code == 2
+    assert "Connection refused" in said.last
+    server.come_back()
+    assert bench.run(config, "--resume", "latest").code == 0
+    assert bench.outcome() == whole
+
+    tried("connection refused, passing")
+    monkeypatch.setattr(endpoint, "OUTAGE_S", 30.0)
+
+    def away() -> None:
+        server.go_away()
+        time.sleep(0.5)
+        server.come_back()
+        bench.endpoint.behave()
+
+    bench.endpoint.misbehave(EVERY["reset before the reply"], "chat", after=5)
+    leaving = threading.Timer(0.3, away)
+    leaving.start()
+    said = bench.run(bench.config())
+    leaving.join()
+    assert said.code == 0, said.last
+    assert bench.outcome() == whole
 
 
 @pytest.mark.parametrize(
