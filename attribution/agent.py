@@ -20,9 +20,9 @@ from attribution import agent_prompts as prompts
 from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
 from attribution.exploration import REPLY_CHARACTERS, Exploration
 from attribution.notebook import Note, remembered, tokens_of
-from attribution.replies import object_in
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph import ExecutionGraph
+from tracing.llm.strict_json import last_object
 from tracing.recorder import operation, trace
 from tracing.systems.conversations import first_problem
 
@@ -203,7 +203,7 @@ class Agent:
         )
         walk.tokens += reply.prompt_tokens + reply.completion_tokens
         try:
-            return kind.model_validate(object_in(reply.text) or {})
+            return kind.model_validate(last_object(reply.text) or {})
         except ValidationError as error:
             return first_problem(error)
 

@@ -17,10 +17,10 @@ from attribution.inquiry import Inquiry, Trail
 from attribution.judge import normalise, occurs
 from attribution.needs import PRIORS
 from attribution.recordings import Recording
-from attribution.replies import object_in
 from attribution.survival import Survival
 from tracing.elements import Variable
 from tracing.errors import BudgetExceededError, ModelError
+from tracing.llm.strict_json import last_object
 from tracing.recorder import operation
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Probe:
 
 def opinion_of(reply: str, text: str) -> bool | None:
     """What a reply says of a text; None if it is malformed, or claims words that are not in the text."""
-    said = object_in(reply)
+    said = last_object(reply)
     if said is None or not isinstance(said.get("tells"), bool):
         return None
     if not said["tells"]:

@@ -17,7 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from attribution.judge import Judgement, judge
-from tracing.errors import CallFailedError
+from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.strict_json import strict_json
 from tracing.recorder import operation, trace
 from tracing.systems.conversations import Question
 
@@ -190,8 +191,8 @@ class LlmJudge:
             whole=False,
         )
         try:
-            label = json.loads(said.text)["label"]
-        except (ValueError, KeyError, TypeError):
+            label = strict_json(said.text)["label"]
+        except (MalformedReplyError, KeyError, TypeError):
             return None
         return {"right": 1.0, "wrong": -1.0}.get(label) if isinstance(label, str) else None
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tracing.errors import MalformedReplyError
+from tracing.llm.strict_json import strict_json
+
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
     from optimizer.evaluation import Outcome
@@ -155,8 +158,8 @@ def fill(placeholder: str, texts: Sequence[str]) -> str:
 def facts_in(output: str) -> list[str]:
     """The facts of an extraction's reply; empty where it is no such reply."""
     try:
-        value = json.loads(output)
-    except ValueError:
+        value = strict_json(output)
+    except MalformedReplyError:
         return []
     facts = value.get("facts") if isinstance(value, dict) else None
     return [fact for fact in facts if isinstance(fact, str)] if isinstance(facts, list) else []
@@ -165,8 +168,8 @@ def facts_in(output: str) -> list[str]:
 def event_in(output: str) -> str | None:
     """The event of a decision's reply."""
     try:
-        value = json.loads(output)
-    except ValueError:
+        value = strict_json(output)
+    except MalformedReplyError:
         return None
     return str(value["event"]) if isinstance(value, dict) and "event" in value else None
 

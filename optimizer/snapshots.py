@@ -68,7 +68,7 @@ class SnapshotStore:
         try:
             data = json.loads(self._path(key).read_text(encoding="utf-8"))
             return Snapshot(Memory(data["memory"]["state"]), data["records"], data["calls"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def save(self, key: str, snapshot: Snapshot) -> None:

@@ -13,13 +13,13 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from attribution.agent import CONCLUSIONS, MOST_GARBAGE, Agent
 from attribution.cases import Attribution, Blame, Case
 from attribution.notebook import Note, remembered, tokens_of
-from attribution.replies import object_in
 from attribution.triage import Triage
 from tracing.elements import Operation, Variable
 from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
+from tracing.llm.strict_json import last_object
 from tracing.systems.conversations import Conversation
 
 Opener = Callable[..., ModelAccess]
@@ -282,7 +282,7 @@ def test_a_name_that_many_executions_share_is_answered_with_their_ids(
 
 
 def test_the_last_object_of_a_reply_counts_and_no_brace_misleads() -> None:
-    assert object_in('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
-    assert object_in("{{{ {not json} [1, 2]") is None
-    assert object_in("") is None
-    assert object_in("{" * 50_000) is None
+    assert last_object('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
+    assert last_object("{{{ {not json} [1, 2]") is None
+    assert last_object("") is None
+    assert last_object("{" * 50_000) is None

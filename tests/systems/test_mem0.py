@@ -13,7 +13,7 @@ from mem0_model import Mem0Model, decide, is_extraction, is_update
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from optimizer.evaluation import Evaluator
-from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
+from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, MalformedReplyError, ReplyCutShortError
 from tracing.graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.embedded import compact_grammar
@@ -209,7 +209,7 @@ def test_facts_are_read_as_mem0_reads_them() -> None:
     library.load()
     assert facts_of('```json\n{"facts": ["a", {"fact": "b"}, "a", {"other": 1}, ""]}\n```') == ["a", "b"]
     for reply in ("", "none", "{}", '["a"]', '{"facts": 7}'):
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(MalformedReplyError):
             facts_of(reply)
 
 

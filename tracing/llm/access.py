@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypeVar
 
 from tracing.errors import BudgetExceededError, ConfigError, MemtuneError
 from tracing.llm import weights
+from tracing.llm.bodies import Embedded, Said
 from tracing.llm.budget import Budget, Spending
 from tracing.llm.cache import ResponseCache
 from tracing.llm.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
@@ -25,6 +25,9 @@ from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel, price
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.recorder import current_operation, current_recorder
+
+R = TypeVar("R")
+Reply = TypeVar("Reply", Said, Embedded)
 
 NO_OPERATION = "(no operation)"
 """Under which the meter counts calls that no operation made."""
@@ -212,8 +215,15 @@ class ModelAccess:
                 if not waiting:
                     del self._flights[key]
 
-    def _stored(self, keys: Sequence[str]) -> dict[str, bytes]:
-        return {} if self._cache is None else self._cache.get_many(keys)
+    def _stored(self, keys: Sequence[str], read: Callable[[bytes], R | None]) -> dict[str, R]:
+        """What the cache holds of `keys`; an entry of which `read` makes nothing is no reply, and dropped."""
+        if self._cache is None:
+            return {}
+        entries = self._cache.get_many(keys)
+        sound = {key: value for key, entry in entries.items() if (value := read(entry)) is not None}
+        if len(sound) < len(entries):
+            self._cache.discard([key for key in entries if key not in sound])
+        return sound
 
     def _store(self, entries: dict[str, bytes], prompt_tokens: int, completion_tokens: int) -> None:
         """Write down that the replies were paid, and cache them."""
@@ -249,24 +259,25 @@ class _Call:
         self._model = model
         self._watches = watches
 
-    def make(self, most: Spending, send: Callable[[], dict[str, Any]], settings: ModelSettings) -> dict[str, Any]:
+    def make(self, most: Spending, send: Callable[[], Reply], settings: ModelSettings) -> Reply:
         """Send the request if the budget allows `most`, and book what it did cost. A failed call is booked too."""
         budget = self._access.budget
         budget.reserve(most)
         started = time.monotonic()
         spent = Spending(calls=1)
-        reply: dict[str, Any] = {}
+        read = written = 0
         try:
             reply = send()
-            spent = price(settings, reply["prompt_tokens"], reply.get("completion_tokens", 0))
+            read, written = reply.prompt_tokens, reply.completion_tokens
+            spent = price(settings, read, written)
+            return reply
         except BudgetExceededError:
             spent = Spending()
             raise
         finally:
             budget.settle(most, spent)
             if spent.calls:
-                self._book(reply, spent.money, time.monotonic() - started)
-        return reply
+                self._book(read, written, spent.money, time.monotonic() - started)
 
     def again(self, most: Spending, paid: Paid, settings: ModelSettings) -> None:
         """Book a call that the run paid in its earlier life, as if it were made now, at the time it was made then."""
@@ -275,7 +286,7 @@ class _Call:
         spent = price(settings, paid.prompt_tokens, paid.completion_tokens)
         budget.reserve(most)
         budget.settle(most, spent)
-        self._book(asdict(paid), spent.money, 0.0)
+        self._book(paid.prompt_tokens, paid.completion_tokens, spent.money, 0.0)
 
     def reuse(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Book a reply from the cache."""
@@ -288,8 +299,7 @@ class _Call:
                 model=self._model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cached=True
             )
 
-    def _book(self, reply: Mapping[str, Any], cost: float, seconds: float) -> None:
-        read, written = int(reply.get("prompt_tokens", 0)), int(reply.get("completion_tokens", 0))
+    def _book(self, read: int, written: int, cost: float, seconds: float) -> None:
         self._access.meter.made(
             _operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds
         )

@@ -84,10 +84,21 @@ class ResponseCache:
 
     def put_many(self, entries: dict[str, bytes]) -> None:
         """Store several replies in one transaction."""
+        self._write("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
+
+    def replace(self, key: str, value: bytes) -> None:
+        """Store what may change, whatever is stored for its key."""
+        self._write("INSERT OR REPLACE INTO responses VALUES (?, ?)", [(key, value)])
+
+    def discard(self, keys: Sequence[str]) -> None:
+        """Remove entries that are of no use, so that others can take their place."""
+        self._write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._lock, self._tolerant("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
+                self._db.executemany(statement, rows)
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ReplyCutShortError
+from tracing.llm.bodies import Said, packed, unpacked
 from tracing.llm.budget import Spending
 from tracing.llm.cache import request_key
+from tracing.llm.dimension import Dimension
 from tracing.llm.endpoint import Endpoint
 from tracing.llm.settings import ModelSettings
 
 if TYPE_CHECKING:
-    from tracing.llm.access import ModelAccess
+    from tracing.llm.access import ModelAccess, _Call
 
 DEFAULT_MAX_TOKENS = 1024
 """Greatest length of a reply where a program that brings its own client names none: budgets reserve the most."""
@@ -119,28 +119,43 @@ class ChatModel(_Model):
         most = price(settings, _estimate(text_size, len(messages)), max_tokens)
         with self._access._call(settings.model) as call:
             with self._access._alone(key):
-                stored = self._access._stored([key]).get(key)
-                found = None if stored is None else _decode_chat(stored)
+                found = self._access._stored([key], Said.stored).get(key)
                 if found is None:
                     found = call.make(most, lambda: self._endpoint.chat({"model": settings.model, **sent}), settings)
-                    tokens = found["prompt_tokens"], found["completion_tokens"]
-                    self._access._store({key: json.dumps(found).encode()}, *tokens)
+                    entry = found.model_dump_json(exclude_none=True).encode()
+                    self._access._store({key: entry}, found.prompt_tokens, found.completion_tokens)
                     cached = False
                 elif paid := self._access._claimed([key]):
                     call.again(most, paid[0], settings)
                     cached = False
                 else:
-                    call.reuse(found["prompt_tokens"], found["completion_tokens"])
+                    call.reuse(found.prompt_tokens, found.completion_tokens)
                     cached = True
-            if whole and found["finish_reason"] == "length":
+            if whole and found.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )
-            return ChatReply(**found, cached=cached, model=settings.model)
+            return ChatReply(
+                text=found.text,
+                finish_reason=found.finish_reason,
+                prompt_tokens=found.prompt_tokens,
+                completion_tokens=found.completion_tokens,
+                cached=cached,
+                model=settings.model,
+                first_token=found.first_token,
+            )
 
 
 class EmbeddingModel(_Model):
-    """Turns texts into vectors whose dot products are cosine similarities."""
+    """Turns texts into vectors whose dot products are cosine similarities.
+
+    All have one length: where the endpoint begins to give others, the calls fail, and from the next opening of the
+    access on it is another model (`identity`), of which nothing is known yet.
+    """
+
+    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
+        self._dimension = Dimension(access._cache, identity)
+        super().__init__(access, endpoint, identity + self._dimension.suffix)
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Vectors of length 1, one for each text in order.
@@ -149,12 +164,13 @@ class EmbeddingModel(_Model):
             query: whether the texts search (True) or are searched (False); the embedded model tells the two apart.
 
         Raises:
-            CallFailedError, BudgetExceededError: as `ChatModel.chat`.
+            CallFailedError, BudgetExceededError: as `ChatModel.chat`; also where the vectors have another length than
+                those before.
         """
         settings = self.settings
         extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}
         keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
-        found = self._access._stored(list(keys.values()))
+        found = self._access._stored(list(keys.values()), self._dimension.fitting)
         missing = [text for text, key in keys.items() if key not in found]
         earlier = self._access._claimed(list(found))
         for paid in earlier:
@@ -162,38 +178,27 @@ class EmbeddingModel(_Model):
                 call.again(price(settings, paid.prompt_tokens, 0), paid, settings)
         for start in range(0, len(missing), _TEXTS_A_REQUEST):
             part = missing[start : start + _TEXTS_A_REQUEST]
-            size = sum(len(text.encode("utf-8", "replace")) for text in part)
-            body = {"model": settings.model, "input": part, "encoding_format": "float", "extra_body": extra}
             with self._access._call(settings.model) as call:
-                most = price(settings, _estimate(size, len(part)), 0)
-                made = call.make(most, lambda body=body: self._endpoint.embed(body), settings)  # type: ignore[misc]
-                fresh = {keys[t]: _pack(vector) for t, vector in zip(part, made["vectors"], strict=True)}
-                self._access._store(fresh, made["prompt_tokens"], 0)
-                found.update(fresh)
+                found |= self._made({text: keys[text] for text in part}, extra, call)
         if texts and not missing and not earlier:
             with self._access._call(settings.model) as call:
                 call.reuse(0, 0)
-        return [array("f", found[keys[text]]).tolist() for text in texts]
+        return [found[keys[text]] for text in texts]
+
+    def _made(self, keys: Mapping[str, str], extra: Mapping[str, str], call: _Call) -> dict[str, list[float]]:
+        """Vectors by key of texts that are not in the cache."""
+        settings = self.settings
+        most = price(settings, _estimate(sum(len(text.encode("utf-8", "replace")) for text in keys), len(keys)), 0)
+        body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
+        made = call.make(most, lambda: self._endpoint.embed(body, self._dimension.check), settings)
+        entries = {key: packed(vector) for key, vector in zip(keys.values(), made.vectors, strict=True)}
+        self._access._store(entries, made.prompt_tokens, 0)
+        return {key: unpacked(entry) or [] for key, entry in entries.items()}
 
 
 def _estimate(size: int, texts: int) -> int:
     """Tokens of texts of `size` bytes, on the high side: a token of English has about four bytes."""
     return math.ceil(size / 3) + 8 * texts
-
-
-def _decode_chat(stored: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(stored)
-        names = ("text", "finish_reason", "prompt_tokens", "completion_tokens")
-        return {**{name: found[name] for name in names}, "first_token": found.get("first_token")}
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _pack(vector: Sequence[float]) -> bytes:
-    """A vector scaled to length 1, as 32-bit floats; a zero vector stays zero."""
-    length = math.sqrt(sum(x * x for x in vector)) or 1.0
-    return array("f", [x / length for x in vector]).tobytes()
 
 
 def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Spending:

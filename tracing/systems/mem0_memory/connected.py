@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError
+from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import bind, current_operation, operation
 from tracing.systems.mem0_memory import library
-from tracing.systems.recall import Entry
+from tracing.systems.recall import Entry, check_lengths
 
 R = TypeVar("R")
 
@@ -115,6 +115,12 @@ class ConnectedMemory:
         with recorded, self._call(self.memory.embedding_model, query=memory_action == "search"):
             vector: list[float] = self._embed(text, memory_action)
         self.fit(len(vector))
+        stored = next(iter(self.entries.values()), None)
+        try:
+            check_lengths(vector, stored.vector if stored is not None else vector)
+        except ModelError as error:
+            self._failures.append(error)  # Mem0 may swallow it
+            raise
         return vector
 
     @contextlib.contextmanager

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.elements import Variable
+from tracing.errors import MalformedReplyError
+from tracing.llm.strict_json import strict_json
 from tracing.systems.facts import EVENTS
+
+_MOST_ITEMS = 500
+"""Mem0 sets itself no limit, and embeds and searches for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +50,21 @@ def facts_of(reply: str) -> list[str]:
     """The facts Mem0 finds in the reply to an extraction, each once.
 
     Raises:
-        ValueError: there are none to be found; Mem0 then goes on with an empty list.
+        MalformedReplyError: there are none to be found, or far too many; Mem0 is to go on without any.
     """
     from mem0.memory.utils import normalize_facts
 
     value = _json_of(reply)
     if not isinstance(value, dict) or "facts" not in value:
-        raise ValueError("the reply has no key 'facts'")
+        raise MalformedReplyError("the reply has no key 'facts'")
     try:
-        return list(dict.fromkeys(normalize_facts(value["facts"])))
+        found = normalize_facts(value["facts"])
     except TypeError as error:
-        raise ValueError(f"'facts' is no list ({error})") from None
+        raise MalformedReplyError(f"'facts' is no list ({error})") from None
+    if not all(isinstance(fact, str) for fact in found):
+        raise MalformedReplyError("a fact is no text")
+    _check_count(found, "facts")
+    return list(dict.fromkeys(found))
 
 
 def decisions_of(reply: str, facts: Sequence[str], shown: int) -> list[Decision]:
@@ -63,20 +72,26 @@ def decisions_of(reply: str, facts: Sequence[str], shown: int) -> list[Decision]
 
     Mem0 lets the model word and merge the texts, and list old memories as well. An item is taken to be about the fact
     it repeats, else about the one it has most words in common with. A fact that no item is about is left alone (NONE).
+
+    Raises:
+        MalformedReplyError: there are none to be found, or far too many; Mem0 is to go on without any.
     """
-    try:
-        value = _json_of(reply)
-        if not isinstance(value, dict):
-            raise ValueError("the reply is no JSON object")
-        items = value.get("memory", [])
-        if not isinstance(items, list):
-            raise ValueError("'memory' is no list")
-    except ValueError as error:
-        return [Decision("NONE", None, "", (number,), str(error)) for number in range(len(facts))]
+    value = _json_of(reply)
+    if not isinstance(value, dict):
+        raise MalformedReplyError("the reply is no JSON object")
+    items = value.get("memory", [])
+    if not isinstance(items, list):
+        raise MalformedReplyError("'memory' is no list")
+    _check_count(items, "decisions")
     found = [decision for item in items if (decision := _decision(item, facts, shown)) is not None]
     decided = {number for decision in found for number in decision.facts}
     left = [number for number in range(len(facts)) if number not in decided]
     return [*found, *(Decision("NONE", None, facts[number], (number,)) for number in left)]
+
+
+def left_alone(facts: Sequence[str], problem: str) -> list[Decision]:
+    """The decisions that a malformed reply comes to: nothing happens because of any fact."""
+    return [Decision("NONE", None, "", (number,), problem) for number in range(len(facts))]
 
 
 def reply_of(decisions: Sequence[Decision]) -> str:
@@ -122,8 +137,13 @@ def _json_of(reply: str) -> Any:
 
     cleaned = remove_code_blocks(reply)
     if not cleaned.strip():
-        raise ValueError("the reply is empty")
+        raise MalformedReplyError("the reply is empty")
     try:
-        return json.loads(cleaned, strict=False)
-    except json.JSONDecodeError:
-        return json.loads(extract_json(reply), strict=False)
+        return strict_json(cleaned, line_breaks=True)
+    except MalformedReplyError:
+        return strict_json(extract_json(reply), line_breaks=True)
+
+
+def _check_count(items: Sequence[Any], what: str) -> None:
+    if len(items) > _MOST_ITEMS:
+        raise MalformedReplyError(f"the reply holds {len(items):,} {what}, and no window of turns has {_MOST_ITEMS:,}")

@@ -12,9 +12,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tracing.elements import Variable
+from tracing.errors import MalformedReplyError
 from tracing.operations import ActiveOperation, operation
 from tracing.recorder import Recorder, current_recorder, variable
-from tracing.systems.mem0_memory.decisions import Decided, decisions_of, facts_of
+from tracing.redaction import excerpt
+from tracing.systems.facts import LONGEST_SHOWN
+from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Puts a wrapper in the place of a method."""
@@ -175,11 +178,11 @@ class _Observer:
         targets, prompt = list(step.shown), self._prompt("update", _update_prompt(self._memory))
         with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
             reply = ask()
-            for decision in decisions_of(str(reply), [str(fact.value) for fact in facts], len(memories)):
+            for decision in _decisions(str(reply), [str(fact.value) for fact in facts], len(memories)):
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
-                        op.annotate(malformed=decision.problem, reply=str(reply)[:500])
+                        op.annotate(malformed=decision.problem, reply=excerpt(str(reply), LONGEST_SHOWN))
                     target = None if decision.target is None else targets[decision.target]
                     value = {"event": decision.event, "target": target, "text": decision.text}
                     made = op.output("decision", value, name="decision")
@@ -283,10 +286,17 @@ def _recorder() -> Recorder:
 def _facts(op: ActiveOperation, reply: Any) -> list[Variable]:
     try:
         texts = facts_of(str(reply))
-    except ValueError as error:
-        op.annotate(malformed=str(error), reply=str(reply)[:500])
+    except MalformedReplyError as error:
+        op.annotate(malformed=str(error), reply=excerpt(str(reply), LONGEST_SHOWN))
         texts = []
     return [op.output("facts", text, name=f"fact{n}", kind="fact") for n, text in enumerate(texts, start=1)]
+
+
+def _decisions(reply: str, facts: Sequence[str], shown: int) -> Sequence[Decision]:
+    try:
+        return decisions_of(reply, facts, shown)
+    except MalformedReplyError as error:
+        return left_alone(facts, str(error))
 
 
 def _texts(given: Any) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.elements import Variable
-from tracing.errors import ModelError
+from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
+from tracing.redaction import excerpt
+from tracing.systems.facts import LONGEST_SHOWN
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
-from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, reply_of
+from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.recall import Entry, recorded
@@ -98,9 +100,9 @@ class Writer(ConnectedMemory):
             reply = self.ask(messages, response_format, schema)
             try:
                 texts = facts_of(reply)
-            except ValueError as error:
-                op.annotate(malformed=str(error), reply=reply[:500])
-                texts = []
+            except MalformedReplyError as error:
+                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
+                texts, reply = [], json.dumps({"facts": []})
             kept = intervening().extracted(Step("extract_facts", op.id), step.messages, texts)
             step.facts = [self._fact(op, text) for text in kept]
         return reply if kept == texts else json.dumps({"facts": kept})
@@ -120,20 +122,24 @@ class Writer(ConnectedMemory):
         inputs = {"facts": facts, "memories": memories, "prompt": prompt}
         with operation("update_memory", kind="llm", inputs=inputs):
             reply = self.ask(messages, response_format, schema)
-            made = decisions_of(reply, texts, len(shown))
+            try:
+                made = decisions_of(reply, texts, len(shown))
+                answered = reply
+            except MalformedReplyError as error:
+                made, answered = left_alone(texts, str(error)), reply_of(())
             decisions: list[Decision] = []
             for decision in made:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
-                        op.annotate(malformed=decision.problem, reply=reply[:500])
+                        op.annotate(malformed=decision.problem, reply=excerpt(reply, LONGEST_SHOWN))
                     decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
                     decisions.append(decision)
                     target = None if decision.target is None else shown[decision.target].id
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
                     step.decided.append(Decided(decision, target, about, recorded_as))
-        return reply if decisions == made else reply_of(decisions)
+        return answered if decisions == made else reply_of(decisions)
 
     def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""

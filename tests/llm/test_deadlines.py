@@ -1,0 +1,123 @@
+"""A reply is whole within `timeout_s` and within the time budget, however its bytes trickle in, or it is given up."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from scripted_server import Reply, ScriptedServer
+
+from tracing.errors import BudgetExceededError, CallFailedError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+
+Open = Callable[..., ModelAccess]
+HELLO = [{"role": "user", "content": "hello"}]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n"
+
+
+class Dripping:
+    """Sends `start` at once and then a byte of `rest` every 0.05 seconds, so that no single read ever waits long."""
+
+    def __init__(self, start: bytes, rest: bytes) -> None:
+        self._start, self._rest = start, rest
+        self._stopping = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        self.connections = 0
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.connections += 1
+                self._threads.append(threading.Thread(target=self._drip, args=(connection,), daemon=True))
+                self._threads[-1].start()
+
+    def _drip(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(self._start)
+            for byte in self._rest:
+                if self._stopping.wait(0.05):
+                    return
+                connection.sendall(bytes([byte]))
+            self._stopping.wait()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture(params=["body", "headers", "status"])
+def dripping(request: pytest.FixtureRequest) -> Iterator[Dripping]:
+    start = {"body": HEAD, "headers": b"HTTP/1.1 200 OK\r\nX-Long: ", "status": b""}[request.param]
+    server = Dripping(start, {"body": b" " * 5000, "headers": b"x" * 5000, "status": HEAD + b" " * 5000}[request.param])
+    yield server
+    server.close()
+
+
+def test_an_endpoint_that_drips_is_given_up_after_timeout_s(open_access: Open, dripping: Dripping) -> None:
+    access = open_access(base_url=dripping.base_url, timeout_s=0.4, retries=1)
+    started = time.monotonic()
+    with pytest.raises(CallFailedError, match=r"0\.4 s.*timeout_s.*after 2 attempts"):
+        access.task.chat(HELLO, max_tokens=9)
+    assert 0.8 <= time.monotonic() - started < 2
+    assert dripping.connections == 2
+
+
+def test_a_reply_under_way_ends_with_the_time_budget(open_access: Open, dripping: Dripping) -> None:
+    access = open_access(Limits(seconds=0.5), base_url=dripping.base_url, timeout_s=60)
+    started = time.monotonic()
+    with pytest.raises(BudgetExceededError, match="seconds"):
+        access.task.chat(HELLO, max_tokens=9)
+    assert time.monotonic() - started < 1.5
+
+
+def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: Reply("late", delay=2)
+    access = open_access(Limits(seconds=0.5), concurrency=1)
+    started = time.monotonic()
+
+    def ask(sample: int) -> None:
+        with pytest.raises(BudgetExceededError, match="seconds"):
+            access.task.chat(HELLO, max_tokens=9, sample=sample)
+
+    others = [threading.Thread(target=ask, args=(n,)) for n in range(3)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert time.monotonic() - started < 1.5
+
+
+def test_a_call_under_way_ends_when_the_access_is_closed(open_access: Open, scripted_server: ScriptedServer) -> None:
+    scripted_server.script = lambda body: Reply(hang=True)
+    access = open_access(retries=0)
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            access.task.chat(HELLO, max_tokens=9)
+        except BaseException as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    while not scripted_server.requests:
+        time.sleep(0.01)
+    access.close()
+    asking.join(5)
+    assert not asking.is_alive()
+    assert isinstance(failed[0], CallFailedError)

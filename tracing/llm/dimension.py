@@ -1,0 +1,73 @@
+"""How many numbers the vectors of an embedding model have: another number tells that another model has its name now."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+from tracing.errors import MalformedReplyError
+from tracing.llm.bodies import Embedded, unpacked
+from tracing.llm.cache import ResponseCache, request_key
+
+
+class Dimension:
+    """The length of one model's vectors, remembered beside them in the cache; thread-safe.
+
+    The first vector tells it. Where an endpoint later gives vectors of another length, none of those is kept for this
+    model; the length is noted, and who opens the cache next takes it for a model of its own (`suffix`), so that what
+    was built with the old vectors is built anew.
+    """
+
+    def __init__(self, cache: ResponseCache | None, identity: str) -> None:
+        self._cache, self._key = cache, request_key(kind="dimension", model=identity)
+        self._lock = threading.Lock()
+        self._first, self._latest = self._noted()
+        self._expected = self._latest
+
+    @property
+    def suffix(self) -> str:
+        """What is added to the model's identity: nothing while it gives vectors of the length it began with."""
+        return "" if self._first == self._expected else f" dimension={self._expected}"
+
+    def fitting(self, entry: bytes) -> list[float] | None:
+        """The vector of a cache entry; None where it is not sound or of another length."""
+        vector = unpacked(entry)
+        return vector if vector is not None and self._fits(len(vector)) else None
+
+    def check(self, made: Embedded) -> None:
+        """Make sure that new vectors are as long as those before.
+
+        Raises:
+            MalformedReplyError: they are not.
+        """
+        length = len(made.vectors[0])
+        fits = self._fits(length)
+        self._note(length)
+        if not fits:
+            raise MalformedReplyError(
+                f"its vectors have {length} numbers, and those before it had {self._expected}, so another model "
+                "answers under this name. Give that model a name or base_url of its own, or start a new run: what was "
+                "built with the old vectors is then built anew"
+            )
+
+    def _fits(self, length: int) -> bool:
+        with self._lock:
+            if self._expected is None:
+                self._expected = length
+            return length == self._expected
+
+    def _note(self, length: int) -> None:
+        with self._lock:
+            if length == self._latest:
+                return
+            self._first, self._latest = self._first or length, length
+            if self._cache is not None:
+                self._cache.replace(self._key, json.dumps([self._first, length]).encode())
+
+    def _noted(self) -> tuple[int | None, int | None]:
+        entry = None if self._cache is None else self._cache.get(self._key)
+        try:
+            first, latest = json.loads(entry or b"[null, null]")
+        except (ValueError, TypeError):
+            return None, None
+        return (first, latest) if isinstance(first, int) and isinstance(latest, int) else (None, None)
