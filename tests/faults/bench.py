@@ -194,7 +194,7 @@ def well_said(said: Said, codes: Collection[int] = (0, 2)) -> None:
     assert not key_in(everything.encode()), "the key is told"
     if said.code == 2:
         assert said.last.startswith("memtune: "), said.err[-3000:]
-        assert len(said.last) < LONGEST_LINE, f"an error of {len(said.last)} characters"
+        assert len(said.last) < LONGEST_LINE, f"an error of {len(said.last)} characters: {said.last[-300:]}"
 
 
 def key_in(data: bytes) -> bool:

@@ -176,7 +176,7 @@ _TRANSPORT = (
     Misbehaviour("error with lines", _status(400, "one\ntwo\r\nthree\u2028four\x00"), passes=False),
     Misbehaviour("error object with 200", _body(b'{"error": {"message": "upstream is away", "code": 502}}')),
     Misbehaviour("redirects to itself", _sends(status=307, headers={"Location": "?again"}), passes=False),
-    Misbehaviour("redirects to nowhere", _sends(status=302, headers={"Location": "http://127.0.0.1:9/v1"})),
+    Misbehaviour("redirects to nowhere", _sends(status=302, headers={"Location": "http://127.0.0.1:9/v1"}), passes=False),
     Misbehaviour("no such status", _writes(lambda send, body: send(_head(len(body), "999 Odd") + body)), passes=False),
     Misbehaviour("not HTTP", _writes(lambda send, body: send(b"SSH-2.0-OpenSSH_9.6\r\n"))),
     Misbehaviour("204", _writes(lambda send, body: send(b"HTTP/1.1 204 No Content\r\n\r\n"))),

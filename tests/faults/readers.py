@@ -23,7 +23,7 @@ from traced_runs import conversation
 from attribution.cases import Attribution
 from experiments.attributions import Attributions, AttributionsFile, Header, case_line
 from experiments.case_sources import Source
-from experiments.config import RunConfig, dump_config, load_config
+from experiments.config import RunConfig, load_config
 from experiments.fingerprint import check_fingerprint
 from experiments.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
 from experiments.handwritten import handwritten
@@ -192,8 +192,9 @@ def _configs() -> list[bytes]:
         "  judge: {model: j, base_url: 'https://h/v1', timeout_s: 3}\nmetric: short_contains\nrounds: 2\n"
         "budget: {calls: 5, minutes: 1.5}\ntracking: {uri: 'http://u:pw@127.0.0.1:9', experiment: x, traces: 3}\n"
     )
+    short = "system: fact-memory\nmodels:\n  task:\n    model: m\nlocomo:\n  categories:\n  - 1\n  - 2\nseed: 0\n"
     laughs = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9) if n else 'lol'}]\n" for n in range(9))
-    return [full.encode(), dump_config(RunConfig()).encode(), laughs.encode()]
+    return [full.encode(), short.encode(), laughs.encode()]
 
 
 def _read_config(path: Path) -> bool:
