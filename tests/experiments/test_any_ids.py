@@ -1,4 +1,4 @@
-"""What users name stays theirs: whatever the ids of a data set are, a run keeps, finds and tells its conversations apart."""
+"""Whatever the ids of a data set are, a run takes them, finds its conversations again and tells them apart."""
 
 import json
 from collections.abc import Callable
