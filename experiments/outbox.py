@@ -77,7 +77,7 @@ class Outbox:
         """
         path = folder.path / OUTBOX
         try:
-            first, *lines = path.read_text(encoding="utf-8").splitlines()
+            first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
             header = json.loads(first)
             store = TrackingStore(uri or header["uri"], header["experiment"], header["key"], timeout=timeout)
         except FileNotFoundError:

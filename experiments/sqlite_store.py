@@ -1,7 +1,8 @@
-"""An MLflow store in a sqlite file: made aside and moved in place, and never migrated where it lies.
+"""An MLflow store in a sqlite file: made aside and moved in place, never migrated where it is, written to in turn.
 
 MLflow makes and migrates its tables in many statements. A process that is killed between them leaves a file that no
-later one can use, and two processes that make the same file at once fail on each other's tables.
+later one can use, and two processes that make the same file at once fail on each other's tables. It looks for what is
+there and then writes, without a transaction around both, so that two that write the same write it twice or fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,8 +25,11 @@ from tracing.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
-WAIT_SECONDS = 120.0
+MAKING_SECONDS = 120.0
 """How long to wait for another process that makes the same store; it takes a few seconds."""
+
+TURN_SECONDS = 10.0
+"""How long to wait for the writes of another process, of which each takes less than a second."""
 
 _FILE = re.compile(r"sqlite(\+\w+)?:///(?P<path>(?!:memory:|file:)[^?]+)")
 _HALF_MIGRATED = "_alembic_tmp_"
@@ -41,22 +46,46 @@ def make_ready(uri: str) -> None:
     Raises:
         ConfigError: the file is no such store or one of another MLflow, or the store cannot be made.
     """
-    named = _FILE.fullmatch(uri)
-    if named is None:
+    path = _file_of(uri)
+    if path is None:
         return
-    path = Path(named["path"])
     try:
         if is_ready(path):
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.name}.lock"), timeout=WAIT_SECONDS):
+        with _lock(path).acquire(timeout=MAKING_SECONDS):
             if not is_ready(path):
                 _set_aside(path)
                 _make(path)
     except Timeout:
-        raise ConfigError(f"{path}: another process has been making it for {WAIT_SECONDS:.0f} s; end that") from None
+        raise ConfigError(f"{path}: another process has been making it for {MAKING_SECONDS:.0f} s; end that") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be made ({error.strerror}); make room, or give another --home") from None
+
+
+@contextmanager
+def in_turn(uri: str) -> Iterator[None]:
+    """Be the only process of memtune that writes to a store in a sqlite file; others are left to their servers.
+
+    Raises:
+        OSError: another process did not let go within `TURN_SECONDS`, or the lock's file cannot be made.
+    """
+    path = _file_of(uri)
+    if path is None:
+        yield
+    else:
+        with _lock(path).acquire(timeout=TURN_SECONDS):
+            yield
+
+
+def _file_of(uri: str) -> Path | None:
+    named = _FILE.fullmatch(uri)
+    return None if named is None else Path(named["path"])
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The same object for all who ask for it here, so that who has the lock may take it again.
+    return FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
 
 
 def is_ready(path: Path) -> bool:
@@ -68,7 +97,7 @@ def is_ready(path: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as store:
+        with closing(sqlite3.connect(path, timeout=MAKING_SECONDS)) as store:
             tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             cut_short = any(name.startswith(_HALF_MIGRATED) for name in tables)
             versions = store.execute("SELECT version_num FROM alembic_version") if "alembic_version" in tables else ()

@@ -123,12 +123,14 @@ class MlflowRun:
             outbox = Outbox(TrackingStore(used, experiment, key.read_text(), artifacts=artifacts), folder)
         store = outbox.store
         try:
+            _ = store.client  # which may have to be made, and takes its time
             with store.bounded():
                 _ = store.experiment_id
         except ConfigError:
             raise
         except Exception as error:  # whatever a store raises
-            if not store.remote or is_refusal(error):
+            passing = store.remote or isinstance(error, TimeoutError)
+            if not passing or is_refusal(error):
                 reason, shown = in_words(error, store.uri), without_credentials(store.uri)
                 raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
             outbox.keep_off(error)

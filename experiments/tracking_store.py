@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from experiments.sqlite_store import make_ready
+from experiments.sqlite_store import in_turn, make_ready
 from tracing.errors import ConfigError
 
 PARENT = ""
@@ -125,9 +125,16 @@ class TrackingStore:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Wait for the server once and not for long inside, unless the environment says how long to wait."""
+        """Write in turn with other processes inside, and wait for a server once and not for long.
+
+        The environment may say how long to wait.
+
+        Raises:
+            OSError: it is not our turn for too long.
+        """
         wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-        with _environment({name: value for name, value in wanted.items() if name not in os.environ}):
+        wanted = {name: value for name, value in wanted.items() if name not in os.environ}
+        with in_turn(self.uri), _environment(wanted):
             yield
 
     @contextmanager

@@ -198,3 +198,16 @@ def test_a_file_whose_writer_was_killed_gives_its_whole_lines(tmp_path: Path) ->
     path.write_text("no header\n")
     with pytest.raises(RunError, match="cannot be read"):
         Outbox.load(folder)
+
+
+def test_a_text_that_waits_may_hold_whatever_else_ends_a_line(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    box = Outbox(TrackingStore(DEAD, "e", "k"), folder)
+    texts = ["a\u2028b", "a\x85b", "a\x0bb\x1cc\rd\ne", "caf\u00e9"]
+    for text in texts:
+        box.send(SetTag(key="k", value=text))
+    path = folder.path / OUTBOX
+    data = path.read_bytes()
+    for end in range(len(data), len(data) - 12, -1):
+        path.write_bytes(data[:end])
+        assert Outbox.load(folder).waiting == len(texts) - (end < len(data) - 1)

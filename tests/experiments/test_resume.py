@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 import signal
 import sys
 from collections import Counter
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from scripted_server import Reply, ScriptedServer, prompt_of
-from whole_runs import curves, latest, live, outcome
+from gold_runs import GoldModel, curves, latest, live, outcome
+from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.config import load_config
@@ -26,42 +25,6 @@ from experiments.loaders import load_dataset
 from experiments.lock import locked
 from experiments.tracking import store_uri
 from tracing.systems.conversations import write_conversations
-from tracing.systems.fact_memory import FactMemory
-
-SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
-
-
-class GoldModel:
-    """Extracts the gold facts of the turns it is shown; answers in a long sentence until the prompt is rewritten."""
-
-    def __init__(self, delay: float = 0.0) -> None:
-        self.delay = delay
-        self.facts: dict[str, list[str]] = {}
-        self.answers: dict[str, str] = {}
-        for group in load_dataset(load_config(None)).splits.named().values():
-            for conversation in group:
-                turns = {turn.id: turn.text for turn in conversation.turns()}
-                for fact in conversation.facts:
-                    self.facts.setdefault(turns[fact.turn], []).append(fact.text)
-                self.answers |= {question.question: question.answers[0] for question in conversation.questions}
-
-    def __call__(self, body: dict[str, Any]) -> Reply:
-        return Reply(self._text(body), delay=self.delay)
-
-    def _text(self, body: dict[str, Any]) -> str:
-        prompt = prompt_of(body)
-        properties = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
-        if "facts" in properties:
-            return json.dumps(
-                {"facts": [fact for turn, facts in self.facts.items() if turn in prompt for fact in facts]}
-            )
-        if "event" in properties:
-            return json.dumps({"event": "ADD", "id": "1"})
-        if "Write a better template" in prompt:
-            return "I have no better idea."
-        reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
-        long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")
-        return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
 
 
 @pytest.fixture
@@ -122,10 +85,8 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
         while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < moments else None)) != 0:
             assert code == -signal.SIGKILL, Path("output.txt").read_text()[-2000:]
             kills, killed = kills + 1, killed + 1
-            if (Path(name) / "config.yaml").exists():
+            if Path(name).exists():
                 arguments = ["run", "run.yaml", "--resume", name, "--home", home]
-            else:
-                shutil.rmtree(name, ignore_errors=True)
         assert outcome(RunFolder(Path(name))) == whole.outcome
         assert curves(RunFolder(Path(name))) == whole.curves
         # At most the call that was under way when the process was killed is paid again.

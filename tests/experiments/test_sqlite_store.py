@@ -7,13 +7,19 @@ import signal
 import sqlite3
 import time
 from contextlib import closing
+from datetime import datetime
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
+from run_shapes import FILES
 
+from experiments.folder import RunFolder
+from experiments.outbox import Outbox
+from experiments.prompt_versions import NameChampion, RegisterPrompt
 from experiments.tracking import store_uri
 from experiments.tracking_store import TrackingStore
+from experiments.writes import StartRun
 from tracing.errors import ConfigError
 
 _processes = multiprocessing.get_context("forkserver")
@@ -111,6 +117,33 @@ def test_a_store_that_mlflow_was_killed_at_is_set_aside_and_made_anew(
     assert runs_in(tmp_path) == 1
     (kept,) = tmp_path.glob("mlflow.db.unfinished-*/mlflow.db")
     assert f"it is kept in {kept.parent}" in caplog.text
+
+
+def register(home: str) -> None:
+    """What runs of one system and seed write at the same moments."""
+    folder = RunFolder.create(Path(home), system="rag", now=datetime(2026, 1, 2), files=FILES)
+    outbox = Outbox(TrackingStore(store_uri(Path(home)), "memtune", folder.id), folder)
+    outbox.send(StartRun(title="r", moment=1, tags={}))
+    for n in range(6):
+        outbox.send(
+            RegisterPrompt(name=f"p{n}", text="Answer.", message="seed", tags={}),
+            NameChampion(name=f"p{n}", text="Answer.", better=True),
+        )
+    outbox.flush(seconds=100)
+    assert (outbox.waiting, outbox.refused) == (0, [])
+
+
+def test_runs_that_write_the_same_at_once_write_it_once_and_without_a_refusal(
+    tmp_path: Path, mlflow_home: Path
+) -> None:
+    (tmp_path / "mlflow.db").write_bytes((mlflow_home / "mlflow.db").read_bytes())
+    found = [using(tmp_path, register) for _ in range(4)]
+    for process in found:
+        process.join()
+    assert [process.exitcode for process in found] == [0] * 4
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as store:
+        versions = store.execute("SELECT name, count(*) FROM model_versions GROUP BY name").fetchall()
+    assert versions == [(f"p{n}", 1) for n in range(6)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 from misbehaviour import KEY, Misbehaviour
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, world
-from whole_runs import outcome
+from gold_runs import outcome
 
 from experiments.command import main
 from experiments.folder import RunFolder

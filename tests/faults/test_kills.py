@@ -14,7 +14,7 @@ import pytest
 from bench import Endpoint, Tried, conversations, key_in, leaks
 from misbehaviour import KEY, LARGE, Misbehaviour
 from scripted_server import ScriptedServer
-from whole_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started
+from gold_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started
 
 from experiments.folder import RunFolder
 from tracing.systems.conversations import write_conversations

@@ -1,8 +1,9 @@
-"""Runs in processes of their own, and what they ended with: to disturb one, and compare it with one nobody disturbed."""
+"""Runs on the bundled sample with a scripted model that tells the gold answers, each in a process of its own."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import resource
@@ -12,13 +13,53 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from scripted_server import Reply, prompt_of
+
 from experiments.command import main
+from experiments.config import load_config
 from experiments.folder import RunFolder
+from experiments.loaders import load_dataset
+from tracing.systems.fact_memory import FactMemory
 
 OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
 
+SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
+
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+
+
+class GoldModel:
+    """Extracts the gold facts of the turns it is shown; answers in a long sentence until the prompt is rewritten."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
+        self.facts: dict[str, list[str]] = {}
+        self.answers: dict[str, str] = {}
+        for group in load_dataset(load_config(None)).splits.named().values():
+            for conversation in group:
+                turns = {turn.id: turn.text for turn in conversation.turns()}
+                for fact in conversation.facts:
+                    self.facts.setdefault(turns[fact.turn], []).append(fact.text)
+                self.answers |= {question.question: question.answers[0] for question in conversation.questions}
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        return Reply(self._text(body), delay=self.delay)
+
+    def _text(self, body: dict[str, Any]) -> str:
+        prompt = prompt_of(body)
+        properties = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+        if "facts" in properties:
+            return json.dumps(
+                {"facts": [fact for turn, facts in self.facts.items() if turn in prompt for fact in facts]}
+            )
+        if "event" in properties:
+            return json.dumps({"event": "ADD", "id": "1"})
+        if "Write a better template" in prompt:
+            return "I have no better idea."
+        reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
+        long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")
+        return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
 
 
 def started(arguments: list[str], name: str = "") -> ForkServerProcess:
