@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -11,11 +11,13 @@ from rich.text import Text
 
 from experiments.trace_tree import shorten
 from tracing.comparison import Comparison, OperationDifference
+from tracing.elements import Operation
 from tracing.graph import ExecutionGraph
 from tracing.search import shown_text
 
-MOST_LINES = 20
-LONGEST_VALUES = 20_000
+MOST_ROLES, MOST_LINES = 20, 20
+LONGEST_VALUES, MOST_COMPARED = 20_000, 1_000
+"""Characters and lines of a value that are compared: finding what changed takes the square of the lines."""
 _WORDS = {
     "outputs": "makes something else of the same inputs",
     "inputs": "is the first to be given other inputs, which come from outside",
@@ -35,9 +37,13 @@ def difference_lines(found: Comparison, first: ExecutionGraph, second: Execution
     where = f" in {shorten(session.name, 60)}" if session else ""
     yield Text(f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold")
     yield Text(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
-    for role in cause.inputs or cause.outputs:
+    roles = cause.inputs or cause.outputs
+    sides = _values(cause.first, first, roles[:MOST_ROLES]), _values(cause.second, second, roles[:MOST_ROLES])
+    for role in roles[:MOST_ROLES]:
         yield Text(f"  {shorten(role, 60)}:")
-        yield from _changed(role, cause, first, second)
+        yield from _changed(sides[0][role], sides[1][role])
+    if len(roles) > MOST_ROLES:
+        yield Text(f"  … and {len(roles) - MOST_ROLES} more roles", "dim")
     for sign, operation in (("-", cause.first), ("+", cause.second)):
         if operation is not None and operation.error:
             yield Text(f"  {sign} error: {shorten(operation.error)}", _STYLES[sign])
@@ -58,18 +64,28 @@ def difference_record(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _changed(role: str, cause: OperationDifference, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
-    sides: list[list[str]] = []
-    for operation, graph in ((cause.first, first), (cause.second, second)):
-        links = () if operation is None else (*operation.inputs, *operation.outputs)
-        values = [shown_text(graph.variables[vid].value) for name, vid in links if name == role]
-        sides.append("\n".join(values)[:LONGEST_VALUES].splitlines())
-    compared = list(unified_diff(sides[0], sides[1], n=0, lineterm=""))[2:]  # after the names of the two files
+def _values(operation: Operation | None, graph: ExecutionGraph, roles: Sequence[str]) -> dict[str, str]:
+    """What plays each role, as text; the beginning of what is very long."""
+    values: dict[str, str] = dict.fromkeys(roles, "")
+    for role, vid in () if operation is None else (*operation.inputs, *operation.outputs):
+        before = values.get(role)
+        if before is not None and len(before) < LONGEST_VALUES:
+            shown = shown_text(graph.variables[vid].value, LONGEST_VALUES)[:LONGEST_VALUES]
+            values[role] = f"{before}\n{shown}" if before else shown
+    return values
+
+
+def _changed(before: str, after: str) -> Iterator[Text]:
+    compared = list(unified_diff(_lines(before), _lines(after), n=0, lineterm=""))[2:]  # after the names of the files
     changed = [line for line in compared if line[0] in _STYLES]
     for line in changed[:MOST_LINES]:
         yield Text(f"  {line[0]} {shorten(line[1:], 300)}", _STYLES[line[0]])
     if len(changed) > MOST_LINES:
         yield Text(f"  … and {len(changed) - MOST_LINES} more lines", "dim")
+
+
+def _lines(text: str) -> list[str]:
+    return text[:LONGEST_VALUES].splitlines()[:MOST_COMPARED]
 
 
 def _record(difference: OperationDifference) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def flow_of(graph: ExecutionGraph) -> Flow:
     places: dict[str, float] = dict.fromkeys(kept, 0.0)
     failed: Counter[str] = Counter()
     flows: Counter[tuple[str, str]] = Counter()
+    makers: dict[str, Counter[str]] = {}  # of a variable, by name: it may have thousands, and as many readers
     order = sorted(graph.operations.values(), key=lambda one: one.started)
     for place, operation in enumerate(order):
         if operation.name not in kept:
@@ -58,9 +59,10 @@ def flow_of(graph: ExecutionGraph) -> Flow:
         places[operation.name] += place / counts[operation.name]
         failed[operation.name] += operation.status == "error"
         for _, vid in operation.inputs:
-            for maker in graph.producers(vid):
-                if maker.name in kept:
-                    flows[maker.name, operation.name] += 1
+            if vid not in makers:
+                makers[vid] = Counter(maker.name for maker in graph.producers(vid) if maker.name in kept)
+            for maker, count in makers[vid].items():
+                flows[maker, operation.name] += count
     steps = {name: counts[name] for name in sorted(kept, key=lambda name: (places[name], name))}
     return Flow(steps, failed, flows, len(counts) - len(kept))
 

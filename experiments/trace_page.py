@@ -31,6 +31,8 @@ def render_page(graph: ExecutionGraph, title: str) -> str:
 def _data(graph: ExecutionGraph) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
+    values = {id(one.value): one.value for one in graph.variables.values()}  # one that a file holds once is one object
+    places = {key: place for place, key in enumerate(values)}
     counts = Counter(one.session for one in graph.operations.values())
     failed = Counter(one.session for one in graph.operations.values() if one.status == "error")
     return {
@@ -45,8 +47,9 @@ def _data(graph: ExecutionGraph) -> dict[str, Any]:
             for sid, tops in nesting.tops.items()
             if tops or sid is not None
         ],
+        "values": [_cut(shown_text(value)) for value in values.values()],
         "variables": {
-            vid: [one.name, one.kind, _cut(shown_text(one.value)), one.version, one.previous, dict(one.attributes)]
+            vid: [one.name, one.kind, places[id(one.value)], one.version, one.previous, dict(one.attributes)]
             for vid, one in graph.variables.items()
         },
         "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},

@@ -11,6 +11,7 @@ from rich.text import Text
 from tracing.elements import Link, Operation
 from tracing.filters import in_session
 from tracing.graph import ExecutionGraph
+from tracing.nesting import outer_operations
 from tracing.search import shown_text
 
 MANY = 200
@@ -18,6 +19,8 @@ MANY = 200
 
 MOST_LINKS = 8
 WIDEST = 100
+DEEPEST = 40
+"""Levels that are shown by indenting; those below have their number, since each would make a long tree longer still."""
 
 
 class Nesting:
@@ -30,26 +33,16 @@ class Nesting:
     def __init__(self, graph: ExecutionGraph) -> None:
         self.children: dict[str, list[Operation]] = {}
         self.tops: dict[str | None, list[Operation]] = {sid: [] for sid in graph.sessions}
+        outer = outer_operations(graph)
         # Where clocks stand still, what ended later began earlier.
         places = {oid: place for place, oid in enumerate(graph.operations)}
         for operation in sorted(graph.operations.values(), key=lambda one: (one.started, places[one.id])):
-            parent = graph.operations.get(operation.parent or "")
-            if parent is None or parent.session != operation.session or _circular(operation, graph):
+            parent = outer.get(operation.id)
+            if parent is None or graph.operations[parent].session != operation.session:
                 sid = operation.session if operation.session in graph.sessions else None
                 self.tops.setdefault(sid, []).append(operation)
             else:
-                self.children.setdefault(parent.id, []).append(operation)
-
-
-def _circular(operation: Operation, graph: ExecutionGraph) -> bool:
-    seen = {operation.id}
-    parent = graph.operations.get(operation.parent or "")
-    while parent is not None:
-        if parent.id in seen:
-            return True
-        seen.add(parent.id)
-        parent = graph.operations.get(parent.parent or "")
-    return False
+                self.children.setdefault(parent, []).append(operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,8 @@ def _all(tops: list[Operation], nesting: Nesting) -> Iterator[Operation]:
 
 def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, whole: bool = False) -> Iterator[Text]:
     """An operation with its inputs and outputs, indented by its level; `whole` shortens nothing."""
-    indent = "  " * level
+    indent = "  " * min(level, DEEPEST)
+    deeper = f"[{level}] " if level > DEEPEST else ""
     facts = [operation.kind, operation.id]
     if operation.ended is not None:
         facts.append(f"{operation.ended - operation.started:.3g} s")
@@ -107,7 +101,9 @@ def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, 
         facts.append(f"{operation.model} {operation.prompt_tokens}+{operation.completion_tokens} tokens")
     if operation.status == "open":
         facts.append("not ended")
-    yield Text.assemble(indent, (_clean(operation.name), "bold cyan"), (f"  {_clean(' · '.join(facts))}", "dim"))
+    yield Text.assemble(
+        indent, (deeper, "dim"), (_clean(operation.name), "bold cyan"), (f"  {_clean(' · '.join(facts))}", "dim")
+    )
     if operation.error:
         yield Text.assemble(indent, ("  ✗ ", "bold red"), (shorten(operation.error, None if whole else WIDEST), "red"))
     for arrow, links in (("←", operation.inputs), ("→", operation.outputs)):
@@ -121,7 +117,9 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
         version = f"@{variable.version}" if variable.version > 1 else ""
         # Ids of imported variables often are their names.
         named = "" if variable.name == role or variable.name in vid.split("@") else f" {variable.name}{version}"
-        value = shorten(shown_text(variable.value), None if whole else WIDEST)
+        value = (
+            shorten(shown_text(variable.value), None) if whole else shorten(shown_text(variable.value, 4 * WIDEST + 1))
+        )
         yield Text.assemble(
             indent, (f"  {arrow} ", "green" if arrow == "→" else "yellow"), (_clean(role), "bold"),
             (f"{_clean(named)} {_clean(vid)}: ", "dim"), value,

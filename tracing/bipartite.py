@@ -26,9 +26,11 @@ def digraph(graph: ExecutionGraph) -> networkx.DiGraph:
     for operation in list(graph.operations.values()):
         oid = operation.id
         built.add_node(oid, type="operation", name=operation.name, kind=operation.kind, session=operation.session)
-        for links, inward in ((operation.inputs, True), (operation.outputs, False)):
-            for role, vid in links:
-                edge = (vid, oid) if inward else (oid, vid)
-                roles = built.edges[edge]["roles"] if built.has_edge(*edge) else ()
-                built.add_edge(*edge, roles=(*roles, role))
+        edges: dict[tuple[str, str], list[str]] = {}
+        for role, vid in operation.inputs:
+            edges.setdefault((vid, oid), []).append(role)
+        for role, vid in operation.outputs:
+            edges.setdefault((oid, vid), []).append(role)
+        for (source, target), roles in edges.items():
+            built.add_edge(source, target, roles=tuple(roles))
     return built

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from tracing.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
@@ -21,6 +22,25 @@ _PASSED = 4
 _FEW = 8
 _NO_FACTS: Mapping[str, Any] = {}
 """The attributes of every variable that has none."""
+
+
+class _Growing:
+    """An operation to which links are given many at once: after the first few, since its tuples are copied each time.
+
+    Attributes:
+        inputs, outputs: links that it has not been given yet.
+        known: ids of the variables it has links to, these included.
+        made: its outputs, likewise.
+    """
+
+    __slots__ = ("inputs", "known", "made", "outputs", "record")
+
+    def __init__(self, record: Operation) -> None:
+        self.record = record
+        self.inputs: list[Link] = []
+        self.outputs: list[Link] = []
+        self.made = set(record.outputs)
+        self.known = {vid for _, vid in (*record.inputs, *record.outputs)}
 
 
 class Chronicle:
@@ -43,8 +63,8 @@ class Chronicle:
         self._counts = {"v": 0, "o": 0, "s": 0, "p": 0}
         self._names: dict[str, str] = {}
         self._secret_names: set[str] = set()
-        # After the first few, links are given to an operation many at once: its tuple is copied each time.
-        self._outputs: dict[str, tuple[Operation, list[Link]]] = {}
+        self._growing: dict[str, _Growing] = {}
+        self._makers: dict[str, str] = {}
         self._objects: dict[int, tuple[object, Variable]] = {}
 
     def settle(self) -> None:
@@ -61,7 +81,9 @@ class Chronicle:
                 self._begin(note)
             else:
                 self._end(note, note.record)
-        self._link_outputs()
+        for growing in self._growing.values():
+            self._link(growing)
+        self._makers.clear()
 
     def forget(self) -> None:
         """Drop what only further recording would need."""
@@ -97,18 +119,18 @@ class Chronicle:
         """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
         record = noted.record = cast(Operation, whole.record)
         noted.folds, noted.folded = True, True
-        self._link_outputs()
-        given = {vid for _, vid in (*record.inputs, *record.outputs)}
-        fresh = tuple((role, variable.id) for role, variable in links if variable.id not in given)
-        self.graph.admit_links(record, inputs=fresh)
+        growing = self._grow(record)
+        fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.known]
+        growing.known.update(vid for _, vid in fresh)
+        growing.inputs += fresh
         record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
 
     def _end(self, noted: ActiveOperation, record: Operation) -> None:
         if noted.folded:
             return
-        made = self._outputs.pop(record.id, None)
-        if made is not None:
-            self.graph.admit_links(record, (), tuple(made[1]))
+        growing = self._growing.pop(record.id, None)
+        if growing is not None:
+            self._link(growing)
         record.ended = noted.ended
         record.status = "ok" if noted.error is None else "error"
         record.error = None if noted.error is None else self.redaction.text(noted.error)
@@ -139,36 +161,57 @@ class Chronicle:
         record = cast(Operation, noted.record)
         made = value if isinstance(value, Variable) else self.recall(value)
         if made is not None:
-            self._link_outputs()
             is_it = made is value or (self.unchanged(value, content, made) and self._made_inside(record, made))
             if is_it:
-                if (role, made.id) not in record.outputs:
+                if not self._has_output(record, (role, made.id)):
                     self._add_output(record, role, made)
                 return
         before = None if isinstance(value, UNCHANGING) else made
         self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
 
     def _add_output(self, record: Operation, role: str, made: Variable) -> None:
-        if len(record.outputs) < _FEW:
+        if len(record.outputs) < _FEW and record.id not in self._growing:
             self.graph.admit_links(record, (), ((role, made.id),))
             return
-        known = self._outputs.get(record.id)
-        if known is None:
-            self._outputs[record.id] = (record, [(role, made.id)])
-        else:
-            known[1].append((role, made.id))
+        growing = self._grow(record)
+        growing.outputs.append((role, made.id))
+        growing.made.add((role, made.id))
+        growing.known.add(made.id)
+        self._makers[made.id] = record.id
 
-    def _link_outputs(self) -> None:
-        for record, links in self._outputs.values():
-            self.graph.admit_links(record, (), tuple(links))
-        self._outputs.clear()
+    def _has_output(self, record: Operation, link: Link) -> bool:
+        growing = self._growing.get(record.id)
+        return link in (record.outputs if growing is None else growing.made)
+
+    def add_links(self, record: Operation, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
+        """Give an operation links that became known while it runs."""
+        self.graph.add_links(record, inputs, outputs)
+        growing = self._growing.get(record.id)
+        if growing is not None:
+            growing.known.update(vid for _, vid in (*inputs, *outputs))
+            growing.made.update(outputs)
+
+    def _grow(self, record: Operation) -> _Growing:
+        growing = self._growing.get(record.id)
+        if growing is None:
+            growing = self._growing[record.id] = _Growing(record)
+        return growing
+
+    def _link(self, growing: _Growing) -> None:
+        if growing.inputs or growing.outputs:
+            self.graph.admit_links(growing.record, tuple(growing.inputs), tuple(growing.outputs))
+            growing.inputs, growing.outputs = [], []
 
     def _made_inside(self, record: Operation, made: Variable) -> bool:
-        for producer in self.graph.producers(made.id):
-            parent = producer.parent
-            while parent is not None and parent != record.id:
-                parent = self.graph.operations[parent].parent if parent in self.graph.operations else None
-            if parent is not None:
+        operations = self.graph.operations
+        known = self.graph.neighbours.producer_index().get(made.id, ())
+        # The latest first: what is passed from one to the next was made by the one inside.
+        makers = [self._makers[made.id]] if made.id in self._makers else []
+        for maker in chain(makers, (known,) if isinstance(known, str) else reversed(known)):
+            at = operations[maker].parent
+            while at is not None and at != record.id:
+                at = operations[at].parent if at in operations else None
+            if at is not None:
                 return True
         return False
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal
 
 from tracing.elements import Link, Operation
 from tracing.graph import ExecutionGraph
+from tracing.nesting import outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 
@@ -72,15 +74,16 @@ def compare(first: ExecutionGraph, second: ExecutionGraph) -> Comparison:
     operations are nested. Where there is none, it is the first operation that only one graph has, or else the
     first whose inputs differ: then what came from outside was not the same. Linear in the size of the graphs.
     """
-    pairs = _aligned(first, second)
-    found = [difference for pair in pairs if (difference := _difference(*pair, first, second)) is not None]
+    sides = _Side(first), _Side(second)
+    pairs = _aligned(sides)
+    found = [difference for pair in pairs if (difference := _difference(*pair, sides)) is not None]
     order = {oid: place for place, oid in enumerate(first.operations)}
     after = {oid: len(order) + place for place, oid in enumerate(second.operations)}
     found.sort(key=lambda one: order[one.first.id] if one.first else after[one.operation.id])
-    cause = _cause(found, first)
+    cause = _cause(found, sides[0])
     if cause is None:
         return Comparison(None, (), (), len(pairs))
-    behind = _behind(cause, first, second)
+    behind = _behind(cause, sides)
     rest = [one for one in found if one is not cause]
     return Comparison(
         cause,
@@ -114,19 +117,68 @@ def value_diff(before: Any, after: Any, before_name: str, after_name: str) -> st
     return "\n".join(difflib.unified_diff(old, new, before_name, after_name, lineterm=""))
 
 
-def _aligned(first: ExecutionGraph, second: ExecutionGraph) -> list[tuple[Operation | None, Operation | None]]:
-    groups: dict[tuple[str, ...], tuple[list[Operation], list[Operation]]] = defaultdict(lambda: ([], []))
-    for side, graph in enumerate((first, second)):
-        for operation in graph.operations.values():
-            groups[_path(operation, graph)][side].append(operation)
+class _Side:
+    """One of the graphs; a value is looked at once, however many operations read it."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self.graph = graph
+        self._outer = outer_operations(graph)
+        self._digests: dict[int, bytes] = {}  # by object: a large value may be that of many variables
+
+    def value(self, vid: str) -> bytes:
+        """Equal where values are."""
+        value = self.graph.variables[vid].value
+        known = self._digests.get(id(value))
+        if known is None:
+            known = self._digests[id(value)] = sha256(json.dumps(value, sort_keys=True).encode()).digest()
+        return known
+
+    def around(self, oid: str) -> Iterator[str]:
+        """The operations around one, from within to without."""
+        outer = self._outer.get(oid)
+        while outer is not None:
+            yield outer
+            outer = self._outer.get(outer)
+
+    def steps(self, numbers: dict[tuple[int, str], int]) -> Iterator[tuple[tuple[str, int], Operation]]:
+        """Each operation with what its partner has too: the name of its session, and the number of its path.
+
+        A path is the names of the operations around it and its own; `numbers` has the number of a path by that of the
+        path around it and the last name.
+        """
+        operations, sessions = self.graph.operations, self.graph.sessions
+        paths: dict[str, int] = {}
+        for operation in operations.values():
+            way = [operation.id]
+            for outer in self.around(operation.id):
+                if outer in paths:
+                    break
+                way.append(outer)
+            for oid in reversed(way):
+                last = paths.get(self._outer.get(oid, ""), 0), operations[oid].name
+                paths[oid] = numbers.setdefault(last, len(numbers) + 1)
+            session = sessions.get(operation.session or "")
+            yield (session.name if session else "", paths[operation.id]), operation
+
+
+_Sides = tuple[_Side, _Side]
+_Content = tuple[tuple[str, bytes], ...]
+
+
+def _aligned(sides: _Sides) -> list[tuple[Operation | None, Operation | None]]:
+    groups: dict[tuple[str, int], tuple[list[Operation], list[Operation]]] = defaultdict(lambda: ([], []))
+    numbers: dict[tuple[int, str], int] = {}
+    for number, side in enumerate(sides):
+        for step, operation in side.steps(numbers):
+            groups[step][number].append(operation)
     pairs: list[tuple[Operation | None, Operation | None]] = []
     for left, right in groups.values():
-        waiting: dict[str, list[Operation]] = defaultdict(list)
+        waiting: dict[_Content, list[Operation]] = defaultdict(list)
         for operation in reversed(right):
-            waiting[_content(operation.inputs, second)].append(operation)
+            waiting[_content(operation.inputs, sides[1])].append(operation)
         unpaired, taken = [], set()
         for operation in left:
-            same = waiting[_content(operation.inputs, first)]
+            same = waiting[_content(operation.inputs, sides[0])]
             if same:
                 partner = same.pop()
                 taken.add(partner.id)
@@ -140,34 +192,14 @@ def _aligned(first: ExecutionGraph, second: ExecutionGraph) -> list[tuple[Operat
     return pairs
 
 
-def _path(operation: Operation, graph: ExecutionGraph) -> tuple[str, ...]:
-    """The names of the session and of the operations around it, then its own."""
-    session = graph.sessions.get(operation.session or "")
-    return (session.name if session else "", *(one.name for one in _around(operation, graph)), operation.name)
+def _content(links: Iterable[Link], side: _Side) -> _Content:
+    return tuple([(role, side.value(vid)) for role, vid in links])
 
 
-def _around(operation: Operation, graph: ExecutionGraph) -> list[Operation]:
-    around: list[Operation] = []
-    seen = {operation.id}
-    parent = graph.operations.get(operation.parent or "")
-    while parent is not None and parent.id not in seen:
-        seen.add(parent.id)
-        around.append(parent)
-        parent = graph.operations.get(parent.parent or "")
-    return around[::-1]
-
-
-def _content(links: Iterable[Link], graph: ExecutionGraph) -> str:
-    return json.dumps([(role, graph.variables[vid].value) for role, vid in links], sort_keys=True)
-
-
-def _difference(
-    left: Operation | None, right: Operation | None, first: ExecutionGraph, second: ExecutionGraph
-) -> OperationDifference | None:
+def _difference(left: Operation | None, right: Operation | None, sides: _Sides) -> OperationDifference | None:
     if left is None or right is None:
         return OperationDifference("only in the second" if left is None else "only in the first", left, right)
-    inputs = _roles(left.inputs, right.inputs, first, second)
-    outputs = _roles(left.outputs, right.outputs, first, second)
+    inputs, outputs = _roles(left.inputs, right.inputs, sides), _roles(left.outputs, right.outputs, sides)
     if inputs:
         return OperationDifference("inputs", left, right, inputs, outputs)
     if outputs or (left.status, left.error) != (right.status, right.error):
@@ -175,19 +207,22 @@ def _difference(
     return None
 
 
-def _roles(
-    left: Sequence[Link], right: Sequence[Link], first: ExecutionGraph, second: ExecutionGraph
-) -> tuple[str, ...]:
-    values: dict[str, tuple[list[str], list[str]]] = {}
-    for side, links, graph in ((0, left, first), (1, right, second)):
+def _roles(left: Sequence[Link], right: Sequence[Link], sides: _Sides) -> tuple[str, ...]:
+    values: dict[str, tuple[list[bytes], list[bytes]]] = {}
+    for number, links in enumerate((left, right)):
         for role, vid in links:
-            values.setdefault(role, ([], []))[side].append(json.dumps(graph.variables[vid].value, sort_keys=True))
+            values.setdefault(role, ([], []))[number].append(sides[number].value(vid))
     return tuple(role for role, (one, other) in values.items() if one != other)
 
 
-def _cause(found: Sequence[OperationDifference], first: ExecutionGraph) -> OperationDifference | None:
+def _cause(found: Sequence[OperationDifference], first: _Side) -> OperationDifference | None:
     made_otherwise = [one for one in found if one.parting == "outputs" and one.first]
-    around = {outer.id for one in made_otherwise if one.first for outer in _around(one.first, first)}
+    around: set[str] = set()
+    for one in made_otherwise:
+        for outer in first.around(one.operation.id):
+            if outer in around:
+                break  # and so are those further out
+            around.add(outer)
     for one in made_otherwise:
         if one.operation.id not in around:
             return one
@@ -197,11 +232,11 @@ def _cause(found: Sequence[OperationDifference], first: ExecutionGraph) -> Opera
     return found[0] if found else None
 
 
-def _behind(cause: OperationDifference, first: ExecutionGraph, second: ExecutionGraph) -> tuple[set[str], set[str]]:
+def _behind(cause: OperationDifference, sides: _Sides) -> tuple[set[str], set[str]]:
     """Ids of the operations in either graph that the cause reaches, those around it included."""
     reached: tuple[set[str], set[str]] = (set(), set())
-    for ids, operation, graph in ((reached[0], cause.first, first), (reached[1], cause.second, second)):
+    for ids, operation, side in zip(reached, (cause.first, cause.second), sides, strict=True):
         if operation is not None:
-            ids.update(one.id for one in _around(operation, graph))
-            ids.update(graph.forward_slice(*operation.output_ids()).operations)
+            ids.update(side.around(operation.id))
+            ids.update(side.graph.forward_slice(*operation.output_ids()).operations)
     return reached

@@ -320,10 +320,11 @@ def _joined(known: Operation, other: Operation) -> Operation:
     if known.status == "open" or other.status == "open":
         return other if known.status == "open" else known
     larger, smaller = sorted((known, other), key=lambda one: len(one.inputs) + len(one.outputs), reverse=True)
+    inputs, outputs = set(larger.inputs), set(larger.outputs)
     united = replace(
         larger,
-        inputs=larger.inputs + tuple(link for link in smaller.inputs if link not in larger.inputs),
-        outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in larger.outputs),
+        inputs=larger.inputs + tuple(link for link in smaller.inputs if link not in inputs),
+        outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in outputs),
     )
     if replace(smaller, inputs=united.inputs, outputs=united.outputs) != united:
         raise _clash("operation", known.id)

@@ -60,7 +60,7 @@ class Lines:
             return f"{_encode(_record(item))}\n".encode()
         except UnicodeEncodeError:  # half of a surrogate pair is text in Python, but not in UTF-8
             return f"{_encode_ascii(_record(item))}\n".encode()
-        except (ValueError, TypeError):  # a graph made by hand may hold what no recorder lets in
+        except (ValueError, TypeError, RecursionError):  # a graph made by hand may hold what no recorder lets in
             return f"{_encode_ascii(snapshot(_record(item)))}\n".encode()
 
     def _variable(self, item: Variable) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.collector import collector_resting
+from tracing.depth import DEEPEST, is_too_deep
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import FORMAT, HEADER, VERSION, Lines, Record
@@ -92,9 +93,11 @@ _HEADER_BEGINNINGS = frozenset(line[:length] for line in _HEADERS for length in 
 
 
 def _parsed(line: bytes) -> Record:
+    if is_too_deep(line):
+        raise TraceError(f"the line is nested more than {DEEPEST} levels deep")
     try:
         record = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+    except ValueError:
         unfinished = not line.endswith(b"\n")
         raise TraceError("the last line is unfinished" if unfinished else "the line is not JSON") from None
     if not isinstance(record, dict):

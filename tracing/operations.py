@@ -236,7 +236,7 @@ class ActiveOperation(Scope):
         with recorder.lock:
             record = self._record()
             if record is not None:
-                recorder.graph.add_links(
+                recorder.chronicle.add_links(
                     record,
                     tuple((role, variable.id) for role, variable in inputs),
                     tuple((role, variable.id) for role, variable in outputs),

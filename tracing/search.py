@@ -28,6 +28,7 @@ FEW = 4
 PIECE = 2000
 _AROUND = 40
 
+_encoder = json.JSONEncoder(ensure_ascii=False)
 _Find = Callable[[str], tuple[int, int] | None]
 
 
@@ -73,9 +74,20 @@ def search(
     return _matches(graph, _finder(text, regex), Filter(None, kind, session, since, until))
 
 
-def shown_text(value: Any) -> str:
-    """A value as text: itself, or its JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def shown_text(value: Any, longest: int | None = None) -> str:
+    """A value as text: itself, or its JSON; of a longer one at least `longest` characters, without making the rest."""
+    if isinstance(value, str):
+        return value
+    if longest is None or not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    begun: list[str] = []
+    length = 0
+    for piece in _encoder.iterencode(value):
+        begun.append(piece)
+        length += len(piece)
+        if length > longest:
+            break
+    return "".join(begun)
 
 
 def _matches(graph: ExecutionGraph, find: _Find | None, only: Filter) -> Iterator[Match]:

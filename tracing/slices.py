@@ -116,14 +116,15 @@ def surroundings(graph: ExecutionGraph, oid: str) -> Cut:
                 seen.add(child)
                 inside.append(child)
     operations = {one: graph.operations[one] for one in inside}
-    variables: dict[str, None] = {}
-    for operation in list(operations.values()):
-        for _, vid in operation.inputs:
-            variables.setdefault(vid)
-            operations.update((one, graph.operations[one]) for one in graph.neighbours.producers(vid))
-        for _, vid in operation.outputs:
-            variables.setdefault(vid)
-            operations.update((one, graph.operations[one]) for one in graph.neighbours.consumers(vid))
+    read: dict[str, None] = {}
+    made: dict[str, None] = {}
+    for operation in operations.values():
+        read.update(dict.fromkeys(operation.input_ids()))
+        made.update(dict.fromkeys(operation.output_ids()))
+    for neighbours, vids in ((graph.neighbours.producers, read), (graph.neighbours.consumers, made)):
+        for vid in vids:
+            operations.update((one, graph.operations[one]) for one in neighbours(vid))
+    variables = {**read, **made}
     return variables, operations
 
 

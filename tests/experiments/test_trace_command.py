@@ -188,7 +188,8 @@ def test_page_and_picture_are_whole_files_that_fetch_nothing_and_run_nothing_for
     assert page.count("</script>") == 2
     data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert data is not None
-    assert json.loads(data[1])["variables"]["v1"][2] == "</script><!-- \u2028"
+    shown = json.loads(data[1])
+    assert shown["values"][shown["variables"]["v1"][2]] == "</script><!-- \u2028"
     assert "default-src 'none'" in page
     assert not re.findall(r"(?:src|href)\s*=|url\(|@import", page)
     assert "<b>" not in picture

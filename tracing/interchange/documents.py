@@ -6,23 +6,24 @@ import codecs
 import json
 import math
 import os
-import re
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tracing.depth import DEEPEST, is_too_deep
+from tracing.elements import Link
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.snapshot import snapshot
 
-DEEPEST = 200
-"""Levels of nesting a document may have."""
-
 _LISTED = 3
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+_AT_ONCE = 1000
+
+MOST_TEXT = 500_000_000
+"""Characters of values in a document; written, it is held in memory about three times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,7 @@ def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
 
 def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> Any:
     """As `parse_json` for what its fast parser refuses: lone surrogates and NaN are read, the rest gets its reason."""
-    depth = _depth(content)
-    if depth > DEEPEST:
+    if is_too_deep(content):
         raise TraceError(f"{where}: is nested more than {DEEPEST} levels deep; export it again without such values")
 
     def constant(name: str) -> str:
@@ -132,17 +132,6 @@ def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> A
         raise TraceError(f"{where}: {said} at line {error.lineno} column {error.colno}; export it again") from None
     except (ValueError, RecursionError) as error:  # a number of more digits than Python converts
         raise TraceError(f"{where}: cannot be read as JSON: {error}; export it again") from None
-
-
-def _depth(content: bytes) -> int:
-    """Levels of brackets in a JSON text, in one pass, counted up to one more than allowed."""
-    depth = deepest = 0
-    for bracket in _BRACKET.finditer(_TEXT.sub(b"", content)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        deepest = max(deepest, depth)
-        if deepest > DEEPEST:
-            break
-    return deepest
 
 
 def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[str, Any]]:
@@ -177,18 +166,67 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         TraceError: the file exists, or cannot be written.
     """
+    write_pieces(path, (text,))
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """As `write_text`, of a text that is never held at once."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         if path.exists():
             raise TraceError(f"{path}: exists already; delete it or give another path")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            partial.write_text(text, encoding="utf-8", newline="\n")
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(pieces)
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
+
+
+def json_pieces(document: Any) -> Iterator[str]:
+    """The pieces of what `to_json` gives; where an iterator stands in an object, it becomes a list as it goes."""
+    if isinstance(document, dict) and any(isinstance(one, dict | Iterator) for one in document.values()):
+        for number, (key, value) in enumerate(document.items()):
+            yield f"{', ' if number else '{'}{to_json(key)}: "
+            yield from json_pieces(value)
+        yield "}"
+    elif isinstance(document, Iterator):
+        begun = False
+        while rows := list(islice(document, _AT_ONCE)):
+            yield f"{', ' if begun else '['}{to_json(rows)[1:-1]}"
+            begun = True
+        yield "]" if begun else "[]"
+    else:
+        yield to_json(document)
+
+
+def require_room(graph: ExecutionGraph, shown: Iterable[Link] = ()) -> None:
+    """See that a document has room for a graph's values: a trace file holds a large one once, a document each time.
+
+    Args:
+        graph: whose variables are written, each with its value.
+        shown: links at which the value is written once more.
+
+    Raises:
+        TraceError: it has not.
+    """
+    lengths: dict[int, int] = {}  # by object: a value that the file held once is one object
+
+    def length(vid: str) -> int:
+        value = graph.variables[vid].value
+        if id(value) not in lengths:
+            lengths[id(value)] = len(value) if isinstance(value, str) else len(json.dumps(value))
+        return lengths[id(value)]
+
+    total = sum(map(length, graph.variables)) + sum(length(vid) for _, vid in shown)
+    if total > MOST_TEXT:
+        raise TraceError(
+            f"the values, written each time that they come up, have {total:,} characters, and a file may have "
+            f"{MOST_TEXT:,}; export a part of the trace: see `memtune trace slice --help`"
+        )
 
 
 def to_json(document: Any, *, indent: int | None = None) -> str:

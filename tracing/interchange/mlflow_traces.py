@@ -10,6 +10,7 @@ import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from tracing.interchange.documents import (
     mapping,
     moment_in,
     read_bytes,
+    require_room,
     text_or_none,
     to_json,
     write_text,
@@ -88,7 +90,11 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 
 
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """The graph as MLflow's JSON of one trace; `mlflow.entities.Trace.from_dict` takes it."""
+    """The graph as MLflow's JSON of one trace; `mlflow.entities.Trace.from_dict` takes it.
+
+    Raises:
+        TraceError: its values are too long for one document.
+    """
     spans = _spans_of(graph)
     trace = trace_id_of(spans)
     root = spans[0]
@@ -115,6 +121,9 @@ def log_trace(
     """Log a graph as one trace of an experiment and return the trace's id; `read` takes its JSON.
 
     The client may write in the background: `mlflow.flush_trace_async_logging()` waits for it.
+
+    Raises:
+        TraceError: the values of the graph are too long for one trace.
     """
     root, *spans = _spans_of(graph)
     started = client.start_trace(
@@ -157,6 +166,7 @@ def _add_events(live: Any, span: Span) -> None:
 
 def _spans_of(graph: ExecutionGraph) -> list[Span]:
     """The spans of a graph, with what MLflow shows of them under its own names."""
+    require_room(graph, (link for one in graph.operations.values() for link in chain(one.inputs, one.outputs)))
     operations = {digest("operation", operation.id): operation for operation in graph.operations.values()}
     spans = spans_of(graph)
     for span in spans:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tracing.interchange.documents import (
     mapping,
     moment_in,
     read_bytes,
+    require_room,
     text_or_none,
     to_json,
     write_text,
@@ -73,7 +75,13 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 
 
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """The graph as one OTLP document, the body of a request to `/v1/traces`."""
+    """The graph as one OTLP document, the body of a request to `/v1/traces`.
+
+    Raises:
+        TraceError: its values are too long for one document.
+    """
+    asked = (one for one in graph.operations.values() if one.kind == "llm")
+    require_room(graph, (link for one in asked for link in chain(one.inputs, one.outputs)))
     spans = spans_of(graph)
     trace = trace_id_of(spans)
     scope = {"scope": {"name": "memtune"}, "spans": [_written(span, trace) for span in spans]}

@@ -20,11 +20,11 @@ from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,
+    json_pieces,
     mapping,
     parse_json,
     read_bytes,
-    to_json,
-    write_text,
+    write_pieces,
 )
 from tracing.interchange.smartcomment_format import (
     KEY,
@@ -32,7 +32,7 @@ from tracing.interchange.smartcomment_format import (
     SECTIONS,
 )
 from tracing.interchange.smartcomment_reading import RowReader
-from tracing.interchange.smartcomment_writing import document_of
+from tracing.interchange.smartcomment_writing import document_of, outline_of
 
 __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read", "write"]
 
@@ -63,9 +63,9 @@ def write(graph: ExecutionGraph, path: Path) -> None:
     """Write a graph as a new smartcomment JSON file.
 
     Raises:
-        TraceError: the file exists, or cannot be written.
+        TraceError: the file exists, or cannot be written; the graph would have more edges than a file may.
     """
-    write_text(path, to_json(document_of(graph)))
+    write_pieces(path, json_pieces(outline_of(graph)))
 
 
 def annotations_of(graph: ExecutionGraph) -> list[dict[str, Any]]:

@@ -7,13 +7,15 @@ there. It has no place for most of what memtune knows, so an element of ours car
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from tracing.elements import Operation, Session, Variable
+from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
-from tracing.interchange.documents import mapping, text_or_none
+from tracing.interchange.documents import mapping, require_room, text_or_none
 from tracing.interchange.literals import decoded
 from tracing.interchange.smartcomment_format import (
     DELETED,
@@ -40,8 +42,24 @@ _HERE = {"filename": "memtune", "lineno": 0}
 _NOBODY = {"user_id": None, "project_id": None}
 
 
+MOST_EDGES = 1_000_000
+"""Edges a file may have, about 500 bytes each: every input of an operation has one to each of its outputs."""
+
+
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """The graph as a smartcomment document; one that was read from such a document gives that again."""
+    """The graph as a smartcomment document; one that was read from such a document gives that again.
+
+    Raises:
+        TraceError: it would have more than `MOST_EDGES` edges, or its values are too long for one document.
+    """
+    document = outline_of(graph)
+    data = {key: list(rows) if key in SECTIONS else rows for key, rows in document["data"].items()}
+    return {key: data if key == "data" else value for key, value in document.items()}
+
+
+def outline_of(graph: ExecutionGraph) -> dict[str, Any]:
+    """As `document_of`, with iterators in place of the lists, so that it need not be held at once."""
+    require_room(graph)
     return _Writing(graph).document()
 
 
@@ -52,31 +70,31 @@ class _Writing:
         self._graph = graph
         self._header = mapping(graph.attributes.get(KEY))
         self._graph_id = text_or_none(self._header.get("graph_id")) or "graph-memtune"
-        self._full_ids = _full_ids(graph)
+        self._names = _names(graph)
+        self._full_ids = {
+            vid: full_node_id(owner, name, graph.variables[vid].version) for vid, (owner, name) in self._names.items()
+        }
         self._begun = min((one.started for one in graph.operations.values()), default=0.0)
 
     def document(self) -> dict[str, Any]:
-        placed: list[tuple[int, _Raw]] = []
-        last = -1
-        for operation in self._graph.operations.values():
-            for place, edge in self._edges(operation):
-                last = last if place is None else place
-                placed.append((last, edge))
-        sections: dict[str, list[_Raw]] = {
-            "nodes": [self._node(variable) for variable in self._ordered()],
-            "edges": [edge for _, edge in sorted(placed, key=lambda one: one[0])],
-            "operations": [self._operation(one) for one in self._graph.operations.values() if not _is_link(one)],
-            "sessions": [self._session(session) for session in self._graph.sessions.values()],
+        graph = self._graph
+        own = [one for one in graph.operations.values() if not _is_link(one)]
+        rows: dict[str, tuple[object, Iterable[_Raw]]] = {
+            "nodes": (graph.variables, map(self._node, self._ordered())),
+            "edges": (self._count_edges(), self._edges()),
+            "operations": (own, map(self._operation, own)),
+            "sessions": (graph.sessions, map(self._session, graph.sessions.values())),
         }
+        sections = {key: iter(made) for key, (_, made) in rows.items()}
         if not self._header:
             head: _Raw = {"graph_id": self._graph_id, **_NOBODY, "storage_path": None, "strict": False}
             head |= {"driver_type": "in_memory", "created_at": _local(self._begun)}
-            return {**head, "metadata": {NATIVE: {"graph": self._graph.attributes}}, "data": sections}
+            return {**head, "metadata": {NATIVE: {"graph": graph.attributes}}, "data": sections}
         known = mapping(self._header.get("data"))
         data = {key: sections[key] if key in SECTIONS else value for key, value in known.items()}
-        data |= {key: rows for key, rows in sections.items() if rows or key in known}
+        data |= {key: made for key, made in sections.items() if rows[key][0] or key in known}
         document = {key: data if key == "data" else value for key, value in self._header.items()}
-        facts = {key: value for key, value in self._graph.attributes.items() if key not in (KEY, ORDER)}
+        facts = {key: value for key, value in graph.attributes.items() if key not in (KEY, ORDER)}
         if facts:
             document["metadata"] = {**mapping(document.get("metadata")), NATIVE: {"facts": facts}}
         return document
@@ -91,8 +109,8 @@ class _Writing:
     # --- nodes -----------------------------------------------------------------------------------------------------
 
     def _node(self, variable: Variable) -> _Raw:
-        owner, name = self._full_ids[variable.id]
-        full = full_node_id(owner, name, variable.version)
+        owner, name = self._names[variable.id]
+        full = self._full_ids[variable.id]
         raw = variable.attributes.get(KEY)
         if isinstance(raw, dict):
             return self._whole(raw, variable.session, _changes(variable, raw, owner, name))
@@ -128,55 +146,95 @@ class _Writing:
 
     # --- edges -----------------------------------------------------------------------------------------------------
 
-    def _edges(self, operation: Operation) -> list[tuple[int | None, _Raw]]:
-        """Its edges with their places in the file they come from; those of an operation of ours have none."""
-        found: list[tuple[int | None, _Raw]] = []
-        covered: set[str] = set()
+    def _count_edges(self) -> int:
+        """How many edges there will be.
+
+        Raises:
+            TraceError: more than a file may have.
+        """
+        counts = {one.id: len(self._again(one)) + self._pairs(one) for one in self._graph.operations.values()}
+        total = sum(counts.values())
+        if total > MOST_EDGES:
+            widest = self._graph.operations[max(counts, key=counts.__getitem__)]
+            raise TraceError(
+                f"a smartcomment file has an edge from each input of an operation to each output: here {total:,}, most "
+                f"of them of {widest.id} ({widest.name}) with {len(widest.inputs):,} inputs and "
+                f"{len(widest.outputs):,} outputs, and it may have {MOST_EDGES:,}; export the trace to otlp or mlflow, "
+                "or a part of it: see `memtune trace slice --help`"
+            )
+        return total
+
+    def _edges(self) -> Iterator[_Raw]:
+        """All edges; those from a file that does not list them by operation are where they were there."""
+        operations = self._graph.operations.values()
+        if not any(EDGE_PLACES in one.attributes for one in operations):
+            for operation in operations:
+                yield from (self._edge_again(raw, operation) for _, raw in self._again(operation))
+                yield from self._new_edges(operation)
+            return
+        placed: list[tuple[int, _Raw]] = []
+        last = -1
+        for operation in operations:
+            for place, raw in self._again(operation):
+                last = last if place is None else place
+                placed.append((last, self._edge_again(raw, operation)))
+            placed += ((last, edge) for edge in self._new_edges(operation))
+        yield from (edge for _, edge in sorted(placed, key=itemgetter(0)))
+
+    def _again(self, operation: Operation) -> list[tuple[int | None, _Raw]]:
+        """The edges that were read and still have both ends, with their places where these are known."""
         rows, places = operation.attributes.get(EDGES), operation.attributes.get(EDGE_PLACES)
-        for number, raw in enumerate(rows if isinstance(rows, list) else ()):
-            ends = mapping(raw).get(SOURCE), mapping(raw).get(TARGET)
-            if all(end == NO_NODE or end in self._graph.variables for end in ends):
-                place = places[number] if isinstance(places, list) and number < len(places) else None
-                covered.update(map(str, ends))
-                found.append((place, self._edge_again(raw, operation)))
-        inputs, outputs = list(dict.fromkeys(operation.input_ids())), list(dict.fromkeys(operation.output_ids()))
-        for source in inputs:
-            for target in outputs:
-                if not (source in covered and target in covered):
-                    found.append((None, self._new_edge(operation, source, target)))
-        return found
+        return [
+            (places[number] if isinstance(places, list) and number < len(places) else None, raw)
+            for number, raw in enumerate(rows if isinstance(rows, list) else ())
+            if all(end == NO_NODE or end in self._graph.variables for end in _ends(raw))
+        ]
+
+    def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
+        """Inputs and outputs, each with whether an edge that was read has it as an end."""
+        covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
+        return (
+            {vid: vid in covered for vid in operation.input_ids()},
+            {vid: vid in covered for vid in operation.output_ids()},
+        )
+
+    def _pairs(self, operation: Operation) -> int:
+        """How many edges `_new_edges` gives."""
+        inputs, outputs = self._sides(operation)
+        return len(inputs) * len(outputs) - sum(inputs.values()) * sum(outputs.values())
 
     def _edge_again(self, raw: _Raw, operation: Operation) -> _Raw:
         changes = {}
         for end in (SOURCE, TARGET):
-            if raw[end] in self._full_ids:
-                full = self._full_id(raw[end])
-                if full != raw[end]:
-                    changes[end] = full
+            full = self._full_ids.get(raw[end])
+            if full is not None and full != raw[end]:
+                changes[end] = full
         if raw.get("op_id") != operation.id and not _is_link(operation):
             changes["op_id"] = operation.id
         return self._whole(raw, operation.session, changes)
 
-    def _new_edge(self, operation: Operation, source: str, target: str) -> _Raw:
-        return {
-            "created_at": _local(operation.started),
-            **_HERE,
-            "edge_id": f"edge-{operation.id}-{source}-{target}",
-            "graph_id": self._graph_id,
-            **_NOBODY,
-            "session_id": operation.session or NO_SESSION,
-            "op_id": NO_OPERATION if _is_link(operation) else operation.id,
-            "category": "operation",
-            SOURCE: self._full_id(source),
-            TARGET: self._full_id(target),
-            "comment": None,
-            "metadata": {},
-            "trigger_point": "memtune:0",
-        }
-
-    def _full_id(self, vid: str) -> str:
-        owner, name = self._full_ids[vid]
-        return full_node_id(owner, name, self._graph.variables[vid].version)
+    def _new_edges(self, operation: Operation) -> Iterator[_Raw]:
+        """From each input to each output, where no edge that was read says as much."""
+        inputs, outputs = self._sides(operation)
+        created_at = _local(operation.started)
+        for source, known in inputs.items():
+            for target, known_too in outputs.items():
+                if not (known and known_too):
+                    yield {
+                        "created_at": created_at,
+                        **_HERE,
+                        "edge_id": f"edge-{operation.id}-{source}-{target}",
+                        "graph_id": self._graph_id,
+                        **_NOBODY,
+                        "session_id": operation.session or NO_SESSION,
+                        "op_id": NO_OPERATION if _is_link(operation) else operation.id,
+                        "category": "operation",
+                        SOURCE: self._full_ids[source],
+                        TARGET: self._full_ids[target],
+                        "comment": None,
+                        "metadata": {},
+                        "trigger_point": "memtune:0",
+                    }
 
     # --- operations and sessions -----------------------------------------------------------------------------------
 
@@ -229,6 +287,10 @@ class _Writing:
         return {"graph_id": self._graph_id, "session_id": session or NO_SESSION, **_HERE}
 
 
+def _ends(edge: Any) -> tuple[Any, Any]:
+    return mapping(edge).get(SOURCE), mapping(edge).get(TARGET)
+
+
 _REQUIRED = frozenset(("graph_id", "session_id", "filename", "lineno"))
 
 
@@ -249,7 +311,7 @@ def _changes(variable: Variable, raw: _Raw, owner: str | None, name: str) -> _Ra
     return changes
 
 
-def _full_ids(graph: ExecutionGraph) -> dict[str, tuple[str | None, str]]:
+def _names(graph: ExecutionGraph) -> dict[str, tuple[str | None, str]]:
     """Class and name for each variable, so that no two of a version have the same; versions share them."""
     named: dict[str, tuple[str | None, str]] = {}
     taken: dict[tuple[str | None, str], str] = {}  # which lineage a class and name belong to

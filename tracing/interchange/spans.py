@@ -22,6 +22,7 @@ from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign import operation_of
 from tracing.lines import GRAPH, Record, record_of
+from tracing.nesting import outer_operations
 from tracing.records import RecordReader
 
 RECORD = "memtune.record"
@@ -106,13 +107,13 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
             attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
         )
     operations = {}
+    outer = outer_operations(graph)  # spans are a tree, also where a damaged trace is none
     for place, operation in enumerate(graph.operations.values()):
         span = _operation_span(graph, operation)
         span.attributes |= {RECORD: json.dumps(record_of(operation)), PLACE: place}
         around = sessions.get(operation.session or "") or root
-        span.parent = digest("operation", operation.parent) if operation.parent in graph.operations else around.id
+        span.parent = digest("operation", outer[operation.id]) if operation.id in outer else around.id
         operations[operation.id] = span
-    _break_loops(operations, root.id)
     for place, variable in enumerate(graph.variables.values()):
         made = next(iter(graph.producers(variable.id)), None)
         where = operations[made.id] if made is not None else sessions.get(variable.session or "") or root
@@ -182,21 +183,6 @@ def nanoseconds(seconds: float) -> int:
 def _end(operation: Operation) -> int:
     start = nanoseconds(operation.started)
     return start if operation.ended is None else max(start, nanoseconds(operation.ended))
-
-
-def _break_loops(spans: Mapping[str, Span], root: str) -> None:
-    """Operations that are each other's parents, as a damaged trace may say, are hung on the root: spans are a tree."""
-    by_id = {span.id: span for span in spans.values()}
-    settled: set[str] = set()
-    for span in by_id.values():
-        path: dict[str, None] = {}
-        at: Span | None = span
-        while at is not None and at.id not in settled:
-            path[at.id] = None
-            if at.parent in path:
-                at.parent = root
-            at = by_id.get(at.parent or "")
-        settled.update(path)
 
 
 def _outer_first(spans: Mapping[str, Span]) -> Iterator[Span]:
