@@ -13,10 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from gold_runs import outcome
 from misbehaviour import KEY, Misbehaviour
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, world
-from gold_runs import outcome
 
 from experiments.command import main
 from experiments.folder import RunFolder
@@ -189,7 +189,7 @@ def well_said(said: Said, codes: Collection[int] = (0, 2)) -> None:
     everything = said.out + said.err
     assert said.code in codes, everything[-3000:]
     assert "Traceback" not in everything
-    odd = [c for c in everything if ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160]
+    odd = [c for c in everything if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
     assert not odd, f"control characters reach the terminal: {odd[:9]!r}"
     assert not key_in(everything.encode()), "the key is told"
     if said.code == 2:

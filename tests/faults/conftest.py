@@ -1,6 +1,6 @@
 """What the tests of faults share, and the count of what was tried: `--faults FILE` writes it as JSON.
 
-A test names what it tries by `kind` and how often by `times`; the count of a test without is one of its function's name.
+A test names what it tries, and how many of it, by `tried`; a test that does not counts once, by its own name.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pytest
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(Path(__file__).parent), *(str(TESTS / name) for name in ("optimizer", "experiments", "tracing"))]
 
-from bench import Bench, Tried
-from scripted_server import ScriptedServer
+from bench import Bench, Tried  # noqa: E402
+from scripted_server import ScriptedServer  # noqa: E402
 
-from tracing.llm import endpoint
+from tracing.llm import endpoint  # noqa: E402
 
 LONGEST_S = 300.0
 """How long a test may take before it is ended as hanging."""

@@ -72,4 +72,5 @@ if __name__ == "__main__":
     given = parser.parse_args()
     for kind in (given.kind,) if given.kind else READERS:
         until = time.monotonic() + given.seconds
-        print(kind, "{} files, {} of them sound".format(*fuzz(kind, given.seed, lambda _, t=until: time.monotonic() < t)))
+        count, readable = fuzz(kind, given.seed, lambda _, t=until: time.monotonic() < t)  # type: ignore[misc]
+        print(f"{kind}: {count} files, {readable} of them sound")

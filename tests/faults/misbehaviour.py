@@ -176,7 +176,9 @@ _TRANSPORT = (
     Misbehaviour("error with lines", _status(400, "one\ntwo\r\nthree\u2028four\x00"), passes=False),
     Misbehaviour("error object with 200", _body(b'{"error": {"message": "upstream is away", "code": 502}}')),
     Misbehaviour("redirects to itself", _sends(status=307, headers={"Location": "?again"}), passes=False),
-    Misbehaviour("redirects to nowhere", _sends(status=302, headers={"Location": "http://127.0.0.1:9/v1"}), passes=False),
+    Misbehaviour(
+        "redirects to nowhere", _sends(status=302, headers={"Location": "http://127.0.0.1:9/v1"}), passes=False
+    ),
     Misbehaviour("no such status", _writes(lambda send, body: send(_head(len(body), "999 Odd") + body)), passes=False),
     Misbehaviour("not HTTP", _writes(lambda send, body: send(b"SSH-2.0-OpenSSH_9.6\r\n"))),
     Misbehaviour("204", _writes(lambda send, body: send(b"HTTP/1.1 204 No Content\r\n\r\n"))),
@@ -278,9 +280,10 @@ _SAID = (
     ("numbers beyond", '{"facts": [1e400, -1e400, 1' + "0" * 5000 + '], "id": 1e400}'),
 )
 
-_TEXTS = tuple(
-    Misbehaviour(f"says {name}", _says(text), CHAT, passes=False, believed=True) for name, text in _SAID
-) + (Misbehaviour("cut at the limit", _sends(finish_reason="length"), CHAT, passes=False, believed=True),)
+_TEXTS = (
+    *(Misbehaviour(f"says {name}", _says(text), CHAT, passes=False, believed=True) for name, text in _SAID),
+    Misbehaviour("cut at the limit", _sends(finish_reason="length"), CHAT, passes=False, believed=True),
+)
 
 _EMBEDDINGS = (
     Misbehaviour("data missing", _changes(lambda a: {"object": "list"}), EMBEDDING),
@@ -291,7 +294,9 @@ _EMBEDDINGS = (
     Misbehaviour("too many embeddings", _rows(lambda rows: [*rows, {**rows[0], "index": len(rows)}]), EMBEDDING),
     Misbehaviour("an index twice", _rows(lambda rows: [*rows, rows[0]]), EMBEDDING),
     *(
-        Misbehaviour(f"index {json.dumps(value)}", _rows(lambda rows, v=value: [{**r, "index": v} for r in rows]), EMBEDDING)  # noqa: E501
+        Misbehaviour(
+            f"index {json.dumps(value)}", _rows(lambda rows, v=value: [{**r, "index": v} for r in rows]), EMBEDDING
+        )
         for value in (-1, 7, None, "one", 1.5, [0])
     ),
     Misbehaviour("index missing", _rows(lambda rows: [{"embedding": row["embedding"]} for row in rows]), EMBEDDING),
@@ -344,6 +349,4 @@ def _bomb() -> bytes:
     return _packed[0]
 
 
-EVERY: Mapping[str, Misbehaviour] = {
-    each.name: each for each in (*_TRANSPORT, *_COUNTS, *_CHAT, *_TEXTS, *_EMBEDDINGS)
-}
+EVERY: Mapping[str, Misbehaviour] = {each.name: each for each in (*_TRANSPORT, *_COUNTS, *_CHAT, *_TEXTS, *_EMBEDDINGS)}

@@ -18,11 +18,11 @@ from damage import Damage, in_bytes, in_json, in_lines, in_text
 from judged_cases import seen_case
 from recordings import record_memory
 from run_shapes import SEED, run_folder
-from traced_runs import conversation
+from traced_runs import conversation, record
 
 from attribution.cases import Attribution
 from experiments.attributions import Attributions, AttributionsFile, Header, case_line
-from experiments.case_sources import Source
+from experiments.case_sources import Judging, Source
 from experiments.config import RunConfig, load_config
 from experiments.fingerprint import check_fingerprint
 from experiments.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
@@ -31,9 +31,9 @@ from experiments.ladder_file import ladder_json, read_ladder
 from experiments.loaders import load_dataset
 from experiments.locomo import read_locomo
 from experiments.outbox import OUTBOX, Outbox
-from experiments.tracking_store import TrackingStore
 from experiments.trace_figures import figures_of
 from experiments.trace_tree import tree_lines
+from experiments.tracking_store import TrackingStore
 from experiments.verdicts_file import read_verdicts, write_verdicts
 from experiments.writes import LogMetrics, LogText, SetTag, StartRun
 from optimizer.ladder import Rung
@@ -101,9 +101,14 @@ def _read_trace(path: Path) -> bool:
     return loaded.problem is None
 
 
-def _seen_by_attribution(path: Path) -> bool:
-    """A trace as `memtune attribute` reads it, told by its question which of its answers is wrong."""
-    return bool(Source(path).read().cases)
+def _judged_traces() -> list[bytes]:
+    return [_made(lambda folder: record(folder / "file", conversation("told")))]
+
+
+def _read_judged(path: Path) -> bool:
+    """A trace as `memtune attribute` reads it, with the questions that were asked in it."""
+    found = Source(path, Judging({path.stem: conversation("told")})).read()
+    return found.problem is None and len(found.cases) == 3
 
 
 def _smartcomments() -> list[bytes]:
@@ -344,7 +349,7 @@ def _more_bytes(content: bytes, draw: random.Random) -> bytes:
 
 READERS: Mapping[str, Reader] = {
     "trace": Reader(_traces, in_lines, _read_trace),
-    "trace to attribute": Reader(_traces, in_lines, _seen_by_attribution, "t.jsonl"),
+    "judged trace": Reader(_judged_traces, in_lines, _read_judged),
     "smartcomment": Reader(_smartcomments, in_json, _imported("smartcomment")),
     "otlp": Reader(_otlp, in_json, _imported("otlp")),
     "mlflow": Reader(_mlflow, in_json, _imported("mlflow")),

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from bench import Endpoint, Tried, conversations, key_in, leaks
+from gold_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started
 from misbehaviour import KEY, LARGE, Misbehaviour
 from scripted_server import ScriptedServer
-from gold_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started
 
 from experiments.folder import RunFolder
 from tracing.systems.conversations import write_conversations
@@ -165,7 +165,8 @@ def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
 
 def _result_of(found: dict[str, Any]) -> dict[str, Any]:
     """An outcome without what depends on which of several runs paid for a call."""
-    rows = [{k: v for k, v in row.items() if k not in ("calls_made", "calls_cached", "tokens")} for row in found["iterations"]]
+    paid = ("calls_made", "calls_cached", "tokens")
+    rows = [{key: value for key, value in row.items() if key not in paid} for row in found["iterations"]]
     return {**found, "iterations": rows, "calls": found["calls"]["without_reuse"]}
 
 

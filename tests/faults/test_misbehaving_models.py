@@ -27,7 +27,13 @@ NOTED = (
     *("429 without Retry-After", "HTTP 401", "quota used up", "error with markup", "200000 brackets"),
     *("reset within the body", "echoes the key, at 490", "token count 1e400"),
 )
-NOTED_VECTORS = ("HTTP 503", "embedding of another dimension", "embedding of NaN", "too few embeddings", "HTML with 200")
+NOTED_VECTORS = (
+    "HTTP 503",
+    "embedding of another dimension",
+    "embedding of NaN",
+    "too few embeddings",
+    "HTML with 200",
+)
 NOTED_TEXTS = ("says 990 brackets", "says 200000 facts", "says halves of surrogate pairs", "cut at the limit")
 
 
