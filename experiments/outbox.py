@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -140,15 +141,18 @@ class Outbox:
 
     def _append(self, writes: Sequence[Write]) -> None:
         path = self._folder.path / OUTBOX
-        fresh = not path.exists()
+        if not path.exists():
+            self._rewrite()
+            return
+        whole = path.stat().st_size
         try:
             with path.open("a", encoding="utf-8") as file:
-                if fresh:
-                    file.write(self._header())
                 file.writelines(write.model_dump_json() + "\n" for write in writes)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
+            with suppress(OSError):
+                os.truncate(path, whole)  # what is written later must not stand behind half a line
             raise RunError(
                 f"{path}: cannot be written ({error.strerror}); "
                 f"make room, then go on with: memtune run --resume {self._folder.path}"

@@ -1,6 +1,8 @@
 """An MLflow server that goes away costs a run seconds and loses nothing: a real server is stopped and started again."""
 
+import errno
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -211,3 +213,24 @@ def test_a_text_that_waits_may_hold_whatever_else_ends_a_line(tmp_path: Path) ->
     for end in range(len(data), len(data) - 12, -1):
         path.write_bytes(data[:end])
         assert Outbox.load(folder).waiting == len(texts) - (end < len(data) - 1)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    def full(descriptor: int) -> None:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - 7)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = run_folder(tmp_path)
+    box = Outbox(TrackingStore(DEAD, "e", "k"), folder)
+    for n in range(before):
+        box.send(SetTag(key="k", value=f"before {n}"))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        for n in range(2):
+            with pytest.raises(RunError, match="No space left on device"):
+                box.send(SetTag(key="k", value=f"cut {n}"))
+    box.send(SetTag(key="k", value="after"))
+    assert Outbox.load(folder).waiting == box.waiting == before + 3
