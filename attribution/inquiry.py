@@ -14,6 +14,7 @@ from attribution.phrases import says_retracted
 from attribution.subject import Grade, Subject
 from attribution.utterances import is_most_of, repeated
 from tracing.elements import Variable
+from tracing.redaction import redact
 from tracing.systems.conversations import Conversation
 
 _MOST_OF_A_TURN = 0.5
@@ -233,8 +234,8 @@ class Inquiry:
 
 
 def quote(text: str) -> str:
-    """A text in quotation marks, cut to a readable length."""
-    line = " ".join(text.split())
+    """A text in quotation marks, without credentials and cut to a readable length."""
+    line = redact(" ".join(text.split()))
     return f"'{line[: _LONGEST_QUOTE - 1]}…'" if len(line) > _LONGEST_QUOTE else f"'{line}'"
 
 

@@ -20,6 +20,7 @@ from attribution.cases import ErrorType
 from attribution.gold import Gold
 from attribution.inquiry import quote
 from tracing.elements import Variable
+from tracing.redaction import redact
 from tracing.systems.interventions import Change, Intervention, Step
 from tracing.systems.recall import Entry
 
@@ -34,7 +35,7 @@ class Place:
 
     Attributes:
         operation: its name.
-        about: what it works on: turn ids, the new fact, or the question's id.
+        about: what it works on: turn ids, the new fact as a trace has it, or the question's id.
         number: of the executions of that operation about the same, which one.
     """
 
@@ -80,7 +81,7 @@ class Repairs(Intervention):
         right = statements
         if missing and not gold.told(turns, statements, traced=len(turns) <= _FEW_MESSAGES):
             if gold.is_verbatim:
-                right = [gold.time_of(turns), *(str(message.value) for message in messages)]
+                right = [gold.time_of(turns), *map(gold.spoken, turns)]
             else:
                 right = [*(text for text in statements if not gold.garbles(text, turns)), *missing]
         reason = f"{step.operation} read {quote(' '.join(missing))} in {', '.join(turns)} and did not tell it"
@@ -118,6 +119,7 @@ class Repairs(Intervention):
     def _put_right(
         self, step: Step, about: tuple[str, ...], output: T, right: T, error_type: ErrorType, reason: str
     ) -> T:
+        about = tuple(map(redact, about))
         self._seen[step.operation, about] += 1
         place = Place(step.operation, about, self._seen[step.operation, about])
         if output == right:

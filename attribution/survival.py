@@ -36,7 +36,8 @@ from attribution.updates import left_standing, lost_at_update
 from attribution.withdrawals import answered_unanswerable
 from tracing.elements import Operation, Variable
 from tracing.graph import ExecutionGraph
-from tracing.systems.conversations import Conversation
+from tracing.redaction import redact
+from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
 
 _LEAST, _MOST = 0.05, 0.97
@@ -130,10 +131,24 @@ class Survival:
         assumed = tuple((saying or found)[:_ASSUMED])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
+    def _is_hidden(self, question: Question) -> bool:
+        """Whether the evidence says an answer only in what is taken out of whatever is recorded."""
+        forms = list(map(content_of, question.answers))
+        for turn in self._conversation.turns():
+            shown = redact(turn.text) if turn.id in question.evidence else turn.text
+            if shown != turn.text:
+                said, left = content_of(turn.text), content_of(shown)
+                coverage = self._vocabulary.coverage
+                if any(coverage(form, said) >= STATED > coverage(form, left) for form in forms):
+                    return True
+        return False
+
     def _unsurvived(self, inquiry: Inquiry) -> list[Blame] | str:
         question = inquiry.case.question
         if is_unknowable(question):
             return [answered_unanswerable(inquiry)]
+        if self._is_hidden(question):
+            return "what the answer needs is a credential, and traces hold none"
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
             return [unsupported(inquiry)]

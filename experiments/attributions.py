@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, Verdict
 from attribution.judge import Judgement
 from tracing.errors import DataError
+from tracing.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -154,9 +155,9 @@ def case_line(
     tokens: int = 0,
     ms: float = 0.0,
 ) -> CaseLine:
-    """The line of an attribution."""
+    """The line of an attribution, without the credentials that the user's texts may hold."""
     case = attribution.case
-    return CaseLine(
+    line = CaseLine(
         trace=trace,
         conversation=case.conversation,
         question_id=case.question.id,
@@ -175,6 +176,7 @@ def case_line(
         tokens=tokens,
         ms=round(ms, 3),
     )
+    return CaseLine.model_validate(Redaction().value(line.model_dump(mode="json")))
 
 
 _READER: TypeAdapter[Header | TraceLine | CaseLine] = TypeAdapter(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attribution.cases import Attribution, Case
 from experiments.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
 from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.redaction import redact
 
 if TYPE_CHECKING:
     from attribution.recordings import Recording
@@ -152,7 +153,7 @@ class Batch:
         for case in wrong:
             key = (name, case.prediction or case.question.id)
             known = self._said.cases.get(key)
-            if known is not None and known.done and known.answers == case.question.answers:
+            if known is not None and known.done and known.answers == tuple(map(redact, case.question.answers)):
                 tally.known += 1
                 tally.abstained += known.abstained is not None
                 continue

@@ -11,11 +11,14 @@ from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from attribution.judge import METRICS
 from attribution.llm_judge import LLM_JUDGE
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
+from tracing.redaction import Redaction, excerpt, redact
+from tracing.snapshot import snapshot
 from tracing.systems.registry import SYSTEMS
 
 DatasetName = Literal["sample", "jsonl", "locomo"]
@@ -26,7 +29,8 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class DataLimits(_Section):
@@ -269,6 +273,9 @@ OPTIONS: Mapping[str, str] = {
 """Configuration keys that are command line options too."""
 
 
+_LONGEST_SHOWN = 200
+
+
 def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
     # A misspelt key is the cause of the missing one, so it is told first.
     problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
@@ -284,11 +291,19 @@ def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> st
         option = f", or give {OPTIONS[key]}" if key in OPTIONS else ""
         message = f"missing; add the key{option}"
     elif ";" not in message:
-        message = f"{message[0].lower()}{message[1:]}, not {problem['input']!r}; mend the value"
+        message = f"{message[0].lower()}{message[1:]}{_instead(problem)}; give it a value that fits"
     # The label of an option reads better than that of a file it did not come from.
     if key in given and key in OPTIONS:
-        return f"{OPTIONS[key]}: {message}"
-    return f"{label}: {key}: {message}"
+        return f"{OPTIONS[key]}: {redact(message)}"
+    return f"{label}: {redact(f'{key}: {message}')}"
+
+
+def _instead(problem: ErrorDetails) -> str:
+    """The value that was given in place of a right one; nothing where it is a secret."""
+    rules = Redaction()
+    if any(rules.hides(str(part)) for part in problem["loc"]):
+        return ""
+    return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"
 
 
 def _keys_at(path: tuple[int | str, ...]) -> list[str]:

@@ -19,6 +19,7 @@ mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -30,6 +31,7 @@ from pydantic import ValidationError
 
 from experiments.summary import Summary
 from tracing.errors import RunError
+from tracing.redaction import Redaction
 from tracing.systems.conversations import first_problem
 
 RUNS = "runs"
@@ -144,7 +146,8 @@ class RunFolder:
 
     def write_summary(self, summary: Summary) -> Path:
         """Write `summary.json`."""
-        return self.write(SUMMARY, summary.model_dump_json(indent=2) + "\n")
+        shown = Redaction().value(json.loads(summary.model_dump_json()))
+        return self.write(SUMMARY, json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
 
     def summary(self) -> Summary:
         """The run's summary.

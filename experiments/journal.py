@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.folder import ATTEMPTS, RunFolder
 from experiments.summary import RunFacts, Summary, summarize
 from optimizer.results import CallCounts, IterationRecord, LoopResult, Score, SplitName, Verdict
+from tracing.redaction import Redaction
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ class RunJournal:
         self._iterations.append(record)
         if record.champion is not None:
             self._champion = record.champion
+        shown = Redaction().value
         lines = [
-            json.dumps({"iteration": each.n, **asdict(attempt)}, ensure_ascii=False) + "\n"
+            json.dumps(shown({"iteration": each.n, **asdict(attempt)}), ensure_ascii=False) + "\n"
             for each in self._iterations
             for attempt in each.attempts
         ]

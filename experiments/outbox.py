@@ -20,6 +20,7 @@ from experiments.prompt_versions import NameChampion, RegisterPrompt
 from experiments.tracking_store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal, without_credentials
 from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogTable, LogText, SetTag, StartRun, Write
 from tracing.errors import RunError
+from tracing.redaction import Redaction
 
 OUTBOX = "mlflow-outbox.jsonl"
 
@@ -44,6 +45,14 @@ _AnyWrite = Annotated[
     Field(discriminator="kind"),
 ]
 _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
+
+
+_REDACTION = Redaction()
+
+
+def _shown(write: Write) -> Write:
+    """A write as it may be looked at: questions, answers and replies are the user's, and may hold credentials."""
+    return _READER.validate_python(_REDACTION.value(write.model_dump(mode="json")))
 
 
 class Outbox:
@@ -88,7 +97,7 @@ class Outbox:
         box = cls(store, folder)
         for line in lines:
             try:
-                box._waiting.append(_READER.validate_json(line))
+                box._waiting.append(_shown(_READER.validate_json(line)))
             except ValidationError:
                 # Only the last line can be half written, by a process that was killed at it.
                 box._rewrite()
@@ -107,7 +116,7 @@ class Outbox:
         Raises:
             RunError: they cannot be kept either.
         """
-        self._waiting += writes
+        self._waiting += map(_shown, writes)
         if self._clock() >= self._quiet_until:
             self.flush(seconds=SLOW_SECONDS)
         if len(self._waiting) > self._kept:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tracing.redaction import redact
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -15,10 +17,17 @@ def template(name: str) -> Template:
     """A template by its file name; what it is given is escaped, and what it lacks is an error."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
     environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
     environment.filters["breakable"] = _breakable
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    """What a page shows of a value: texts without credentials. Markup is of our own making."""
+    return redact(value) if type(value) is str else value
 
 
 def _breakable(name: str) -> Markup:

@@ -12,6 +12,7 @@ from experiments import pictures
 from experiments.pages import template
 from experiments.summary import Summary
 from optimizer.results import Attempt
+from tracing.redaction import redact
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import caveats_of
 
@@ -86,7 +87,10 @@ def render_report(given: ReportInput) -> str:
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
-        diffs={name: list(diff(given.seed.get(name, ""), text)) for name, text in given.champion.items()},
+        # In a comparison word for word, a credential would be in pieces.
+        diffs={
+            name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
+        },
         changed=[name for name, text in given.champion.items() if given.seed.get(name) != text],
     )
 
@@ -104,6 +108,11 @@ def diff(before: str, after: str) -> Iterator[DiffLine]:
             yield DiffLine("removed", pairs[place][0] if place < len(pairs) else ((line, False),))
         for place, line in enumerate(added):
             yield DiffLine("added", pairs[place][1] if place < len(pairs) else ((line, False),))
+
+
+def _compared(before: str, after: str) -> Iterator[DiffLine]:
+    # A comparison word for word would take a credential to pieces.
+    return diff(redact(before), redact(after))
 
 
 def _caveats(given: ReportInput) -> list[str]:

@@ -9,6 +9,7 @@ import yaml
 
 from experiments.config import RunConfig
 from experiments.tracking_store import without_credentials
+from tracing.redaction import Redaction
 
 
 def dump_config(config: RunConfig) -> str:
@@ -18,6 +19,7 @@ def dump_config(config: RunConfig) -> str:
         values["tracking"]["uri"] = without_credentials(config.tracking.uri)
     for settings in values["models"].values():
         settings.pop("api_key", None)
+    values["system_settings"] = _without_secrets(values["system_settings"])
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
@@ -40,11 +42,22 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
+    hides = Redaction().hides
     for key, value in settings.items():
-        if key == "api_key" or value is None:
+        if hides(key) or value is None:
             continue
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
     return flat
+
+
+def _without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a system without those that are named like a secret."""
+    hides = Redaction().hides
+    return {
+        key: _without_secrets(value) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+        if not hides(key)
+    }

@@ -24,6 +24,7 @@ from experiments.tracking_store import PARENT, TrackingStore, in_words, is_refus
 from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.errors import ConfigError
+from tracing.redaction import excerpt
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class MlflowRun:
                 raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, resumed=resumed)
-        values = {name: str(value)[:PARAM_LIMIT] for name, value in params.items()}
+        values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run"}
         outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from experiments.sqlite_store import in_turn, make_ready
 from tracing.errors import ConfigError
+from tracing.redaction import excerpt
 
 PARENT = ""
 """Name of an experiment's own run among its runs; the nested ones are named by their iteration."""
@@ -19,6 +20,9 @@ KEY = "memtune.key"
 
 TIMEOUT_SECONDS = 5
 """How long MLflow waits for a reply of its server; its own defaults come to minutes."""
+
+
+_LONGEST_SAID = 300
 
 
 class RefusedError(Exception):
@@ -192,6 +196,6 @@ def without_credentials(uri: str) -> str:
 
 def in_words(error: BaseException, uri: str) -> str:
     """An error on one line, without the credentials of `uri`."""
-    said = " ".join(str(error).replace(uri, without_credentials(uri)).split())[:300] or type(error).__name__
+    said = " ".join(str(error).replace(uri, without_credentials(uri)).split()) or type(error).__name__
     password = urlsplit(uri).password
-    return said.replace(password, "[password]") if password else said
+    return excerpt(said, _LONGEST_SAID, password, unquote(password or ""))

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from attribution.cases import Case
 from experiments.folder import VERDICTS, RunFolder
 from tracing.errors import RunError
+from tracing.redaction import redact
 from tracing.systems.conversations import first_problem
 
 Verdicts = Mapping[tuple[str, str, str], float]
@@ -16,7 +17,7 @@ Verdicts = Mapping[tuple[str, str, str], float]
 
 
 class VerdictLine(BaseModel):
-    """The score of one reply to one question."""
+    """The score of one reply to one question; the reply is as a trace has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +35,10 @@ def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
     """
     lines = dict.fromkeys(
         VerdictLine(
-            conversation=case.conversation, question_id=case.question.id, reply=case.reply, score=case.judgement.score
+            conversation=case.conversation,
+            question_id=case.question.id,
+            reply=redact(case.reply),
+            score=case.judgement.score,
         ).model_dump_json()
         for case in cases
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from experiments.tracking_store import PARENT, TrackingStore
+from tracing.redaction import redact
 
 _TABLES = "mlflow.loggedArtifacts"
 
@@ -108,17 +109,19 @@ class LogText(Write):
 
 
 class LogFiles(Write):
-    """A file of the run's folder, or all files of a folder in it, as artifacts of the same name."""
+    """A file of the run's folder, or all texts of a folder in it, as artifacts of the same name."""
 
     kind: Literal["files"] = "files"
     path: str
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
-        found = folder / self.path
-        if found.is_dir():
-            store.client.log_artifacts(store.run_id(self.run), str(found), self.path)
-        else:
-            store.client.log_artifact(store.run_id(self.run), str(found))
+        run, found = store.run_id(self.run), folder / self.path
+        if found.is_file():
+            store.client.log_artifact(run, str(found))
+        for text in sorted(found.rglob("*.txt")):
+            # Prompts: the run's folder has them as they are sent.
+            shown = redact(text.read_bytes().decode())
+            store.client.log_text(run, shown, text.relative_to(folder).as_posix())
 
 
 class LogTable(Write):

@@ -119,6 +119,7 @@ def test_embeddings_are_those_of_the_access(access: ModelAccess, connect: Connec
     [
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools: not offered"),
         ({"n": 2}, "n: not offered"),
+        ({"max_tokens": -5000}, "max_tokens"),
         ({"model": "gpt-9"}, "gpt-9"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "only text"),
         ({"extra_headers": {CALL_HEADER: "gone"}}, "has ended"),

@@ -13,7 +13,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recorder import current_recorder
+from tracing.recorder import current_recorder, variable
 from tracing.systems.contract_suite import MemorySystemContract
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.fact_memory.prompts import PROMPTS
@@ -175,6 +175,18 @@ class Observed(Forwarding):
         return super().answer(Memory({"entries": entries}), question, candidate, access)
 
 
+class Echoing(Forwarding):
+    """Goes on with what was recorded, in place of what it was given."""
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        sessions = []
+        for one in conversation.sessions:
+            texts = [str(variable(turn.text, name=turn.id).value) for turn in one.turns]
+            turns = [turn.model_copy(update={"text": text}) for turn, text in zip(one.turns, texts, strict=True)]
+            sessions.append(one.model_copy(update={"turns": tuple(turns)}))
+        return super().build(conversation.model_copy(update={"sessions": tuple(sessions)}), candidate, access)
+
+
 BROKEN: list[tuple[type[Forwarding], str, str]] = [
     (Loose, "test_the_description_is_whole", "settings must be the same"),
     (BrokenSeed, "test_seed_prompts_keep_their_contracts_and_name_operations", "breaks its contract"),
@@ -184,6 +196,7 @@ BROKEN: list[tuple[type[Forwarding], str, str]] = [
     (Unstable, "test_equal_arguments_give_equal_requests_and_graphs", "a second build asked"),
     (OtherEachTime, "test_equal_arguments_give_equal_requests_and_graphs", "gave another memory"),
     (Observed, "test_nothing_depends_on_being_recorded", "asked the models something else"),
+    (Echoing, "test_credentials_in_a_conversation_are_sent_and_not_recorded", "sent the models other texts"),
     (Learning, "test_answering_leaves_the_memory_alone", "changed the memory"),
     (Opaque, "test_a_memory_restored_from_json_answers_the_same", "not JSON-serialisable"),
     (Forgetful, "test_a_memory_restored_from_json_answers_the_same", "restored memory"),

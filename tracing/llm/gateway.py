@@ -161,11 +161,14 @@ class Gateway:
             raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(known)}")
         model = known[body["model"]]
         messages = [{"role": str(one["role"]), "content": _text_of(one.get("content"))} for one in body["messages"]]
+        most = int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS)
+        if most < 1:
+            raise RefusalError(400, f"max_tokens: {most} allows no reply; give 1 or more", _NO_RETRY)
         wanted = body.get("response_format") or {"type": "text"}
         schema = wanted["json_schema"]["schema"] if wanted["type"] == "json_schema" else None
         replaced = wanted["type"] == "json_object" and attached._schema is not None
         options: dict[str, Any] = {
-            "max_tokens": int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS),
+            "max_tokens": most,
             "schema": attached._schema if replaced else schema,
             "json_object": wanted["type"] == "json_object" and not replaced,
             "temperature": body.get("temperature"),

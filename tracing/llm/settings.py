@@ -33,7 +33,8 @@ class ModelSettings(BaseModel):
         retries: further attempts after a failure that may pass; with any, an outage is waited out for five minutes.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A key that is no text would be shown in the error.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     model: str = Field(min_length=1)
     base_url: str | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracing.graph import Variable
 from tracing.llm.models import ChatModel
 from tracing.recorder import operation, variable
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
+from tracing.systems.texts import Text, variables_of
 
 MAX_ANSWER_TOKENS = 40
 """An answer is a few words; a longer one is cut, and judged as what it is: too long."""
@@ -27,21 +27,22 @@ ANSWER_PROMPT = PromptSpec(
 )
 
 
-def answer_from_context(query: Variable, context: Sequence[Variable], template: str, model: ChatModel) -> Answer:
+def answer_from_context(query: Text, context: Sequence[Text], template: str, model: ChatModel) -> Answer:
     """Record and return the reply to `query` given `context` under the answer prompt `template`.
 
     An empty context is answered `UNKNOWN` without a call.
     """
     prompt = variable(template, name="answer", kind="prompt")
-    given = [str(item.value) for item in context]
-    with operation("answer", kind="llm", inputs={"query": query, "context": list(context), "prompt": prompt}) as op:
+    given = [item.text for item in context]
+    inputs = {"query": query.variable, "context": variables_of(context), "prompt": prompt}
+    with operation("answer", kind="llm", inputs=inputs) as op:
         step = Step("answer", op.id)
-        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query, given))
+        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query.variable, given))
         reply = UNKNOWN
         if lines:
-            request = render(template, {"context": lines, "question": str(query.value)})
+            request = render(template, {"context": lines, "question": query.text})
             asked = [{"role": "user", "content": request}]
             reply = model.chat(asked, max_tokens=MAX_ANSWER_TOKENS, whole=False).text.strip()
-        text = intervening().answered(step, query, given, reply)
+        text = intervening().answered(step, query.variable, given, reply)
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)

@@ -25,6 +25,7 @@ from tracing.errors import CallFailedError, ContractError, ModelError
 from tracing.graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recorder import session, trace
+from tracing.redaction import REDACTED, redact
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
@@ -62,6 +63,9 @@ SMALL_TALK = Conversation.model_validate(
 FACT = "Birte has taken up the bassoon."
 ADDITION = "\nMind every word of the above, kestrel."
 """Ends an edited prompt; plain text, so it breaks no contract."""
+
+
+CREDENTIAL = "kolibri07"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,9 @@ class MemorySystemContract:
         messages = {variable.name: variable.value for variable in self._build().graph.find_variables(kind="message")}
         for turn in self.conversation.turns():
             _require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
-            _require(turn.text in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn")
+            _require(
+                redact(turn.text) in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn"
+            )
 
     def test_equal_arguments_give_equal_requests_and_graphs(self) -> None:
         """Caches, snapshots and paired comparisons stand on this; state left in the system breaks it."""
@@ -168,6 +174,24 @@ class MemorySystemContract:
             answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
         _require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
         _require(answer.text == traced.result.text, "without a trace it gave another answer")
+
+    def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
+        """What the models are sent is what the user gave; a trace is made to be looked at, and holds no credential."""
+        system, candidate, said = self.system(), self._candidate(), _with_credential(self.conversation)
+        built = self._run(lambda access: system.build(said, candidate, access), "b")
+        restored = Step(Memory(json.loads(_as_json(built.result.state))), built.records, built.graph, [])
+        for question in said.questions:
+            step = self._answer(system, built, question)
+            _require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
+            with _heard(self.access()) as (access, requests):
+                memory = system.build(said, candidate, access)
+                answer = system.answer(memory, question, candidate, access)
+            sent = "".join(text for request in requests for text in request.texts)
+            _require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
+            _require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
+            _require(step.result.text == answer.text, "while recorded, it gave another answer")
+            again = self._answer(self.system(), restored, question)
+            _require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
 
     def test_answering_leaves_the_memory_alone(self) -> None:
         """Answers must not depend on which questions came before."""
@@ -239,7 +263,8 @@ class MemorySystemContract:
             if found is None:
                 raise AssertionError(f"{question.id}: Answer.variable {answer.variable!r} is no variable of the trace")
             _require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
-            _require(found.value == answer.text, f"{question.id}: the recorded prediction is not the answer's text")
+            said = redact(answer.text)
+            _require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
             makers = {operation.name for operation in step.graph.producers(found.id)}
             answering = {operation.name for operation in system.operations if operation.stage == "answer"}
             _require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
@@ -311,6 +336,17 @@ class MemorySystemContract:
             recorder.adopt(records)
             result = call(access)
         return Step(result, recorder.records(), recorder.graph, requests)
+
+
+def _with_credential(conversation: Conversation) -> Conversation:
+    """The conversation with an address in each turn and question that carries a password."""
+    address = f"https://example.org/?user=ann&password={CREDENTIAL}"
+    data = conversation.model_dump(mode="json")
+    for turn in (turn for dialogue in data["sessions"] for turn in dialogue["turns"]):
+        turn["text"] += f" See {address}"
+    for question in data["questions"]:
+        question["question"] += f" See {address}"
+    return Conversation.model_validate(data)
 
 
 def _require(holds: bool, problem: str) -> None:

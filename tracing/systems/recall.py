@@ -9,9 +9,10 @@ from typing import Any
 from tracing.errors import ModelError
 from tracing.graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recorder import current_recorder, operation, variable
+from tracing.recorder import ActiveOperation, current_recorder, operation
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
+from tracing.systems.texts import Text, noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +73,29 @@ def recorded(entries: Sequence[Entry]) -> list[Variable]:
 
 def retrieve(
     question: Question, entries: Sequence[Entry], embedding: EmbeddingModel, count: int
-) -> tuple[Variable, list[Variable]]:
-    """Record and return the query and the `count` entries nearest to it as context variables, nearest first."""
-    query = variable(question.question, name=question.id, kind="query")
-    with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op:
+) -> tuple[Text, list[Text]]:
+    """Record and return the query and the `count` entries nearest to it as context, nearest first."""
+    query = noted(question.question, name=question.id, kind="query")
+    with operation("retrieve", kind="retrieval", inputs={"query": query.variable, "entries": recorded(entries)}) as op:
         (vector,) = embedding.embed([question.question], query=True)
         found = [entry for entry, _ in nearest(vector, entries, count)]
-        context = [
-            op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
-            for rank, entry in enumerate(
-                intervening().retrieved(Step("retrieve", op.id), query, entries, found), start=1
-            )
-        ]
-    return query, context
+        found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
+        return query, as_context(op, found)
 
 
-def given_context(question: Question, context: Sequence[str]) -> tuple[Variable, list[Variable]]:
-    """The query and a context that was given instead of retrieved."""
-    query = variable(question.question, name=question.id, kind="query")
-    given = [
-        variable(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)
+def as_context(op: ActiveOperation, found: Sequence[Entry]) -> list[Text]:
+    """The entries as outputs of the operation that found them, best first."""
+    return [
+        Text(
+            entry.text,
+            op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
+        )
+        for rank, entry in enumerate(found, start=1)
     ]
+
+
+def given_context(question: Question, context: Sequence[str]) -> tuple[Text, list[Text]]:
+    """The query and a context that was given instead of retrieved."""
+    query = noted(question.question, name=question.id, kind="query")
+    given = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
     return query, given

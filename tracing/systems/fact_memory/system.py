@@ -21,6 +21,7 @@ from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, nearest, recorded, retrieve
+from tracing.systems.texts import Text, noted, variables_of
 
 R = TypeVar("R")
 
@@ -77,7 +78,7 @@ class FactMemory:
         writer = _Writer(self, candidate, access)
         for number, facts in enumerate(sessions, start=1):
             with session(f"given{number}"):
-                writer.store([variable(text, name="given", kind="fact") for text in facts])
+                writer.store([noted(text, name="given", kind="fact") for text in facts])
         return writer.memory()
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
@@ -109,12 +110,12 @@ class _Writer:
     def memory(self) -> Memory:
         return Memory({"entries": [entry.as_json() for entry in self.entries]})
 
-    def extract(self, dialogue: DialogueSession) -> list[Variable]:
-        facts: list[Variable] = []
+    def extract(self, dialogue: DialogueSession) -> list[Text]:
+        facts: list[Text] = []
         for start in range(0, len(dialogue.turns), self.system.window):
             turns = dialogue.turns[start : start + self.system.window]
             messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in turns]
-            text = "\n".join(str(message.value) for message in messages)
+            text = "\n".join(turn.spoken for turn in turns)
             request = render(self.candidate["extract"], {"conversation": text})
             schema = PROMPTS["extract"].contract.reply_schema
             inputs = {"messages": messages, "prompt": self.prompts["extract"]}
@@ -124,25 +125,26 @@ class _Writer:
                 for item in intervening().extracted(Step("extract_facts", op.id), messages, items):
                     if item:
                         self.extracted += 1
-                        facts.append(op.output("facts", item, name=f"fact{self.extracted}", kind="fact"))
+                        made = op.output("facts", item, name=f"fact{self.extracted}", kind="fact")
+                        facts.append(Text(item, made))
         return facts
 
-    def store(self, facts: Sequence[Variable]) -> None:
+    def store(self, facts: Sequence[Text]) -> None:
         """Store new facts one after the other; a fact sees those before it."""
         if not facts:
             return
-        with operation("embed", kind="embedding", inputs={"facts": list(facts)}):
-            vectors = self.access.embedding.embed([str(fact.value) for fact in facts])
+        with operation("embed", kind="embedding", inputs={"facts": variables_of(facts)}):
+            vectors = self.access.embedding.embed([fact.text for fact in facts])
         for fact, vector in zip(facts, vectors, strict=True):
             self._store(fact, vector)
 
-    def _store(self, fact: Variable, vector: Sequence[float]) -> None:
+    def _store(self, fact: Text, vector: Sequence[float]) -> None:
         near = [
             entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
         ]
-        decision = self._decide(fact, near) if near else None
-        given = _change_of(decision, fact)
-        with operation("store", inputs={"fact": fact, **({"decision": decision} if decision else {})}) as op:
+        # A fact that is near to nothing is added.
+        given, decision = self._decide(fact, near) if near else (Change("ADD", text=fact.text), {})
+        with operation("store", inputs={"fact": fact.variable, **decision}) as op:
             change = intervening().stored(Step("store", op.id), given, given)
             if change.text != given.text:
                 (vector,) = self.access.embedding.embed([change.text])
@@ -160,31 +162,25 @@ class _Writer:
                 op.output("entry", None, name=target.id, kind="delete_marker", previous=target.variable)
                 self.entries.remove(target)
 
-    def _decide(self, fact: Variable, near: Sequence[Entry]) -> Variable:
+    def _decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
+        """What is to be done about a fact, and the variable of that by its role."""
         listed = "\n".join(f"{number}: {entry.text}" for number, entry in enumerate(near, start=1))
-        request = render(self.candidate["decide"], {"fact": str(fact.value), "memories": listed})
+        request = render(self.candidate["decide"], {"fact": fact.text, "memories": listed})
         schema = _schema_for(len(near))
         shown = recorded(near)
-        with operation(
-            "decide_update", kind="llm", inputs={"fact": fact, "memories": shown, "prompt": self.prompts["decide"]}
-        ) as op:
+        inputs = {"fact": fact.variable, "memories": shown, "prompt": self.prompts["decide"]}
+        with operation("decide_update", kind="llm", inputs=inputs) as op:
             reply = _read(_decision_told, self.access.task, request, schema, MAX_DECIDE_TOKENS, op)
             event = reply.get("event") if reply else None
             shown_as = {str(number): entry.id for number, entry in enumerate(near, start=1)}
             target = shown_as.get(str(reply.get("id"))) if reply else None
             # An unusable reply loses nothing: the fact is added beside what is stored.
             usable = event in EVENTS and (target is not None or event not in ("UPDATE", "DELETE"))
-            made = Change(str(event) if usable else "ADD", target, str(fact.value))
-            change = intervening().decided(Step("decide_update", op.id), str(fact.value), near, made)
+            made = Change(str(event) if usable else "ADD", target, fact.text)
+            change = intervening().decided(Step("decide_update", op.id), fact.text, near, made)
             value = {"event": change.event, "target": change.target}
-            return op.output("decision", value, name="decision", kind="value")
-
-
-def _change_of(decision: Variable | None, fact: Variable) -> Change:
-    """What a decision comes to for its fact; a fact without one is added."""
-    if decision is None:
-        return Change("ADD", text=str(fact.value))
-    return Change(str(decision.value["event"]), decision.value["target"], str(fact.value))
+            decision = op.output("decision", value, name="decision", kind="value")
+            return Change(change.event, change.target, fact.text), {"decision": decision}
 
 
 def _schema_for(count: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tracing.recorder import Recorder, current_recorder, variable
 from tracing.redaction import excerpt
 from tracing.systems.facts import LONGEST_SHOWN
 from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone
+from tracing.systems.texts import Text, noted, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Puts a wrapper in the place of a method."""
@@ -32,8 +33,8 @@ def observe(memory: Any, replace: Replace) -> None:
 class _Step:
     """One call of `add`: what went in, and what has come of it so far."""
 
-    messages: Sequence[Variable]
-    facts: list[Variable] | None = None
+    messages: Sequence[Text]
+    facts: list[Text] | None = None
     shown: dict[str, Variable] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
 
@@ -130,8 +131,8 @@ class _Observer:
 
     @contextmanager
     def _adding(self, given: Any) -> Iterator[Callable[[Any], None]]:
-        messages = [variable(text, name=name, kind="message") for name, text in _texts(given)]
-        with operation("add", kind="memory", inputs={"messages": messages}):
+        messages = [noted(text, name=name, kind="message") for name, text in _texts(given)]
+        with operation("add", kind="memory", inputs={"messages": variables_of(messages)}):
             token = self._step.set(_Step(messages))
             try:
                 yield lambda result: None
@@ -164,7 +165,8 @@ class _Observer:
             if step is None or not isinstance(messages, list):
                 return original(messages, *args, **kwargs)
             if step.facts is None:
-                inputs = {"messages": step.messages, "prompt": self._prompt("extract", messages[0]["content"])}
+                read, prompt = variables_of(step.messages), self._prompt("extract", messages[0]["content"])
+                inputs = {"messages": read, "prompt": prompt}
                 with operation("extract_facts", kind="llm", inputs=inputs) as op:
                     reply = original(messages, *args, **kwargs)
                     step.facts = _facts(op, reply)
@@ -174,11 +176,12 @@ class _Observer:
         return ask
 
     def _decide(self, step: _Step, ask: Callable[[], Any]) -> Any:
-        facts, memories = list(step.facts or ()), list(step.shown.values())
+        texts, memories = [fact.text for fact in step.facts or ()], list(step.shown.values())
+        facts = variables_of(step.facts or ())
         targets, prompt = list(step.shown), self._prompt("update", _update_prompt(self._memory))
         with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
             reply = ask()
-            for decision in _decisions(str(reply), [str(fact.value) for fact in facts], len(memories)):
+            for decision in _decisions(str(reply), texts, len(memories)):
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
@@ -223,7 +226,8 @@ class _Observer:
     def _updated(self, original: Any) -> Any:
         def update(vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
             text, before = (payload or {}).get("data"), self._entries.get(_recorder(), {}).get(vector_id)
-            if text is None or (before is not None and before.value == text):  # only its metadata
+            if text is None or (before is not None and before.value == _recorder().redaction.text(str(text))):
+                # Only its metadata.
                 return original(vector_id=vector_id, vector=vector, payload=payload, **others)
             with self._stored("UPDATE", text, vector_id) as op:
                 result = original(vector_id=vector_id, vector=vector, payload=payload, **others)
@@ -251,7 +255,7 @@ class _Observer:
             if step is not None and same and text in (None, decided.decision.text):
                 step.decided.remove(decided)
                 return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
-        taken = [one for one in step.messages if one.value == text] if step is not None else []
+        taken = [one.variable for one in step.messages if one.text == text] if step is not None else []
         return operation("store", inputs={"fact": taken})
 
     def _entry(self, key: str, text: Any) -> Variable:
@@ -283,13 +287,14 @@ def _recorder() -> Recorder:
     return recorder
 
 
-def _facts(op: ActiveOperation, reply: Any) -> list[Variable]:
+def _facts(op: ActiveOperation, reply: Any) -> list[Text]:
     try:
         texts = facts_of(str(reply))
     except MalformedReplyError as error:
         op.annotate(malformed=str(error), reply=excerpt(str(reply), LONGEST_SHOWN))
         texts = []
-    return [op.output("facts", text, name=f"fact{n}", kind="fact") for n, text in enumerate(texts, start=1)]
+    numbered = enumerate(texts, start=1)
+    return [Text(text, op.output("facts", text, name=f"fact{n}", kind="fact")) for n, text in numbered]
 
 
 def _decisions(reply: str, facts: Sequence[str], shown: int) -> Sequence[Decision]:

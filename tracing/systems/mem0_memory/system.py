@@ -18,7 +18,8 @@ from tracing.systems.mem0_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import Entry, given_context, recorded
+from tracing.systems.recall import Entry, as_context, given_context, recorded
+from tracing.systems.texts import noted
 
 SCHEMA_CHOICES = ("embedded", "always", "never")
 
@@ -97,27 +98,23 @@ class Mem0:
                 with session(dialogue.id, time=dialogue.time):
                     for start in range(0, len(dialogue.turns), self.window):
                         turns = dialogue.turns[start : start + self.window]
-                        texts = {turn.id: turn.spoken for turn in turns}
-                        writer.read(
-                            [variable(text, name=name, kind="message") for name, text in texts.items()], dialogue.time
-                        )
+                        messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
+                        writer.read(messages, dialogue.time)
             return _state(writer.entries.values())
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what Mem0's search finds."""
         entries = [Entry.from_json(data) for data in memory.state["entries"]]
-        query = variable(question.question, name=question.id, kind="query")
+        query = noted(question.question, name=question.id, kind="query")
+        inputs = {"query": query.variable, "entries": recorded(entries)}
         with (
             ConnectedMemory(access, {}, max_tokens=self.max_tokens) as restored,
-            operation("retrieve", kind="retrieval", inputs={"query": query, "entries": recorded(entries)}) as op,
+            operation("retrieve", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(entries)
             found = restored.search(question.question, self.top_k)
-            found = intervening().retrieved(Step("retrieve", op.id), query, entries, found)
-            context = [
-                op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank)
-                for rank, entry in enumerate(found, start=1)
-            ]
+            found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
+            context = as_context(op, found)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -125,7 +122,7 @@ class Mem0:
         with self._writer(candidate, access) as writer:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
-                    facts = [variable(text, name="given", kind="fact") for text in texts]
+                    facts = [noted(text, name="given", kind="fact") for text in texts]
                     for start in range(0, len(facts), MAX_FACTS):
                         writer.take(facts[start : start + MAX_FACTS])
             return _state(writer.entries.values())

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracing.elements import Variable
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recorder import ActiveOperation, operation, variable
@@ -19,6 +18,7 @@ from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_o
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.recall import Entry, recorded
+from tracing.systems.texts import Text, variables_of
 
 CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
 """Prompt name → Mem0's configuration key for it."""
@@ -34,9 +34,9 @@ class _Step:
     """One call of `Memory.add`: what went in, and what has come of it so far."""
 
     time: str
-    messages: Sequence[Variable] = ()
-    given: Sequence[Variable] | None = None
-    facts: list[Variable] | None = None
+    messages: Sequence[Text] = ()
+    given: Sequence[Text] | None = None
+    facts: list[Text] | None = None
     shown: dict[str, None] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
 
@@ -56,17 +56,17 @@ class Writer(ConnectedMemory):
         store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
         self.memory.llm.generate_response = self._asked
 
-    def read(self, messages: Sequence[Variable], time: str) -> None:
+    def read(self, messages: Sequence[Text], time: str) -> None:
         """Let Mem0 read messages; all have the role `user`, since it extracts from no other.
 
         Raises:
             ModelError, BudgetExceededError: a model call failed, whatever Mem0 made of it.
         """
-        self._add([str(message.value) for message in messages], _Step(time, messages=messages))
+        self._add([message.text for message in messages], _Step(time, messages=messages))
 
-    def take(self, facts: Sequence[Variable], time: str = "") -> None:
+    def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 go on as if it had extracted these facts. Raises as `read`."""
-        self._add([str(fact.value) for fact in facts], _Step(time, given=facts))
+        self._add([fact.text for fact in facts], _Step(time, given=facts))
 
     def _add(self, texts: Sequence[str], step: _Step) -> None:
         self._step = step
@@ -80,7 +80,7 @@ class Writer(ConnectedMemory):
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded, or the text where the model worded it anew."""
-        facts = [fact for fact in self._step.facts or () if fact.value == text]
+        facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
         return {"facts": facts} if facts else {"text": text}
 
     def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
@@ -93,9 +93,10 @@ class Writer(ConnectedMemory):
         step = self._step
         if step.given is not None:
             step.facts = list(step.given)
-            return json.dumps({"facts": [fact.value for fact in step.given]})
+            return json.dumps({"facts": [fact.text for fact in step.given]})
         schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
-        inputs = {"messages": list(step.messages), "prompt": self._prompts["extract"]}
+        messages_read = variables_of(step.messages)
+        inputs = {"messages": messages_read, "prompt": self._prompts["extract"]}
         with operation("extract_facts", kind="llm", inputs=inputs) as op:
             reply = self.ask(messages, response_format, schema)
             try:
@@ -103,18 +104,18 @@ class Writer(ConnectedMemory):
             except MalformedReplyError as error:
                 op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
                 texts, reply = [], json.dumps({"facts": []})
-            kept = intervening().extracted(Step("extract_facts", op.id), step.messages, texts)
+            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
             step.facts = [self._fact(op, text) for text in kept]
         return reply if kept == texts else json.dumps({"facts": kept})
 
-    def _fact(self, op: ActiveOperation, text: str) -> Variable:
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
         self._extracted += 1
-        return op.output("facts", text, name=f"fact{self._extracted}", kind="fact")
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
 
     def _decide(self, messages: Any, response_format: Any) -> str:
         step = self._step
-        facts = list(step.facts or ())
-        texts = [str(fact.value) for fact in facts]
+        facts = variables_of(step.facts or ())
+        texts = [fact.text for fact in step.facts or ()]
         shown = [self.entries[each] for each in step.shown]
         memories, prompt = recorded(shown), self._prompts["update"]
         schema = update_schema(texts, len(shown)) if self._enforced else None

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.recorder import operation, session, variable
 from tracing.systems.answering import ANSWER_PROMPT, answer_from_context
@@ -15,6 +14,7 @@ from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import Entry, given_context, retrieve
+from tracing.systems.texts import Text, noted, variables_of
 
 
 class Rag:
@@ -48,11 +48,12 @@ class Rag:
         entries: list[Entry] = []
         for dialogue in conversation.sessions:
             with session(dialogue.id, time=dialogue.time):
-                messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
+                messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
                 for group in self._chunks(messages):
-                    lines = [dialogue.time, *(str(message.value) for message in group)]
-                    with operation("chunk", inputs={"messages": group}) as op:
-                        lines = intervening().extracted(Step("chunk", op.id), group, lines)
+                    lines = [dialogue.time, *(message.text for message in group)]
+                    read = variables_of(group)
+                    with operation("chunk", inputs={"messages": read}) as op:
+                        lines = intervening().extracted(Step("chunk", op.id), read, lines)
                         text = "\n".join(lines).strip()
                         (vector,) = access.embedding.embed([text])
                         name = f"c{len(entries) + 1}"
@@ -70,8 +71,8 @@ class Rag:
         """Chunk and embed facts in place of messages."""
         chunks: list[str] = []
         for facts in sessions:
-            lines = [variable(fact, name="given", kind="fact") for fact in facts]
-            chunks += ["\n".join(str(line.value) for line in group) for group in self._chunks(lines)]
+            lines = [noted(fact, name="given", kind="fact") for fact in facts]
+            chunks += ["\n".join(line.text for line in group) for group in self._chunks(lines)]
         return self.with_entries(chunks, access)
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
@@ -90,11 +91,11 @@ class Rag:
         query, given = given_context(question, context)
         return answer_from_context(query, given, candidate["answer"], access.task)
 
-    def _chunks(self, messages: Sequence[Variable]) -> list[list[Variable]]:
-        groups: list[list[Variable]] = []
+    def _chunks(self, messages: Sequence[Text]) -> list[list[Text]]:
+        groups: list[list[Text]] = []
         size = self.chunk_tokens
         for message in messages:
-            length = len(re.findall(r"\w+|[^\w\s]", str(message.value)))
+            length = len(re.findall(r"\w+|[^\w\s]", message.text))
             if size + length > self.chunk_tokens:
                 groups.append([])
                 size = 0

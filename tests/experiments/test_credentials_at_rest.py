@@ -1,0 +1,176 @@
+"""A credential in the user's conversations reaches the models, and nothing that is kept for people to look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from run_shapes import run_folder
+from scripted_server import ScriptedServer, prompt_of
+
+from experiments.command import main
+from experiments.config import RunConfig, dump_config, load_config
+from experiments.outbox import OUTBOX, Outbox
+from experiments.tracking import params_of, store_uri
+from experiments.tracking_store import TrackingStore, in_words
+from experiments.writes import LogTable, LogText
+from tracing.errors import ConfigError
+from tracing.llm.settings import ModelSettings
+
+CREDENTIAL = "kolibri07"
+ADDRESS = f"https://example.org/?user=ann&password={CREDENTIAL}"
+
+
+def conversation(number: int, split: str) -> dict[str, Any]:
+    said = f"My page number {number} is {ADDRESS}"
+    return {
+        "id": f"talk{number}",
+        "split": split,
+        "speakers": ["Ann"],
+        "sessions": [{"id": "D1", "turns": [{"id": "D1:1", "speaker": "Ann", "text": said}]}],
+        "questions": [
+            {"id": "q1", "question": f"What is {ADDRESS}?", "answers": [f"page number {number}"], "evidence": ["D1:1"]},
+            {"id": "q2", "question": "Where is Ann's page?", "answers": [ADDRESS], "evidence": ["D1:1"]},
+        ],
+    }
+
+
+@pytest.fixture
+def ran(
+    mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
+    """Runs memtune in a folder with such conversations; the model answers at length and wrongly, or in few words."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    Path("rag.yaml").write_text(
+        "system: rag\ndataset: jsonl\ndata: mine.jsonl\nrounds: 1\nproposals: 2\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n"
+    )
+    rows = [conversation(n, split) for n, split in enumerate(["train", "validation", "test"] * 3)]
+    Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def answer(body: dict[str, Any]) -> str:
+        at_length = prompt_of(body).endswith("in a few words:")
+        return f"{'As far as I can tell from all that was said before, ' * 2 * at_length}{ADDRESS}"
+
+    scripted_server.script = answer
+
+    def run(*arguments: str) -> int:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert isinstance(caught.value.code, int)
+        return caught.value.code
+
+    return run
+
+
+def holding(*folders: Path) -> set[str]:
+    """The files below some folders that hold the credential."""
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return {path.name for path in files if CREDENTIAL.encode() in path.read_bytes()}
+
+
+def test_it_is_sent_and_only_caches_and_the_users_own_data_hold_it(
+    ran: Callable[..., int], scripted_server: ScriptedServer, mlflow_home: Path, tmp_path: Path
+) -> None:
+    assert ran("run", "rag.yaml", "--home", "home", "--out", "run") == 0
+    asked = [prompt_of(body) for body in scripted_server.requests]
+    assert asked
+    assert all(ADDRESS in prompt for prompt in asked)
+    ran("attribute", "run", "--home", "home", "--out", "attributions.jsonl")
+    ran("report", "run", "--home", "home", "--out", "diagnosis.html")
+    assert Path("attributions.jsonl").read_text().count("[redacted]") > 2
+    assert Path("diagnosis.html").stat().st_size > 1000
+    # What is sent again must be whole: replies and built memories.
+    working = {"responses.sqlite", "responses.sqlite-wal", *(path.name for path in Path("home/cache").rglob("*.json"))}
+    assert holding(tmp_path, mlflow_home) - working == {"mine.jsonl"}
+    assert holding(tmp_path / "run", mlflow_home) == set()
+
+
+def test_an_attribution_that_was_kept_is_found_again(ran: Callable[..., int], tmp_path: Path) -> None:
+    ran("run", "rag.yaml", "--home", "home", "--out", "run")
+    for _ in range(2):
+        ran("attribute", "run", "--home", "home", "--out", "attributions.jsonl")
+    lines = [json.loads(line) for line in Path("attributions.jsonl").read_text().splitlines()]
+    cases = [(line["trace"], line["question_id"]) for line in lines if line["type"] == "case"]
+    assert len(cases) == len(set(cases)) > 0
+
+
+def test_what_waits_for_mlflow_holds_no_credential(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, 1)
+    unreachable = TrackingStore("http://127.0.0.1:9", "memtune", "key", timeout=1)
+    box = Outbox(unreachable, folder)
+    box.send(
+        LogText(path="a.txt", text=f"see {ADDRESS}"), LogTable(path="t.json", columns={"question": [ADDRESS, "b"]})
+    )
+    kept = (folder.path / OUTBOX).read_text()
+    assert box.waiting == 2
+    assert "[redacted]" in kept
+    assert CREDENTIAL not in kept
+    assert Outbox.load(folder, uri="http://127.0.0.1:9", timeout=1).waiting == 2
+
+
+SECRET = "value-4711-nobody-may-see"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"models": {"task": {"model": "m", "api_key": [SECRET]}}},
+        {"models": {"task": {"model": "m", "api_key": {"key": SECRET}}}},
+        {"models": {"task": {"model": "m", "api_key": 4711_4711_4711}}},
+        {"models": {"task": [{"model": "m", "api_key": SECRET}]}},
+        {"models": [{"api_key": SECRET}]},
+        {"models": {"task": {"model": "m", "apikey": SECRET}}},
+        {"models": {"task": {"model": "m", "base_url": f"ftp://me:{SECRET}@host"}}},
+        {"models": {"task": f"sk-{SECRET}"}},
+        {"tracking": {"uri": [f"postgresql://me:{SECRET}@host/db"]}},
+        {"api_key": SECRET},
+    ],
+    ids=lambda settings: json.dumps(settings)[:60],
+)
+def test_a_wrong_setting_is_told_without_the_secret_in_it(tmp_path: Path, settings: dict[str, Any]) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    with pytest.raises(ConfigError) as refused:
+        load_config(str(path))
+    assert SECRET not in str(refused.value)
+    assert "471147114711" not in str(refused.value)
+    assert str(path) in str(refused.value)
+    with pytest.raises(ValueError, match=r".") as raw:
+        RunConfig.model_validate(settings)
+    assert SECRET not in str(raw.value)
+
+
+def test_a_wrong_value_that_is_no_secret_is_still_shown(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("rounds: many")
+    with pytest.raises(ConfigError, match=r"rounds: .*'many'"):
+        load_config(str(tmp_path / "c.yaml"))
+
+
+def test_settings_of_a_model_show_no_key_that_is_wrong() -> None:
+    with pytest.raises(ValueError, match="api_key") as refused:
+        ModelSettings.model_validate({"model": "m", "api_key": [SECRET]})
+    assert SECRET not in str(refused.value)
+
+
+def test_what_a_run_keeps_of_its_settings_holds_no_secret_of_a_system() -> None:
+    config = RunConfig(system_settings={"top_k": 2, "api_key": SECRET, "db": {"password": SECRET, "host": "h"}})
+    assert SECRET not in dump_config(config)
+    assert "host: h" in dump_config(config)
+    assert SECRET not in json.dumps(params_of(config.model_dump(mode="json")))
+
+
+@pytest.mark.parametrize("length", [250, 270, 280, 285, 290, 299, 300, 301, 310])
+def test_an_error_of_the_store_is_cut_after_its_password_is_out(length: int) -> None:
+    uri = f"postgresql://me:{SECRET}%2F1@host/db"
+    for said in (f"{'x' * length} {SECRET}%2F1 refused", f"{'x' * length} {SECRET}/1 refused"):
+        told = in_words(ValueError(said), uri)
+        assert len(told) < 320
+        assert SECRET[:8] not in told
