@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from experiments.markdown_text import literal
 from experiments.tracking_store import RefusedError, TrackingStore
 from experiments.writes import Write
 from tracing.interchange.mlflow_traces import span_type, token_usage, values_by_role
@@ -176,7 +177,7 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str) -> Iterator[L
                     value=blame.error_type,
                     source="memtune information survival",
                     operation=blame.operation_id if blame.operation_id in there else None,
-                    rationale=blame.reason,
+                    rationale=literal(blame.reason),  # the UI shows it as Markdown
                     metadata={"operation": blame.operation, "confidence": f"{blame.confidence:g}"},
                 )
             )

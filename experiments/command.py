@@ -15,6 +15,7 @@ from types import FrameType
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from experiments.terminal import one_line, say, say_all_that_is_told
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
@@ -83,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     that differ, a case that failed), 2 an error told in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
         os.environ.setdefault(name, value)
+    say_all_that_is_told()
     try:
         with _ended_like_interrupted():
             code = cli.main(args=arguments, prog_name="memtune", standalone_mode=False)
@@ -92,16 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             context = getattr(error, "ctx", None)
             help_line = f"; see `{context.command_path} --help`" if context else ""
-            click.echo(f"memtune: {' '.join(error.format_message().split()).rstrip('.')}{help_line}", err=True)
+            say(f"memtune: {one_line(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
-        click.echo(f"memtune: {' '.join(str(error).split())}", err=True)
+        say(f"memtune: {one_line(str(error))}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.
         folder = getattr(error.__cause__ or error, "folder", None)
         saved = f"; saved in {folder}; go on with: memtune run --resume {folder}" if folder else ""
-        click.echo(f"memtune: interrupted{saved}", err=True)
+        say(f"memtune: interrupted{saved}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output went away; there is nobody to tell.
@@ -111,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if error.errno not in _NO_ROOM:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"memtune: {where}cannot be written ({error.strerror}); make room and start it again", err=True)
+        say(f"memtune: {where}cannot be written ({error.strerror}); make room and start it again", err=True)
         sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -8,13 +8,12 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from experiments.folder import RunFolder
+from experiments.literal_console import LiteralConsole, progress_on, styled
 from experiments.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.results import Attempt, IterationRecord, LoopResult, Score, SplitName, Verdict
 
@@ -29,15 +28,16 @@ VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regr
 class RunView:
     """An observer that shows a run as it goes."""
 
-    def __init__(self, console: Console, progress: Progress) -> None:
+    def __init__(self, console: LiteralConsole, progress: Progress) -> None:
         self._console, self._progress = console, progress
         self._task: TaskID | None = None
         self._phase = ""
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._say(
-            f"baseline [bold]{SPLIT_TITLES[split]}[/]: {with_interval(score.score, score.ci)} over {score.n} questions"
-        )
+        low, high = score.ci
+        interval = (f" ({low:.3f} to {high:.3f})", "dim")
+        title = (SPLIT_TITLES[split], "bold")
+        self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         if not signals:
@@ -48,24 +48,22 @@ class RunView:
 
     def iteration(self, record: IterationRecord) -> None:
         edited = ", ".join(record.edited) or "nothing"
-        outcome = "[green]accepted[/]" if record.accepted else "kept the champion"
         self._say(
-            f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, {outcome}; "
-            f"validation {record.val_score:.3f} [dim]({record.calls_made} calls, {record.calls_cached} from cache)[/]"
+            f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, ",
+            ("accepted", "green") if record.accepted else "kept the champion",
+            f"; validation {record.val_score:.3f}",
+            (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
 
     def verdict(self, verdict: Verdict) -> None:
-        style = VERDICT_STYLES[verdict.verdict]
-        self._say(f"test: [{style}]{verdict.verdict}[/] by {verdict.delta:+.3f}")
+        self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
 
     def approve(self, attempt: Attempt, before: str) -> bool:
         """Show what an accepted rewrite changes, and ask whether it becomes the champion."""
         self._progress.stop()
-        self._say(
-            f"[bold]{attempt.prompt}[/], {attempt.source}: {escape(attempt.reason)} ({escape(attempt.gate or '')})"
-        )
+        self._say((attempt.prompt, "bold"), f", {attempt.source}: {attempt.reason} ({attempt.gate or ''})")
         for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
-            self._console.print(Text(line, _DIFF_STYLES.get(line[:1], "")))
+            self._say((line, _DIFF_STYLES.get(line[:1], "")))
         kept = click.confirm("make it the champion?", err=True)
         self._progress.start()
         return kept
@@ -78,16 +76,15 @@ class RunView:
             self._phase = phase
         self._progress.update(self._task, completed=done, total=total)
 
-    def _say(self, line: str) -> None:
-        self._console.print(line, highlight=False)
+    def _say(self, *parts: str | tuple[str, str]) -> None:
+        self._console.print(styled(*parts))
 
 
 @contextmanager
 def run_view() -> Iterator[RunView]:
     """A view of a run on stderr, with a live progress bar where that is a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    console = LiteralConsole(stderr=True)
+    with progress_on(console, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
         yield RunView(console, progress)
 
 
@@ -117,26 +114,25 @@ def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
     return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
 
 
-def verdict_lines(summary: Summary, power: float | None) -> list[str]:
+def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     """The verdict in words, and what the run cost."""
     lines = []
     if summary.verdict and summary.delta is not None and summary.delta_ci and summary.p_value is not None:
-        style = VERDICT_STYLES[summary.verdict]
         count = len(summary.splits["test"].conversations)
         chance = f", power {power:.2f}" if power is not None else ""
-        lines.append(
-            f"[{style}]{summary.verdict}[/]: {summary.delta:+.3f} on test "
+        told = (
+            f": {summary.delta:+.3f} on test "
             f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
             f"{count} conversation{'s' if count != 1 else ''})"
         )
+        lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
-        lines.append("[bold]no verdict[/]: the run stopped before the champion met the test conversations")
+        lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
     if summary.judge is not None:
-        lines.append(judge_line(summary.judge))
+        lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls
-    lines.append(f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse")
-    lines.append(f"stopped: {summary.stopped}")
-    return lines
+    made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
+    return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
 
 
 def judge_line(judge: SummaryJudge) -> str:
@@ -177,8 +173,3 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
             summary.verdict or summary.stopped.partition(":")[0],
         )
     return table
-
-
-def with_interval(value: float, ci: tuple[float, float]) -> str:
-    """A score with its interval."""
-    return f"{value:.3f} [dim]({ci[0]:.3f} to {ci[1]:.3f})[/]"

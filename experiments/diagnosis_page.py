@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from experiments import diagnosis_pictures as pictures
+from experiments.markdown_text import literal
 from experiments.pages import template
 from experiments.remedies import BY_PROMPT
 
@@ -45,7 +46,7 @@ def render_html(facts: Diagnosis, slices: Slices) -> str:
 
 def render_markdown(facts: Diagnosis) -> str:
     """The report's facts as Markdown, without the graphs."""
-    titles = {case.id: case.line.id for case in facts.cases}
+    titles = {case.id: literal(case.line.id) for case in facts.cases}
 
     def cases(ids: tuple[str, ...]) -> str:
         listed = ", ".join(titles[one] for one in ids[:SHOWN])
@@ -53,29 +54,29 @@ def render_markdown(facts: Diagnosis) -> str:
 
     counts = facts.counts
     judged = f" of {counts.judged}" if counts.judged is not None else ""
-    lines = [f"# {facts.title}", "", facts.subtitle, ""]
+    lines = [f"# {literal(facts.title)}", "", literal(facts.subtitle), ""]
     if facts.prose is not None:
-        lines += [facts.prose, ""]
+        lines += [*map(literal, facts.prose.splitlines()), ""]
     lines += [
         f"- {counts.failures} wrong answers{judged} in {counts.traces} traces ({counts.damaged} with a problem)",
         f"- {counts.attributed} attributed, {counts.abstained} abstained from, {counts.undone} failed",
         *([] if facts.fixable is None else [f"- a prompt can fix {facts.fixable:.0%} of the loss"]),
-        *(f"- {note}" for note in facts.notes),
+        *(f"- {literal(note)}" for note in facts.notes),
         "",
         "## What to do",
         "",
     ]
     for rank, action in enumerate(facts.actions, start=1):
         gain = f" (score up to {action.gain:+.3f})" if action.gain is not None else ""
-        lines += [f"{rank}. {_plain(action.what)}{gain}: {_plain(action.why)}. Cases: {cases(action.cases)}"]
+        lines += [f"{rank}. {literal(action.what)}{gain}: {literal(action.why)}. Cases: {cases(action.cases)}"]
     lines += ["", "## Loss by operation", "", "| operation | prompt | share | 95 % interval | failures | error types |"]
     lines += ["|---|---|---|---|---|---|"]
     for loss in facts.operations:
-        kinds = ", ".join(f"{name} {number}" for name, number in loss.error_types.items())
+        kinds = ", ".join(f"{literal(name)} {number}" for name, number in loss.error_types.items())
         interval = f"{loss.share_ci[0]:.0%} – {loss.share_ci[1]:.0%}"
         cells = (
-            _plain(loss.operation),
-            loss.prompt or ("–" if facts.prompts_known else "not known"),
+            literal(loss.operation),
+            literal(loss.prompt) if loss.prompt else ("–" if facts.prompts_known else "not known"),
             f"{loss.share:.0%}",
             interval,
             str(loss.failures),
@@ -85,32 +86,29 @@ def render_markdown(facts: Diagnosis) -> str:
     replayed = [loss for loss in facts.operations if loss.confirmed is not None]
     if replayed:
         lines += ["", "## Confirmed by replay", ""]
-        lines += [f"- {_plain(loss.operation)}: {loss.confirmed:.0%} of its replayed blames" for loss in replayed]
+        lines += [f"- {literal(loss.operation)}: {loss.confirmed:.0%} of its replayed blames" for loss in replayed]
     if facts.prompts:
         lines += ["", "## Loss by prompt", ""]
         lines += [
-            f"- {one.prompt}: {one.loss:.3f} ({one.loss_ci[0]:.3f} – {one.loss_ci[1]:.3f}) of score"
+            f"- {literal(one.prompt)}: {one.loss:.3f} ({one.loss_ci[0]:.3f} – {one.loss_ci[1]:.3f}) of score"
             for one in facts.prompts
         ]
     lines += ["", "## Where information was lost", ""]
     lines += [f"- {step.name}: {step.reached}" + (f" ({step.lost} lost)" if step.lost else "") for step in facts.flow]
     if facts.ladder:
         lines += ["", "## Oracle ladder", ""]
-        lines += [f"- {rung.name}: {rung.score:.3f} ({rung.ci[0]:.3f} – {rung.ci[1]:.3f})" for rung in facts.ladder]
+        lines += [
+            f"- {literal(rung.name)}: {rung.score:.3f} ({rung.ci[0]:.3f} – {rung.ci[1]:.3f})" for rung in facts.ladder
+        ]
     lines += ["", "## How it goes wrong", ""]
     for cluster in facts.clusters:
         said = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"
-        lines.append(f"- {len(cluster.cases)}× {_plain(said)}. Cases: {cases(cluster.cases)}")
+        lines.append(f"- {len(cluster.cases)}× {literal(said)}. Cases: {cases(cluster.cases)}")
     lines += ["", "## What no prompt can fix", ""]
     others = [action for action in facts.actions if action.by not in BY_PROMPT]
-    lines += [f"- {_plain(action.what)}: {_plain(action.why)}" for action in others] or ["Nothing of it was seen."]
+    lines += [f"- {literal(action.what)}: {literal(action.why)}" for action in others] or ["Nothing of it was seen."]
     if facts.abstained or facts.damaged:
         lines += ["", "## Not attributed", ""]
-        lines += [f"- {_plain(reason)}: {cases(ids)}" for reason, ids in facts.abstained.items()]
-        lines += [f"- {_plain(problem)}" for problem in facts.damaged]
+        lines += [f"- {literal(reason)}: {cases(ids)}" for reason, ids in facts.abstained.items()]
+        lines += [f"- {literal(problem)}" for problem in facts.damaged]
     return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """A text that is no markup in a line or a cell."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

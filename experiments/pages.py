@@ -1,4 +1,4 @@
-"""The templates of pages, and how numbers are written in them."""
+"""The templates of pages, and how texts and numbers are written in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from experiments.terminal import visible
 from tracing.redaction import redact
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def template(name: str) -> Template:
-    """A template by its file name; what it is given is escaped, and what it lacks is an error."""
+    """A template by its file name; what it is given is text and no markup, and what it lacks is an error."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -26,15 +27,16 @@ def template(name: str) -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """What a page shows of a value: texts without credentials. Markup is of our own making."""
-    return redact(value) if type(value) is str else value
+    """What a page shows of a value: texts without credentials, and without characters that hide or turn round what is
+    around them. Markup is of our own making."""
+    return visible(redact(value)) if type(value) is str else value
 
 
 def _breakable(name: str) -> Markup:
     """A name that a narrow column breaks after its dots and underscores only."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(name))))  # noqa: S704 (escaped just now)
+    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(visible(name)))))  # noqa: S704 (escaped just now)
 
 
 def _score(value: float | None) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.summary import Summary, SummaryIteration
+from experiments.terminal import one_line
 from optimizer.results import SplitName
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ SEED, TUNED = "#94a3b8", "#2563eb"
 HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#4d7c0f")
 """One colour an operation, told apart also in grey by their lightness and by the markers."""
 MARKERS = "osD^vPX*"
+LONGEST_NAME = 40
+"""Characters of a name that a chart has room for."""
 
 THEMED = {INK: "--ink", MUTED: "--muted", GRID: "--line"}
 """Colours that a page may set otherwise, as a dark one does."""
@@ -28,6 +32,7 @@ STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 10,
+    "text.parse_math": False,
     "text.color": INK,
     "axes.edgecolor": GRID,
     "axes.labelcolor": MUTED,
@@ -75,7 +80,7 @@ def scores(summary: Summary) -> str | None:
                 )
         axes.set_xticks(range(len(shown)), [title for _, title in shown])
         axes.set_ylim(0, 1)
-        axes.set_ylabel(summary.metric)
+        axes.set_ylabel(named(summary.metric))
         axes.grid(axis="x", visible=False)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
 
@@ -108,7 +113,7 @@ def bars(
     """Draw horizontal bars, the last one on top, with intervals where there are any."""
     places = range(len(names))
     axes.barh(places, values, 0.55, color=colours)
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, [named(name) for name in names])
     if cis is not None:
         low = [max(0.0, value - ci[0]) for value, ci in zip(values, cis, strict=True)]
         high = [max(0.0, ci[1] - value) for value, ci in zip(values, cis, strict=True)]
@@ -138,14 +143,17 @@ def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:
                 "linewidth": 1.8,
                 "markersize": 5,
             }
-            axes.plot([n for n, _ in points], [share for _, share in points], label=name, **style)
+            # A label that begins with an underscore would have no entry in the legend.
+            axes.plot([n for n, _ in points], [share for _, share in points], label=str(place), **style)
         axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xticks([record.n for record in iterations])
         axes.set_xlabel("iteration")
-        axes.legend(
+        legend = axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.4, columnspacing=1.2
         )
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_text(named(name))
 
     return svg(draw, "blame-by-iteration", height=3.3)
 
@@ -170,7 +178,7 @@ def validation_curve(summary: Summary) -> str | None:
         axes.set_xticks([n for n, _ in points])
         axes.set_ylim(0, 1)
         axes.set_xlabel("iteration")
-        axes.set_ylabel(f"{summary.metric} on validation")
+        axes.set_ylabel(f"{named(summary.metric)} on validation")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.6)
 
     return svg(draw, "validation", height=3.3)
@@ -196,12 +204,22 @@ def cost(summary: Summary) -> str | None:
     return svg(draw, "cost", height=3.3)
 
 
+def named(name: str) -> str:
+    """A name as a chart shows it: on one line that has room, without what would act on the page around it."""
+    shown = one_line(name)
+    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+
+
 def svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
-    """Draw on fresh axes; return the SVG element alone, with ids that no other chart of the page has."""
+    """Draw on fresh axes; return the SVG element alone, with ids that no other chart of the page has.
+
+    Text from data is drawn literally, as long as it goes through `named`.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a glyph it lacks, which the page's fonts have, or of crowding
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())
         page = io.StringIO()
@@ -209,7 +227,12 @@ def svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
     text = page.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
-    for colour, variable in THEMED.items():
-        text = text.replace(colour, f"var({variable}, {colour})")
+
+    def ours(tag: re.Match[str]) -> str:
+        found = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+        for colour, variable in THEMED.items():
+            found = found.replace(colour, f"var({variable}, {colour})")
+        return found
+
+    text = re.sub(r"<[^>]*>", ours, text)  # in tags alone: a name may be that of a colour
     return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)

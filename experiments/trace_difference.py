@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
+from experiments.literal_console import styled
 from experiments.trace_tree import shorten
 from tracing.comparison import Comparison, OperationDifference
 from tracing.elements import Operation
@@ -31,26 +32,28 @@ def difference_lines(found: Comparison, first: ExecutionGraph, second: Execution
     """The cause with what changed in it, then how often what else differs."""
     cause = found.cause
     if cause is None:
-        yield Text(f"no difference in {found.aligned:,} operations")
+        yield styled(f"no difference in {found.aligned:,} operations")
         return
     session = (first if cause.first else second).sessions.get(cause.operation.session or "")
     where = f" in {shorten(session.name, 60)}" if session else ""
-    yield Text(f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold")
-    yield Text(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
+    yield styled((f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold"))
+    yield styled(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
     roles = cause.inputs or cause.outputs
     sides = _values(cause.first, first, roles[:MOST_ROLES]), _values(cause.second, second, roles[:MOST_ROLES])
     for role in roles[:MOST_ROLES]:
-        yield Text(f"  {shorten(role, 60)}:")
+        yield styled(f"  {shorten(role, 60)}:")
         yield from _changed(sides[0][role], sides[1][role])
     if len(roles) > MOST_ROLES:
-        yield Text(f"  … and {len(roles) - MOST_ROLES} more roles", "dim")
+        yield styled((f"  … and {len(roles) - MOST_ROLES} more roles", "dim"))
     for sign, operation in (("-", cause.first), ("+", cause.second)):
         if operation is not None and operation.error:
-            yield Text(f"  {sign} error: {shorten(operation.error)}", _STYLES[sign])
+            yield styled((f"  {sign} error: {shorten(operation.error)}", _STYLES[sign]))
     for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
         names = Counter(one.operation.name for one in rest)
         if names:
-            yield Text(f"{title}: " + ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common()))
+            yield styled(
+                f"{title}: ", ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
+            )
 
 
 def difference_record(found: Comparison) -> dict[str, Any]:
@@ -79,9 +82,9 @@ def _changed(before: str, after: str) -> Iterator[Text]:
     compared = list(unified_diff(_lines(before), _lines(after), n=0, lineterm=""))[2:]  # after the names of the files
     changed = [line for line in compared if line[0] in _STYLES]
     for line in changed[:MOST_LINES]:
-        yield Text(f"  {line[0]} {shorten(line[1:], 300)}", _STYLES[line[0]])
+        yield styled((f"  {line[0]} {shorten(line[1:], 300)}", _STYLES[line[0]]))
     if len(changed) > MOST_LINES:
-        yield Text(f"  … and {len(changed) - MOST_LINES} more lines", "dim")
+        yield styled((f"  … and {len(changed) - MOST_LINES} more lines", "dim"))
 
 
 def _lines(text: str) -> list[str]:

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
+from experiments.terminal import visible
+from experiments.trace_tree import shorten
 from tracing.graph import ExecutionGraph
 
 MOST_NAMES = 40
@@ -77,7 +79,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
     drawn, labels, boxes = [], [], []
     for (maker, reader), count in sorted(flow.flows.items(), key=lambda item: -item[1]):
         weight = 1 + 5 * math.log1p(count) / math.log1p(most)
-        tip = f"<title>{escape(maker)} → {escape(reader)}: {count:,}</title>"
+        tip = f"<title>{_text(maker)} → {_text(reader)}: {count:,}</title>"
         begin, end = rows[maker], rows[reader]
         onward = end > begin
         side = MIDDLE + HALF if onward or begin == end else MIDDLE - HALF
@@ -97,10 +99,10 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         )
     for name, y in rows.items():
         failed = flow.failed[name]
-        shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        shown = shorten(name, LONGEST_NAME)
         note = f"×{flow.steps[name]:,}" + (f", {failed:,} failed" if failed else "")
         boxes.append(
-            f'<g><title>{escape(name)} {note}</title><rect class="{"failed" if failed else "step"}" rx="7" '
+            f'<g><title>{_text(name)} {note}</title><rect class="{"failed" if failed else "step"}" rx="7" '
             f'x="{MIDDLE - HALF}" y="{y - 12}" width="{2 * HALF}" height="24"/>'
             f'<text x="{MIDDLE - HALF + 10}" y="{y + 5}">{escape(shown)}</text>'
             f'<text class="dim" text-anchor="end" x="{MIDDLE + HALF - 8}" y="{y + 4}">{note}</text></g>'
@@ -109,7 +111,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
     if flow.left_out:
         below += f"; {flow.left_out} rarer operations are left out"
     head = (
-        f"{escape(title)}: {len(graph.sessions):,} sessions, {len(graph.operations):,} operations, "
+        f"{_text(title)}: {len(graph.sessions):,} sessions, {len(graph.operations):,} operations, "
         f"{len(graph.variables):,} variables"
     )
     return (
@@ -118,3 +120,8 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         f'<text class="title" x="16" y="26">{head}</text>{"".join(drawn)}{"".join(boxes)}{"".join(labels)}'
         f'<text class="dim" x="16" y="{height - 12}">{below}</text></svg>\n'
     )
+
+
+def _text(text: str) -> str:
+    """A text within the picture, which is XML: that has no control characters."""
+    return escape(visible(text))

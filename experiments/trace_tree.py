@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from experiments.literal_console import styled
+from experiments.terminal import one_line
 from tracing.elements import Link, Operation
 from tracing.filters import in_session
 from tracing.graph import ExecutionGraph
@@ -65,11 +67,11 @@ def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int 
         if sid is None and not tops:
             continue
         title = graph.sessions[sid].name if sid is not None else "outside of any session"
-        yield Text.assemble((_clean(title), "bold"), (f"  {sid}" if sid is not None else "", "dim"))
+        yield styled((shorten(title), "bold"), (f"  {shorten(sid, None)}" if sid is not None else "", "dim"))
         if depth == 0:
             counts = Counter(operation.name for operation in _all(tops, nesting))
             for name, count in counts.most_common():
-                yield Text.assemble("  ", _clean(name), (f" ×{count}", "dim"))
+                yield styled("  ", shorten(name), (f" ×{count}", "dim"))
             continue
         for branch in _branches(tops, nesting, depth):
             yield from operation_lines(graph, branch.operation, branch.level)
@@ -101,11 +103,10 @@ def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, 
         facts.append(f"{operation.model} {operation.prompt_tokens}+{operation.completion_tokens} tokens")
     if operation.status == "open":
         facts.append("not ended")
-    yield Text.assemble(
-        indent, (deeper, "dim"), (_clean(operation.name), "bold cyan"), (f"  {_clean(' · '.join(facts))}", "dim")
-    )
+    name, about = shorten(operation.name, None if whole else WIDEST), shorten(" · ".join(facts), None)
+    yield styled(indent, (deeper, "dim"), (name, "bold cyan"), (f"  {about}", "dim"))
     if operation.error:
-        yield Text.assemble(indent, ("  ✗ ", "bold red"), (shorten(operation.error, None if whole else WIDEST), "red"))
+        yield styled(indent, ("  ✗ ", "bold red"), (shorten(operation.error, None if whole else WIDEST), "red"))
     for arrow, links in (("←", operation.inputs), ("→", operation.outputs)):
         yield from _link_lines(graph, arrow, links, indent, whole)
 
@@ -116,26 +117,21 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
         variable = graph.variables[vid]
         version = f"@{variable.version}" if variable.version > 1 else ""
         # Ids of imported variables often are their names.
-        named = "" if variable.name == role or variable.name in vid.split("@") else f" {variable.name}{version}"
+        own = variable.name == role or variable.name in vid.split("@")
+        named = "" if own else f" {shorten(variable.name)}{version}"
         value = (
             shorten(shown_text(variable.value), None) if whole else shorten(shown_text(variable.value, 4 * WIDEST + 1))
         )
-        yield Text.assemble(
-            indent, (f"  {arrow} ", "green" if arrow == "→" else "yellow"), (_clean(role), "bold"),
-            (f"{_clean(named)} {_clean(vid)}: ", "dim"), value,
-        )  # fmt: skip
+        mark = (f"  {arrow} ", "green" if arrow == "→" else "yellow")
+        yield styled(indent, mark, (shorten(role), "bold"), (f"{named} {shorten(vid, None)}: ", "dim"), value)
     if len(links) > len(shown):
-        yield Text.assemble(indent, f"  {arrow} ", (f"… and {len(links) - len(shown)} more", "dim"))
+        yield styled(indent, f"  {arrow} ", (f"… and {len(links) - len(shown)} more", "dim"))
 
 
 def shorten(text: str, longest: int | None = WIDEST) -> str:
     """A text on one line of at most so many characters, without what would steer a terminal."""
     # Cut first: a value may have millions of characters.
-    kept = _clean(" ".join((text if longest is None else text[: 4 * longest]).split()))
+    kept = one_line(text if longest is None else text[: 4 * longest])
     if longest is not None and (len(kept) > longest or len(text) > 4 * longest):
         return kept[: longest - 1] + "…"
     return kept
-
-
-def _clean(text: str) -> str:
-    return "".join(character if character.isprintable() else "�" for character in text)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 PARAM_LIMIT = 500
 """Longest value kept as a parameter; settings are short, and a prompt is never one."""
+
+LONGEST_KEY = 100
+"""Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 FINISH_SECONDS = 120.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
@@ -175,7 +180,7 @@ class MlflowRun:
             }
             for signal in signals
         ]
-        shares = {f"blame/{signal.operation}": signal.share for signal in signals}
+        shares = {blame_key(signal.operation): signal.share for signal in signals}
         nested = self._iteration_run(iteration)
         for run in (PARENT, nested):
             self._metrics(run, shares, step=iteration)
@@ -274,6 +279,14 @@ class MlflowRun:
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
+
+
+def blame_key(operation: str) -> str:
+    """Name of the curve of an operation's share of the loss: MLflow does not take every character, nor a long name."""
+    kept = re.sub(r"[^\w.\- :]", "-", operation)
+    if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
+        return f"blame/{operation}"
+    return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def link_of(store: TrackingStore) -> SummaryMlflow | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option, model_options
+from experiments.terminal import say
 
 
 @click.command(
@@ -48,18 +49,18 @@ def ask(
         raise ConfigError('QUESTION is empty; ask something, such as "why was the answer wrong?"')
     graph, problem = read_graph(trace)
     if problem is not None:
-        click.echo(f"warning: {problem}", err=True)
+        say(f"warning: {problem}", err=True)
     with model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls) as access:
         finding = Agent(graph, access.task, operations=operations_of(graph), steps=steps).ask(question)
     cost = f"{finding.steps} steps, {finding.tokens:,} tokens"
     if finding.answer is None:
-        click.echo(f"no answer: {finding.abstained} ({cost})", err=True)
+        say(f"no answer: {finding.abstained} ({cost})", err=True)
         context.exit(1)
-    click.echo(finding.answer)
-    click.echo("\nEvidence:")
+    say(finding.answer)
+    say("\nEvidence:")
     shown = Exploration(graph)
     for one in finding.evidence:
         handle = shown.handles.variable(one) if one in graph.variables else shown.handles.operation(one)
         line = shown.line(graph.variables[one] if one in graph.variables else graph.operations[one])
-        click.echo(f"  {one}{line.removeprefix(handle)}")
-    click.echo(f"\n{cost}", err=True)
+        say(f"  {one}{line.removeprefix(handle)}")
+    say(f"\n{cost}", err=True)

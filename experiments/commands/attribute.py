@@ -11,6 +11,7 @@ import click
 
 from experiments.commands.options import home_option, model_options
 from experiments.methods import METHODS
+from experiments.terminal import say
 
 if TYPE_CHECKING:
     from experiments.attributions import CaseLine
@@ -131,20 +132,20 @@ def attribute(
         try:
             tally = batch.run(found, view.progress)
         except KeyboardInterrupt:
-            click.echo(f"{batch.tally.line()}; saved in {target}, start it again to go on", err=True)
+            say(f"{batch.tally.line()}; saved in {target}, start it again to go on", err=True)
             raise
         names = (os.path.relpath(one.path, target.resolve().parent) for one in found)
         traces = [file.said.traces[name] for name in names if name in file.said.traces]
         complained = [file.said.cases[key] for key in batch.wrong] if complaint is not None else []
     for trace in traces:
         if trace.problem is not None:
-            click.echo(f"warning: {trace.problem}", err=True)
+            say(f"warning: {trace.problem}", err=True)
     if tally.incomplete or tally.failed:
         troubles = (case.failed or case.incomplete for case in file.said.cases.values())
-        click.echo(f"warning: {next(filter(None, troubles))}", err=True)
+        say(f"warning: {next(filter(None, troubles))}", err=True)
     for case in complained:
-        click.echo(_verdict(case))
-    click.echo(f"{tally.line()}; see {target}, or: memtune report {target}")
+        say(_verdict(case))
+    say(f"{tally.line()}; see {target}, or: memtune report {target}")
     if not tally.complete:
         context.exit(1)
 

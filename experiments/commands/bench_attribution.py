@@ -63,10 +63,9 @@ def attribution(
     """
     import json
 
-    from rich.console import Console
-
     from experiments.bench.attributing import attributor, measure, open_bench
     from experiments.console import run_view
+    from experiments.literal_console import LiteralConsole
     from experiments.memtracebench import NAME, fetched
     from experiments.methods import ASKING
     from experiments.wiring import home_folder, open_access
@@ -95,10 +94,10 @@ def attribution(
         result = measure(bench, make, helper, seed=seed, progress=view.progress)
     if target is not None:
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
-    console = Console()
+    console = LiteralConsole()
     console.print(_table(result, bench.suite.name, method))
     for line in (*bench.notes, *_summary(result)):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:

@@ -35,19 +35,18 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     import json
     from contextlib import nullcontext
 
-    from rich.console import Console
-
     from attribution.evidence import recall_at
     from attribution.suites import load_suite
     from experiments.config import load_config
     from experiments.console import plain_table, run_view
+    from experiments.literal_console import LiteralConsole
     from experiments.memtracebench import NAME, fetched
     from experiments.wiring import home_folder, open_access
 
     with run_view() as view:
         loaded = load_suite(fetched(home_folder(home), view.progress) if suite == NAME else Path(suite))
     annotated = sum(bool(one.case.question.evidence) for one in loaded.cases)
-    errors = Console(stderr=True)
+    errors = LiteralConsole(stderr=True)
     with nullcontext() if words else open_access(load_config(None), home_folder(home)) as access:
         tables = {"words": recall_at(loaded)}
         if access is not None:
@@ -63,4 +62,4 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
         for query, recalls in table.items():
             said = "question" if query == "question" else f"question + {query}"
             shown.add_row(ranking, said, *(f"{recall:.3f}" for recall in recalls.values()))
-    Console().print(shown)
+    LiteralConsole().print(shown)

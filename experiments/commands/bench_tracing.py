@@ -24,14 +24,14 @@ def tracing(file: Path | None) -> None:
     """
     import tempfile
 
-    from rich.console import Console
     from rich.table import Table
 
     from experiments.bench.figures import RecordFigures, TracingFigures, bars
     from experiments.bench.loading import measure_native, measure_parsing, measure_smartcomment
     from experiments.bench.recording import measure_recording
+    from experiments.literal_console import LiteralConsole, styled
 
-    errors = Console(stderr=True)
+    errors = LiteralConsole(stderr=True)
     with tempfile.TemporaryDirectory(prefix="memtune-bench-") as name, errors.status("measuring") as status:
         folder = Path(name)
         recording = measure_recording(folder, status.update)
@@ -55,7 +55,8 @@ def tracing(file: Path | None) -> None:
     for title in ("figure", "measured", "bar", ""):
         table.add_column(title, justify="left" if title in ("figure", "") else "right")
     for bar in bars(figures):
-        table.add_row(bar.figure, f"{bar.measured:.2f}", f"≤ {bar.limit:.2f}", "met" if bar.met else "[bold]not met[/]")
+        met = "met" if bar.met else styled(("not met", "bold"))
+        table.add_row(bar.figure, f"{bar.measured:.2f}", f"≤ {bar.limit:.2f}", met)
     for title, value in (
         ("mutable_us", recording["mutable"]),
         ("otel_span_us", recording["otel"]),
@@ -65,4 +66,4 @@ def tracing(file: Path | None) -> None:
         ("json.loads alone, native (s)", lines_s),
     ):
         table.add_row(title, f"{value:.2f}", "–", "")
-    Console().print(table)
+    LiteralConsole().print(table)

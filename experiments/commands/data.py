@@ -30,13 +30,13 @@ def show(config: str | None, **given: Any) -> None:
     """Validate a data set and print its splits, kinds of question and first question."""
     from collections import Counter
 
-    from rich.console import Console
     from rich.table import Table
 
+    from experiments.literal_console import LiteralConsole
     from experiments.loaders import load_dataset
 
     dataset = load_dataset(config_from(config, given))
-    console = Console()
+    console = LiteralConsole()
     table = Table()
     for name in ("split", "conversations", "sessions", "turns", "questions", "kinds"):
         table.add_column(name, justify="left" if name in ("split", "kinds") else "right")
@@ -52,13 +52,9 @@ def show(config: str | None, **given: Any) -> None:
         )
     console.print(table)
     for note in dataset.notes:
-        console.print(f"note: {note}", highlight=False)
+        console.print(f"note: {note}")
     first = dataset.splits.train[0]
-    console.print(
-        f"{first.id}: {first.questions[0].question} → {' | '.join(first.questions[0].answers)}",
-        markup=False,
-        highlight=False,
-    )
+    console.print(f"{first.id}: {first.questions[0].question} → {' | '.join(first.questions[0].answers)}")
 
 
 @data.command(
@@ -91,12 +87,12 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
 
     The step from one rung to the next is what the operations between them could gain at most.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from experiments.console import run_view
     from experiments.judging import calibrate_judge
     from experiments.ladder_file import ladder_json
+    from experiments.literal_console import LiteralConsole
     from experiments.loaders import load_dataset
     from experiments.wiring import home_folder, open_parts
     from optimizer.ladder import attainable
@@ -122,7 +118,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     for rung in rungs:
         table.add_row(rung.name, f"{rung.score:.3f}", f"{rung.ci[0]:.3f} – {rung.ci[1]:.3f}", str(rung.n))
     gains = ", ".join(f"{stage} {gain:+.3f}" for stage, gain in attainable(rungs).items())
-    console = Console()
-    console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}", highlight=False)
+    console = LiteralConsole()
+    console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}")
     console.print(table)
-    console.print(f"attainable by a faultless stage, those before it faultless too: {gains}", highlight=False)
+    console.print(f"attainable by a faultless stage, those before it faultless too: {gains}")

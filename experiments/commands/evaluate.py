@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
+from experiments.terminal import say
 
 
 @click.command(
@@ -53,11 +54,10 @@ def evaluate(
 
     Exit code 0, or 1 when --min-score is not reached, or 2 when something is wrong: made for continuous integration.
     """
-    from rich.console import Console
-
     from experiments.console import plain_table, run_view, score_cells
     from experiments.folder import read_prompts
     from experiments.judging import calibrate_judge
+    from experiments.literal_console import LiteralConsole
     from experiments.loaders import load_dataset, load_sealed
     from experiments.wiring import home_folder, open_parts
     from optimizer.evaluation import score_of
@@ -90,15 +90,15 @@ def evaluate(
         table.add_column(name, justify="left" if name == "split" else "right", no_wrap=True)
     for score in scores:
         table.add_row(named, *score_cells(score), str(len(chosen)))
-    Console().print(table)
+    LiteralConsole().print(table)
     reached = sum(score.score for score in scores) / repeat
     if repeat > 1:
         floor = noise_floor(repetitions)
-        click.echo(
+        say(
             f"mean of {repeat}: {floor.mean:.3f}, standard deviation {floor.deviation:.3f}; "
             f"{floor.changed} of {floor.questions} questions were not judged the same every time"
         )
-        click.echo(f"noise floor: a difference of up to {floor.noise:.3f} between two scores tells nothing (95 %)")
+        say(f"noise floor: a difference of up to {floor.noise:.3f} between two scores tells nothing (95 %)")
     if min_score is not None and reached < min_score:
-        click.echo(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
+        say(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
         context.exit(1)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from experiments.commands.options import config_from, home_option
+from experiments.terminal import say
 
 
 @click.command(
@@ -49,11 +50,11 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
         server.start()
         try:
             # The token is made for this server and dies with it; whoever starts it needs to see it.
-            click.echo(
+            say(
                 f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}"
                 f"  # model {access.task.settings.model}, embeddings {access.embedding.settings.model}; Ctrl-C ends it"
             )
             threading.Event().wait()
         except KeyboardInterrupt:
             counts = access.meter.totals()
-            click.echo(f"\n{counts['calls_made']:,} calls made, {counts['calls_cached']:,} from the cache", err=True)
+            say(f"\n{counts['calls_made']:,} calls made, {counts['calls_cached']:,} from the cache", err=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option
+from experiments.terminal import say
 
 
 @click.command(
@@ -20,18 +21,17 @@ Examples:
 @home_option
 def runs(home: Path | None) -> None:
     """List the runs of a home, the latest first."""
-    from rich.console import Console
-
     from experiments.console import runs_table
+    from experiments.literal_console import LiteralConsole
     from experiments.runs import list_runs
     from experiments.wiring import home_folder
 
     where = home_folder(home)
     found = list_runs(where)
     if found:
-        Console().print(runs_table(found))
+        LiteralConsole().print(runs_table(found))
     else:
-        click.echo(f"no runs under {where}; start one with `memtune run demo`")
+        say(f"no runs under {where}; start one with `memtune run demo`")
 
 
 @click.command(
@@ -46,10 +46,10 @@ Examples:
 @home_option
 def compare(first: str, second: str, home: Path | None) -> None:
     """Put two runs side by side. A and B: a run's id or the start of it, `latest`, or the path of its folder."""
-    from rich.console import Console
     from rich.table import Table
 
     from experiments.folder import RunFolder
+    from experiments.literal_console import LiteralConsole
     from experiments.runs import compare as compared
     from experiments.wiring import home_folder
 
@@ -61,10 +61,10 @@ def compare(first: str, second: str, home: Path | None) -> None:
         table.add_column(name, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
-    console = Console()
+    console = LiteralConsole()
     console.print(table)
     for name, same in found.prompts.items():
-        console.print(f"prompt {name}: {'the same text' if same else 'different texts'}", highlight=False)
+        console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
     if found.differences:
         console.print(
             f"The runs differ in {', '.join(found.differences)}: their scores are no comparison.", style="yellow"
@@ -105,10 +105,10 @@ def export(run: str, target: str, out: Path, verify: bool, model: str | None, ho
     written = write(summary.system, folder.prompts("champion"), target, out, origin, verify=verify, model=model)
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     for found in manifest["verified"]:
-        click.echo(f"verified: {found}")
-    click.echo(f"exported to {written}")
+        say(f"verified: {found}")
+    say(f"exported to {written}")
 
 
 @click.command(
@@ -127,13 +127,13 @@ def ui(port: int | None, home: Path | None) -> None:
 
     where = home_folder(home)
     require_store(where)
-    click.echo("starting the MLflow UI …", err=True)
+    say("starting the MLflow UI …", err=True)
     process, address = start_ui(where, port=port)
     try:
-        click.echo(f"{address}{_latest_page(where)}  (Ctrl-C ends it)")
+        say(f"{address}{_latest_page(where)}  (Ctrl-C ends it)")
         process.wait()
     except KeyboardInterrupt:
-        click.echo("", err=True)
+        say("", err=True)
     finally:
         stop_ui(process)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from experiments.terminal import say
+
 
 @click.group()
 def model() -> None:
@@ -22,9 +24,9 @@ Examples:
 )
 def list_() -> None:
     """List the models there are, and which of them are on this machine."""
-    from rich.console import Console
     from rich.table import Table
 
+    from experiments.literal_console import LiteralConsole
     from tracing.llm.weights import CATALOGUE, stored_path
 
     table = Table()
@@ -38,9 +40,9 @@ def list_() -> None:
             found.append(path)
             here = "yes"
         table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", here)
-    Console().print(table)
+    LiteralConsole().print(table)
     for path in found:  # whole lines, which can be copied
-        click.echo(path)
+        say(path)
 
 
 @model.command(
@@ -55,14 +57,13 @@ Examples:
 @click.option("--from", "source", type=click.Path(path_type=Path), help="File that holds the weights already.")
 def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
 
+    from experiments.literal_console import LiteralConsole, progress_on
     from tracing.llm.weights import pull as fetch
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
 
         @functools.cache
         def task_of(title: str) -> TaskID:
@@ -72,7 +73,7 @@ def pull(name: str, source: Path | None) -> None:
             progress.update(task_of(title), completed=done, total=size)
 
         path = fetch(name, source=source, progress=arrived)
-    click.echo(f"{name}: {path}")
+    say(f"{name}: {path}")
 
 
 @model.command(
@@ -97,11 +98,9 @@ def serve(name: str, port: int, context: int) -> None:
     server.start()
     try:
         # The token is made for this server and dies with it; whoever starts it needs to see it.
-        click.echo(
-            f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}  # model {name}; Ctrl-C ends it"
-        )
+        say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}  # model {name}; Ctrl-C ends it")
         threading.Event().wait()
     except KeyboardInterrupt:
-        click.echo("", err=True)
+        say("", err=True)
     finally:
         server.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option
+from experiments.terminal import say
 
 
 @click.group()
@@ -43,9 +44,9 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
     summary = folder.summary()
     if summary.mlflow is None and link is not None:
         folder.write_summary(summary.model_copy(update={"mlflow": link}))
-    click.echo(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
+    say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
     for reason in outbox.refused[:1]:
-        click.echo(f"warning: MLflow refused {len(outbox.refused)} of them: {reason}", err=True)
+        say(f"warning: MLflow refused {len(outbox.refused)} of them: {reason}", err=True)
     if outbox.waiting:
         why = outbox.trouble or "the time is over"
         raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")

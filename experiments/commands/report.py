@@ -8,6 +8,7 @@ import click
 
 from experiments.commands.options import home_option, model_options
 from experiments.commands.output import write_output
+from experiments.terminal import say
 
 
 @click.command(
@@ -81,7 +82,7 @@ def report(
             text = facts.model_dump_json(indent=2) + "\n"
     write_output(out, text, "--out")
     counts = facts.counts
-    click.echo(
+    say(
         f"{counts.failures} wrong answers, {counts.attributed} attributed, {counts.abstained} abstained from, "
         f"{counts.undone} failed, {counts.damaged} of {counts.traces} traces with a problem; see {out}"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
+from experiments.terminal import say
 
 if TYPE_CHECKING:
     from experiments.config import RunConfig
@@ -85,7 +86,7 @@ def run(
     from experiments.experiment import run_experiment
 
     for note in dataset.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     with run_view() as view:
         finished = run_experiment(
             settings,
@@ -101,30 +102,29 @@ def run(
 
 
 def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
-    from rich.console import Console
-
     from experiments.console import result_table, verdict_lines
     from experiments.folder import REPORT
+    from experiments.literal_console import LiteralConsole, styled
 
-    console = Console()
+    console = LiteralConsole()
     done = finished.summary
-    console.print(f"[bold]{done.system} on {done.dataset}, {done.model}[/]; score: {done.metric}", highlight=False)
+    console.print(styled((f"{done.system} on {done.dataset}, {done.model}", "bold"), f"; score: {done.metric}"))
     console.print(result_table(finished.summary, finished.result))
     for line in verdict_lines(finished.summary, finished.result.power):
-        console.print(line, highlight=False)
+        console.print(line)
     option = f" --home {named_home}" if named_home else ""
-    click.echo(f"report: {finished.folder.path / REPORT}")
-    click.echo(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
-    click.echo(f"watch: memtune ui{option}")
+    say(f"report: {finished.folder.path / REPORT}")
+    say(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
+    say(f"watch: memtune ui{option}")
     for problem in finished.problems[:1]:
-        click.echo(f"warning: MLflow did not record everything: {problem}", err=True)
+        say(f"warning: MLflow did not record everything: {problem}", err=True)
 
 
 def _predict(settings: RunConfig, dataset: Dataset) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from experiments.estimate import estimate
+    from experiments.literal_console import LiteralConsole
     from tracing.systems.registry import open_system
 
     system = open_system(settings.system, settings.system_settings)
@@ -134,7 +134,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         table.add_column(name, justify="right" if name else "left")
     for name, group in dataset.splits.named().items():
         table.add_row(name, str(len(group)), str(sum(len(conversation.questions) for conversation in group)))
-    console = Console()
+    console = LiteralConsole()
     console.print(f"{settings.system} on {settings.dataset}, {settings.models.task.model}, {settings.rounds} rounds")
     console.print(table)
     for note in dataset.notes:
@@ -144,10 +144,10 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         if settings.models.task.price_in or settings.models.task.price_out
         else "no prices configured"
     )
-    console.print("at most, with nothing served from the cache:", highlight=False)
-    console.print(f"  calls    {found.calls:,}", highlight=False)
-    console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out", highlight=False)
-    console.print(f"  minutes  {found.minutes:,.0f}", highlight=False)
-    console.print(f"  money    {money}", highlight=False)
+    console.print("at most, with nothing served from the cache:")
+    console.print(f"  calls    {found.calls:,}")
+    console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out")
+    console.print(f"  minutes  {found.minutes:,.0f}")
+    console.print(f"  money    {money}")
     for name, limit in settings.budget.model_dump(exclude_none=True).items():
-        console.print(f"The budget stops the run before {limit:,g} {name} are passed.", highlight=False)
+        console.print(f"The budget stops the run before {limit:,g} {name} are passed.")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from experiments.terminal import one_line, say
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.interchange import FORMATS, format_named
@@ -48,7 +49,7 @@ def import_(file: Path, source: str, out: Path, force: bool) -> None:
         imported = format_named(source).read(file)
     _warn(imported.warnings)
     _replace(out, lambda partial: save_trace(imported.graph, partial))
-    click.echo(f"{_summary(imported.graph)} imported to {out}")
+    say(f"{_summary(imported.graph)} imported to {out}")
 
 
 @click.command(
@@ -73,7 +74,7 @@ def export(trace: Path, target: str, out: Path, force: bool) -> None:
     _warn([*filter(None, (loaded.problem,)), *loaded.notes])
     with _status(f"writing {out}", trace):
         _replace(out, lambda partial: format_named(target).write(loaded.graph, partial))
-    click.echo(f"{_summary(loaded.graph)} exported to {out}")
+    say(f"{_summary(loaded.graph)} exported to {out}")
 
 
 def _require_free(out: Path, force: bool) -> None:
@@ -98,19 +99,19 @@ def _replace(out: Path, write: Callable[[Path], None]) -> None:
 def _warn(warnings: Sequence[str]) -> None:
     """On stderr: the first kinds of trouble, each on a line of its own, and how many more there are."""
     for warning in warnings[:_MOST_WARNINGS]:
-        line = " ".join(warning.split())
+        line = one_line(warning)
         shown = line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
-        click.echo(f"warning: {shown}", err=True)
+        say(f"warning: {shown}", err=True)
     if len(warnings) > _MOST_WARNINGS:
-        click.echo(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of trouble are not shown", err=True)
+        say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of trouble are not shown", err=True)
 
 
 @contextmanager
 def _status(doing: str, file: Path) -> Iterator[None]:
     """Say what takes long, where somebody is watching."""
-    from rich.console import Console
+    from experiments.literal_console import LiteralConsole
 
-    console = Console(stderr=True)
+    console = LiteralConsole(stderr=True)
     size = file.stat().st_size if file.is_file() else 0
     if size < _LARGE or not console.is_terminal:
         yield

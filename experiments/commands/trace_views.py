@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from experiments.commands.output import write_output
+from experiments.terminal import say
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
+    from experiments.literal_console import LiteralConsole
     from tracing.graph import ExecutionGraph
 
 TRACE = click.Path(path_type=Path)
 _trace_argument = click.argument("file", metavar="TRACE", type=TRACE)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a script.")
 DIFFERENT = 1
-UNWRAPPED = 10_000
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -64,7 +64,7 @@ def stats(file: Path, as_json: bool) -> None:
 
     figures = figures_of(_loaded(file))
     if as_json:
-        click.echo(json.dumps(asdict(figures), ensure_ascii=False))
+        say(json.dumps(asdict(figures), ensure_ascii=False))
         return
     from rich.table import Table
 
@@ -132,12 +132,12 @@ def show(
         from experiments.trace_page import render_page
 
         write_output(html, render_page(graph, file.name), "--html")
-        click.echo(f"written to {html}")
+        say(f"written to {html}")
     if svg is not None:
         from experiments.trace_map import render_map
 
         write_output(svg, render_map(graph, file.name), "--svg")
-        click.echo(f"written to {svg}")
+        say(f"written to {svg}")
     if html is not None or svg is not None:
         return
     console = _console()
@@ -147,7 +147,7 @@ def show(
     closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
     _print(console, tree_lines(graph, session=session, depth=0 if closed else depth))
     if closed:
-        click.echo("closed; open it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
+        say("closed; open it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
 
 @click.command(
@@ -193,7 +193,7 @@ def search(
         what = "variable" if isinstance(item, Variable) else "operation"
         if as_json:
             found = {"type": what, "id": item.id, "name": item.name, "kind": item.kind, "session": item.session}
-            click.echo(json.dumps({**found, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+            say(json.dumps({**found, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
         else:
             where = f" ({match.place})" if match.place not in ("", "value") else ""
             line = f"{item.id}  {item.kind}  {shorten(item.name, 40)}{where}: {shorten(match.excerpt, 200)}"
@@ -251,14 +251,14 @@ def slice_(
         if out.exists():
             raise TraceError(f"{out}: exists already; delete it or give another path")
         save_trace(cut, out)
-        click.echo(f"{len(cut.operations):,} operations and {len(cut.variables):,} variables written to {out}")
+        say(f"{len(cut.operations):,} operations and {len(cut.variables):,} variables written to {out}")
     elif as_json:
         for record in records_of(cut):
-            click.echo(json.dumps(record, ensure_ascii=False))
+            say(json.dumps(record, ensure_ascii=False))
     else:
         _print(_console(), tree_lines(cut))
         if not cut.operations:
-            click.echo(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
+            say(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
 
 
 @click.command(
@@ -283,7 +283,7 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     left, right = _loaded(first), _loaded(second)
     found = compare(left, right)
     if as_json:
-        click.echo(json.dumps(difference_record(found), ensure_ascii=False))
+        say(json.dumps(difference_record(found), ensure_ascii=False))
     else:
         _print(_console(), difference_lines(found, left, right))
     return 0 if found.equal else DIFFERENT
@@ -300,20 +300,16 @@ def _loaded(file: Path) -> ExecutionGraph:
     loaded = load_trace(file)
     for warning in (loaded.problem, *loaded.notes):
         if warning:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}", err=True)
     return loaded.graph
 
 
-def _console() -> Console:
-    """A console for plain text; where it is no terminal, lines stay as long as they are."""
-    from rich.console import Console
+def _console() -> LiteralConsole:
+    from experiments.literal_console import LiteralConsole
 
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = UNWRAPPED
-    return console
+    return LiteralConsole(unwrapped=True)
 
 
-def _print(console: Console, lines: Iterable[Text]) -> None:
+def _print(console: LiteralConsole, lines: Iterable[Text]) -> None:
     for line in lines:
         console.print(line, no_wrap=True, overflow="ellipsis")

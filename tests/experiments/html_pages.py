@@ -15,7 +15,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag not in ("meta", "link", "img", "br", "wbr", "use"):
+        if tag not in ("meta", "link", "img", "br", "wbr", "use", "input"):
             self.open.append(tag)
         for name, value in attrs:
             if name == "id":

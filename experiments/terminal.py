@@ -1,0 +1,83 @@
+"""Text on its way to the terminal: all of it is data, and none of it steers the terminal.
+
+What is printed quotes traces, data sets, replies and settings. `visible` makes any of it safe, `say` prints it, and
+`literal_console` does the same for tables and colours. Nothing else in the commands prints.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import threading
+import traceback
+import unicodedata
+import warnings
+from types import TracebackType
+from typing import Any
+
+import click
+
+_STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Categories of characters that move the cursor, colour, hide or turn round what is around them, or are half of one."""
+_JOINERS = "\u200c\u200d"
+"""Shape the letters of several scripts, and emoji of several parts."""
+_SUSPECT = re.compile(r"[^\n\t\x20-\x7e\xa0-\xac\xae-\u05ff]")
+
+
+def visible(text: str) -> str:
+    """The text with a JSON escape (`\\u001b`) for each character that would not be seen but act; lines stay lines.
+
+    JSON stays the same JSON. Never raises.
+    """
+    return text if text.isprintable() else _SUSPECT.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """As `visible`, on one line."""
+    return " ".join(visible(text).split())
+
+
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
+    if unicodedata.category(character) not in _STEERING or character in _JOINERS:
+        return character
+    return json.dumps(character)[1:-1]
+
+
+def say(text: object = "", *, err: bool = False) -> None:
+    """Print a line, on stderr if `err`."""
+    click.echo(visible(str(text)), err=err)
+
+
+def say_all_that_is_told() -> None:
+    """Let log records, warnings and tracebacks of any library reach the terminal as `say` prints."""
+    logging.setLogRecordFactory(_Record)
+    warnings.formatwarning = _warning
+    sys.excepthook = _uncaught
+    threading.excepthook = lambda told: _uncaught(told.exc_type, told.exc_value, told.exc_traceback)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not in UTF-8 lacks characters
+
+
+class _Record(logging.LogRecord):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        if self.exc_info:
+            self.exc_text = visible(logging.Formatter().formatException(self.exc_info))
+
+    def getMessage(self) -> str:  # noqa: N802 (the name is logging's)
+        return visible(super().getMessage())
+
+
+_plain_warning = warnings.formatwarning
+
+
+def _warning(*given: Any, **named: Any) -> str:
+    return visible(_plain_warning(*given, **named))
+
+
+def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    say("".join(traceback.format_exception(kind, error, trace)).rstrip(), err=True)

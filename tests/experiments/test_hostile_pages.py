@@ -1,0 +1,217 @@
+"""Pages, pictures and Markdown show data as it is: no formula, link, tag or colour comes of it, and nothing fails."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from xml.dom.minidom import Element, parseString
+
+import pytest
+from hostile_world import PAYLOADS, TEXT, graph, shown
+from html_pages import Page
+from hypothesis import given
+from hypothesis import strategies as st
+from judged_cases import seen_case
+from markdown_it import MarkdownIt
+from run_shapes import loop_result, record, summary
+
+from attribution.signals import Signal
+from experiments import pictures
+from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.case_traces import case_traces
+from experiments.diagnosis import Diagnosis, diagnose
+from experiments.diagnosis_page import render_html, render_markdown
+from experiments.folder import RunFolder
+from experiments.markdown_text import literal
+from experiments.outbox import Outbox
+from experiments.run_report import ReportInput, render_report
+from experiments.terminal import one_line
+from experiments.trace_map import render_map
+from experiments.trace_page import render_page
+from experiments.tracking import MlflowRun, store_uri
+from experiments.tracking_store import TrackingStore
+from experiments.writes import StartRun
+from optimizer.ladder import Rung
+from optimizer.results import Attempt, BlameShare
+
+NAMES = (
+    *PAYLOADS,
+    "price $a_{$",
+    "_hidden",
+    "#1e293b",
+    'id="x',
+    "url(#x)",
+    "-->",
+    "]]>",
+    "<b>&amp;",
+    "<script>alert(1)</script>",
+    "</script><!--",
+    "日本語 👋",
+    "![x](http://e.example/i.png)",
+    "[x](javascript:alert(1))",
+    "`code` **bold** ~~gone~~ _it_",
+    "| a | b |",
+    "# title",
+    "- item",
+    "1. item",
+    "http://e.example www.e.example",
+    "\\| \\* \\",
+    " ",
+    "",
+    "\ud800half",
+)
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _texts(svg: str, tag: str) -> list[str]:
+    """The texts of a well-formed picture's elements."""
+    found: list[Element] = parseString(svg.encode()).getElementsByTagName(tag)  # noqa: S318 (we drew it)
+    return ["".join(part.data for part in one.childNodes) for one in found]
+
+
+def seen(text: str) -> str:
+    """The text as a page shows it."""
+    return " ".join(shown(text).split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
+    shares = {name: BlameShare(0.5, (0.1, 0.9)), "other": BlameShare(0.5, (0.1, 0.9))}
+    iterations = [replace(record(n, accepted=False), blame=shares) for n in (1, 2)]
+    made = summary(replace(loop_result(), iterations=tuple(iterations)))
+    for chart in (pictures.blame(made.iterations[0]), pictures.blame_by_iteration(made.iterations)):
+        assert chart is not None
+        drawn = _texts(chart, "text")
+        assert [text for text in drawn if text.strip() == one_line(name)] or not name.strip()
+        assert "other" in drawn
+
+
+def test_a_name_of_any_length_leaves_the_chart_its_room() -> None:
+    (chart,) = {pictures.blame(summary().iterations[0].model_copy(update={"blame": _shares("x" * 5000)}))}
+    assert chart is not None
+    assert "x" * 50 not in chart
+    assert len(chart) < 20_000
+
+
+def _shares(name: str) -> dict[str, object]:
+    return {name: summary().iterations[0].blame["answer"]}
+
+
+def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
+    shares = {name: BlameShare(1 / len(NAMES), (0.0, 0.1)) for name in NAMES}
+    result = replace(loop_result(), iterations=tuple(replace(record(n, accepted=False), blame=shares) for n in (1, 2)))
+    told = summary(result).model_copy(update={"model": TEXT, "dataset": TEXT, "run_id": TEXT, "stopped": TEXT})
+    prompts = {f"p{n} {name}": name for n, name in enumerate(NAMES)}
+    uses = ("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds")
+    page = render_report(
+        ReportInput(
+            told,
+            seed=prompts,
+            champion={name: f"{text} changed" for name, text in prompts.items()},
+            error_types={name: {name: 1} for name in NAMES},
+            operations={name: dict.fromkeys(uses, 1) for name in NAMES},
+            settings={f"key {name}": name for name in NAMES},
+            attempts=[(1, Attempt(name, name, name, "text", 0.1, name)) for name in NAMES],
+        )
+    )
+    _is_only_text(page)
+
+
+def _is_only_text(html: str) -> None:
+    page = Page(html)
+    assert page.open == []
+    assert not {"script", "img", "iframe", "link", "object"} & set(page.tags)
+    assert all(link.startswith("#") for link in page.links)
+    assert [name for name in NAMES if seen(name) not in page.text] == []
+    html.encode()
+
+
+@pytest.fixture
+def facts() -> Diagnosis:
+    """A diagnosis in which every text is hostile: operations, prompts, ids, reasons, notes and prose."""
+    found = Attributions(Header(method=f"survival {TEXT}", model=TEXT))
+    operations = tuple(
+        OperationLine(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
+    )
+    found.add(TraceLine(trace=TEXT, digest="d", cases=99, failed=len(NAMES), operations=operations, problem=TEXT))
+    for name in NAMES:
+        blame = BlameLine(
+            operation=f"op {name}",
+            operation_id=f"o {name}",
+            error_type="ResponseError",
+            confidence=0.8,
+            reason=f"because of {name}",
+        )
+        case = {"trace": TEXT, "conversation": name, "question": name, "answers": (name,), "reply": name, "score": 0.0}
+        found.add(CaseLine(**case, question_id=f"q {name}", evidence=(name,), decisive=(blame,)))  # type: ignore[arg-type]
+        found.add(CaseLine(**case, question_id=f"r {name}", abstained=f"unsure of {name}"))  # type: ignore[arg-type]
+    rungs = [Rung(f"rung {name}", 0.5, (0.4, 0.6), 10) for name in NAMES]
+    made = diagnose(found, title=TEXT, subtitle=TEXT, ladder=rungs, notes=NAMES)
+    return made.model_copy(update={"prose": "\n".join(NAMES)})
+
+
+def test_a_diagnosis_shows_hostile_texts_as_they_are(facts: Diagnosis) -> None:
+    _is_only_text(render_html(facts, {}))
+
+
+def test_a_diagnosis_in_markdown_reads_as_its_data_does(facts: Diagnosis) -> None:
+    page = Page(MARKDOWN.render(render_markdown(facts)))
+    assert set(page.tags) <= {"h1", "h2", "p", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("table") == 1
+    assert page.tags.count("tr") == 1 + len(facts.operations)
+    assert page.tags.count("td") == 6 * len(facts.operations)
+    for name in NAMES:
+        for text in (f"op {name}", f"prompt {name}", f"rung {name}", f"unsure of {name}"):
+            assert seen(text) in page.text
+        assert seen(f"{name}/q {name}") in page.text
+    for text in (facts.title, facts.subtitle):
+        assert seen(text) in page.text
+
+
+@given(st.text(st.sampled_from("\\`*_[]()<>&|~$^#+-=.:/!1a \n\t\x1b\u202ew") | st.characters(), max_size=40))
+def test_any_text_reads_as_itself_in_markdown(text: str) -> None:
+    for before in ("", "- ", "1. ", "# ", "a "):
+        page = Page(MARKDOWN.render(before + literal(text)))
+        assert not set(page.tags) - {"p", "ul", "ol", "li", "h1"}
+        assert page.text == f"{before if before == 'a ' else ''}{seen(text)}".strip()
+    cells = Page(MARKDOWN.render(f"| a | b |\n|---|---|\n| {literal(text)} | x |"))
+    assert cells.tags.count("td") == 2
+    assert cells.text == " ".join(f"a b {seen(text)} x".split())
+
+
+def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
+    case = seen_case(1, "unknown", lost_at="answer")
+    assert case.attribution is not None
+    (blame,) = case.attribution.decisive
+    hostile = replace(case.attribution, decisive=(replace(blame, reason=" ".join(NAMES)),))
+    (trace,) = case_traces("seed", [replace(case, attribution=hostile)], "em")
+    (rationale,) = [one.rationale for one in trace.feedback if one.rationale is not None]
+    page = Page(MARKDOWN.render(rationale))
+    assert page.tags == ["p"]
+    assert page.text == seen(" ".join(NAMES))
+
+
+def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> None:
+    picture = render_map(graph(), TEXT)
+    titles = _texts(picture, "title")
+    for payload in PAYLOADS:
+        assert any(shown(f"step {payload}") in title for title in titles)
+    page = render_page(graph(), TEXT)
+    assert page.count("<script") == page.count("</script>") == 2
+    assert seen(TEXT) in Page(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)).text
+
+
+def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) -> None:
+    folder = RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 4))
+    box = Outbox(TrackingStore(store_uri(mlflow_home), "hostile names", "k"), folder)
+    observer = MlflowRun(box, "rag", {}, folder)
+    box.send(StartRun(title="r", moment=1, tags={}))
+    names = [*NAMES[:-1], "..", "a/../b", "x" * 500]  # the last one is no UTF-8, which is all that MLflow takes
+    observer.blame(1, [Signal(name, None, 0.1, (0.0, 0.2), 1, 0.1, {name: 1}, (name,), False) for name in names])
+    box.flush(seconds=600)
+    assert (box.refused, box.waiting) == ([], 0)
+    metrics = box.store.client.get_run(box.store.run_id()).data.metrics
+    assert len([key for key in metrics if key.startswith("blame/")]) == len(set(names))
