@@ -105,7 +105,7 @@ def run_experiment(
         if resume is not None:
             check_fingerprint(folder, depends_on)
             folder.write(CONFIG, files[CONFIG])
-        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER)))
+        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
         parts.evaluator.traces = folder.path / TRACES
         settings = params_of(config)
         tracked = MlflowRun.start(

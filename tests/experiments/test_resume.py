@@ -24,6 +24,7 @@ from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.loaders import load_dataset
 from experiments.lock import locked
 from experiments.tracking import store_uri
+from tracing.errors import RunError
 from tracing.systems.conversations import write_conversations
 
 
@@ -233,3 +234,13 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
         assert [paid.seconds for paid in again.claim(["next"])] == [9.0]
         again.close()
     assert set(lines) == {0, 1, 2, 3}
+
+
+def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path) -> None:
+    from tracing.llm.ledger import Ledger
+
+    path = tmp_path / LEDGER
+    for line in (b"\0" * 80, b"[]", b"{}", b'{"keys": 3}', b'{"keys": [], "prompt_tokens": 1}'):
+        path.write_bytes(b'{"memory":"m"}\n' + line + b"\n")
+        with pytest.raises(RunError, match=r"ledger\.jsonl:2: damaged; start the run again"):
+            Ledger(path)

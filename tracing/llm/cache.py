@@ -111,7 +111,7 @@ class ResponseCache:
         except sqlite3.Error as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("%s: cannot %s the response cache (%s); going on without it", self.path, doing, error)
+                logger.warning("%s: cannot %s the response cache (%s)", self.path, doing, error)
 
     def __len__(self) -> int:
         with self._lock:
