@@ -65,7 +65,7 @@ _LABEL_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "label"],
     "additionalProperties": False,
 }
-_NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b")
+_NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,7 @@ def _spellings(secret: str) -> tuple[str, ...]:
     in_json = json.dumps(secret)[1:-1]
     found = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), in_json, in_json.replace("/", "\\/")}
     raw = secret.encode("utf-8", "replace")
+    found |= {repr(secret)[1:-1], repr(raw)[2:-1]}
     for before in range(3):
         # What stands before the secret, such as a user's name, shifts it; the bits at both ends are shared with others.
         coded = base64.b64encode(b"\0" * before + raw).decode()

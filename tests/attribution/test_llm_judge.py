@@ -76,6 +76,21 @@ def test_a_model_without_log_probabilities_writes_a_label(
     assert "logprobs" not in scripted_server.requests[-1]
 
 
+@pytest.mark.parametrize("logprob", ["-Infinity", "null", '"-1"'])
+def test_a_model_whose_log_probabilities_cannot_be_read_writes_a_label(
+    judge: LlmJudge, scripted_server: ScriptedServer, logprob: str
+) -> None:
+    raw = '{"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [{"top_logprobs": [?]}]}}]}'
+
+    def script(body: dict[str, Any]) -> Reply:
+        odd = raw.replace("?", f'{{"token": "Yes", "logprob": {logprob}}}').encode()
+        return Reply(raw=odd) if "logprobs" in body else labelling(body)
+
+    scripted_server.script = script
+    assert judge.calibrate(decided(4, 4)) == Calibration("label")
+    assert judge.judge(question(1), "the capital of Norway").score == 1
+
+
 @pytest.mark.parametrize(
     "reply", ["", "incorrect", "That is correct.", '{"label": "correct"}', "[1]", '{"label": {}}', '{"reason": "cut o']
 )

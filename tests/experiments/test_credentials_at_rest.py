@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from run_shapes import run_folder
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.config import RunConfig, dump_config, load_config
@@ -174,3 +174,23 @@ def test_an_error_of_the_store_is_cut_after_its_password_is_out(length: int) -> 
         told = in_words(ValueError(said), uri)
         assert len(told) < 320
         assert SECRET[:8] not in told
+
+
+def test_a_key_that_an_endpoint_repeats_where_its_error_is_cut_is_nowhere(
+    ran: Callable[..., int],
+    scripted_server: ScriptedServer,
+    mlflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    key = "an-unusual-key-of-4711-letters"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    lengths = iter(range(10_000))
+    scripted_server.script = lambda body: Reply(f"{'x' * (478 + next(lengths) % 12)} {key} is wrong", status=400)
+    assert ran("run", "rag.yaml", "--home", "home", "--out", "run") != 0
+    said = "".join(capfd.readouterr())
+    assert "HTTP 400" in said
+    kept = [path for folder in (tmp_path, mlflow_home) for path in folder.rglob("*") if path.is_file()]
+    for text in (said.encode(), *(path.read_bytes() for path in kept)):
+        assert key[:8].encode() not in text

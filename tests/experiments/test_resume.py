@@ -236,11 +236,13 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     assert set(lines) == {0, 1, 2, 3}
 
 
-def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\0" * 80, "\xff"]
+)
+def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path, line: str) -> None:
     from tracing.llm.ledger import Ledger
 
     path = tmp_path / LEDGER
-    for line in (b"\0" * 80, b"[]", b"{}", b'{"keys": 3}', b'{"keys": [], "prompt_tokens": 1}'):
-        path.write_bytes(b'{"memory":"m"}\n' + line + b"\n")
-        with pytest.raises(RunError, match=r"ledger\.jsonl:2: damaged; start the run again"):
-            Ledger(path)
+    path.write_bytes(b'{"memory":"m"}\n' + line.encode("latin-1") + b"\n")
+    with pytest.raises(RunError, match=r"ledger\.jsonl:2: is damaged"):
+        Ledger(path)

@@ -121,3 +121,5 @@ def test_a_call_under_way_ends_when_the_access_is_closed(open_access: Open, scri
     asking.join(5)
     assert not asking.is_alive()
     assert isinstance(failed[0], CallFailedError)
+    with pytest.raises(CallFailedError, match="closed"):
+        access.task.chat(HELLO, max_tokens=8)

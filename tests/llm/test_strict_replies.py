@@ -62,11 +62,6 @@ MALFORMED = {
         chat_body(message={"content": None, "tool_calls": [{"function": {"name": "f"}}]}, finish_reason="tool_calls"),
         "tool",
     ),
-    "logprobs without a token": (chat_body(logprobs={"content": [{"top_logprobs": [{"logprob": -1.0}]}]}), "logprobs"),
-    "logprobs as text": (
-        chat_body(logprobs={"content": [{"top_logprobs": [{"token": "yes", "logprob": "-1"}]}]}),
-        "logprobs",
-    ),
     "far more text than was asked for": (chat_body(content="word " * 200_000), "9 tokens"),
     "an error with status 200": (b'{"error": {"message": "overloaded"}}', "overloaded"),
     "not UTF-8": (b'{"choices": "\xff\xfe"}', "JSON"),
@@ -89,6 +84,27 @@ def test_a_malformed_body_is_asked_for_again_told_and_never_cached(
     scripted_server.script = lambda body: "fine"
     assert access.task.chat(HELLO, max_tokens=9).text == "fine"
     assert open_access().task.chat(HELLO, max_tokens=9).cached
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        [],
+        "none",
+        {"content": [{"top_logprobs": [{"logprob": -1.0}]}]},
+        {"content": {}},
+        {"content": [[]]},
+        {"content": [{"top_logprobs": [{"token": "yes", "logprob": "-1"}]}]},
+    ],
+)
+def test_log_probabilities_that_cannot_be_read_matter_only_where_they_were_asked_for(
+    open_access: Open, scripted_server: ScriptedServer, logprobs: Any
+) -> None:
+    scripted_server.script = lambda body: Reply(raw=chat_body(logprobs=logprobs))
+    access = open_access(retries=0)
+    assert access.task.chat(HELLO, max_tokens=9).text == "fine"
+    with pytest.raises(CallFailedError, match=r"malformed: choices\.0\.logprobs"):
+        access.task.chat(HELLO, max_tokens=9, alternatives=3)
 
 
 def vectors_body(*rows: Any, indices: Any = None, **more: Any) -> bytes:

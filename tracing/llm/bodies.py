@@ -95,7 +95,7 @@ class _Logprobs(_Strict):
 class _Choice(_Strict):
     message: _Message
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: Any = None
 
 
 class _ChatBody(_Strict):
@@ -113,8 +113,11 @@ class _VectorsBody(_Strict):
     usage: _Usage | None = None
 
 
-def read_chat(body: bytes, *, most_tokens: int) -> Said:
+def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
     """The reply in the body of an answer to a chat request that allowed so many tokens.
+
+    Args:
+        alternatives: whether log-probabilities were asked for; they are ignored where they were not.
 
     Raises:
         MalformedReplyError: it holds none, or one that is not sound.
@@ -131,8 +134,7 @@ def read_chat(body: bytes, *, most_tokens: int) -> Said:
     )
     if len(said) > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
         raise MalformedReplyError(f"it has {len(said):,} characters, where {most_tokens} tokens were asked for")
-    steps = (choice.logprobs.content if choice.logprobs is not None else None) or ()
-    first = {each.token: each.logprob for each in steps[0].top_logprobs or ()} if steps else None
+    first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
     return Said(
         text=said,
         finish_reason=choice.finish_reason or "stop",
@@ -140,6 +142,11 @@ def read_chat(body: bytes, *, most_tokens: int) -> Said:
         completion_tokens=usage.completion_tokens or 0,
         first_token=first,
     )
+
+
+def _first_token(logprobs: Any) -> dict[str, float] | None:
+    steps = _checked(_Logprobs, logprobs, "choices.0.logprobs").content
+    return {each.token: each.logprob for each in steps[0].top_logprobs or ()} if steps else None
 
 
 def read_vectors(body: bytes, count: int) -> Embedded:
@@ -199,12 +206,19 @@ def _validated(kind: type[_Model], body: bytes) -> _Model:
     if _ESCAPED_HALF.search(body):
         value = _encodable(value)
     try:
-        return kind.model_validate(value)
-    except ValidationError as error:
+        return _checked(kind, value)
+    except MalformedReplyError:
         if isinstance(value, dict) and value.get("error"):
             raise MalformedReplyError(f"it is an error: {error_in(body)[0]}") from None
+        raise
+
+
+def _checked(kind: type[_Model], value: Any, *within: str) -> _Model:
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
+        place = ".".join((*within, *map(str, problem["loc"])))
         raise MalformedReplyError(f"{place}: {problem['msg']}" if place else problem["msg"]) from None
 
 

@@ -75,7 +75,7 @@ class Endpoint:
         self._budget = budget
         self._poster: Poster | None = None
         self._key: str | None = None
-        self._has_answered = False
+        self._has_answered = self._closed = False
         self._lock = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> Said:
@@ -85,8 +85,12 @@ class Endpoint:
             CallFailedError: refused, or every attempt failed.
             BudgetExceededError: the time budget ended before the reply was there.
         """
-        most = body["max_tokens"]
-        return self._send("/chat/completions", body, lambda raw: self._without_key(read_chat(raw, most_tokens=most)))
+        most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
+
+        def read(raw: bytes) -> Said:
+            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives))
+
+        return self._send("/chat/completions", body, read)
 
     def embed(self, body: Mapping[str, Any], check: Callable[[Embedded], None]) -> Embedded:
         """Post an embedding request: the vectors come in the order of the texts.
@@ -106,8 +110,9 @@ class Endpoint:
         return self._send("/embeddings", body, read)
 
     def close(self) -> None:
-        """Give up on requests under way, and close the connections."""
+        """Give up on requests under way, and close the connections; calls fail from now on."""
         with self._lock:
+            self._closed = True
             if self._poster is not None:
                 self._poster.close()
                 self._poster = None
@@ -175,6 +180,8 @@ class Endpoint:
 
     def _connect(self) -> Poster:
         with self._lock:
+            if self._closed:
+                raise self._failed("the model access is closed", "", 1)
             if self._poster is None:
                 if self._address is not None:
                     base_url, self._key = self._address()

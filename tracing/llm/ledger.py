@@ -10,7 +10,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
 from tracing.llm.spare_room import SpareRoom
@@ -27,9 +29,17 @@ class Paid:
     """
 
     keys: tuple[str, ...]
-    prompt_tokens: int
-    completion_tokens: int
-    seconds: float
+    prompt_tokens: Annotated[int, Field(ge=0)]
+    completion_tokens: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryLine:
+    memory: str
+
+
+_LINE: TypeAdapter[_MemoryLine | Paid] = TypeAdapter(_MemoryLine | Paid)
 
 
 class Ledger:
@@ -52,7 +62,7 @@ class Ledger:
         """Open the ledger; what stands in it is to be claimed.
 
         Raises:
-            RunError: the file cannot be read or written, or the disk is full.
+            RunError: the file cannot be read or written, or is damaged, or the disk is full.
         """
         self._path = path
         self._lock = threading.Lock()
@@ -76,14 +86,18 @@ class Ledger:
             os.truncate(path, len(whole))
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                record = json.loads(line)
-                if "memory" in record:
-                    self._memories.add(record["memory"])
-                else:
-                    paid = Paid(**{**record, "keys": tuple(record["keys"])})
-                    self._unclaimed.update(dict.fromkeys(paid.keys, paid))
-            except (ValueError, TypeError, KeyError, AttributeError):
-                raise RunError(f"{path}:{number}: damaged; start the run again (its calls are cached)") from None
+                self._take(_LINE.validate_json(line))
+            except ValidationError:
+                raise RunError(
+                    f"{path}:{number}: is damaged; delete the line: what it says was paid is then counted as found "
+                    "in the cache"
+                ) from None
+
+    def _take(self, line: _MemoryLine | Paid) -> None:
+        if isinstance(line, Paid):
+            self._unclaimed.update(dict.fromkeys(line.keys, line))
+        else:
+            self._memories.add(line.memory)
 
     def paid(self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
         """Write down a call whose reply has come.

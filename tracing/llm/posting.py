@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracing.errors import ConfigError
+from tracing.redaction import redact
 
 if TYPE_CHECKING:
     import httpx
@@ -65,7 +66,7 @@ class Poster:
         """`headers` go with every request.
 
         Raises:
-            ConfigError: httpx is not installed.
+            ConfigError: httpx is not installed, or cannot use the proxy or certificates that the environment names.
         """
         try:
             import httpx
@@ -74,14 +75,20 @@ class Poster:
             raise ConfigError("model calls need the httpx package: pip install 'memtune[llm]'") from None
         self._base_url = base_url
         self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
+        try:
+            self._client = httpx.AsyncClient(
+                # A redirected request would take the user's texts to a server that nobody named.
+                follow_redirects=False,
+                timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+                # To a proxy, these would be addresses of another machine.
+                mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
+            )
+        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            names = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
+            raise ConfigError(f"no connection can be made ({redact(str(error))}); check {names}") from None
         self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
-        self._client = httpx.AsyncClient(
-            # A redirected request would take the user's texts to a server that nobody named.
-            follow_redirects=False,
-            timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-        )
         self._closing = threading.Lock()
         self._open = True
 

@@ -28,6 +28,7 @@ from typing import Any
 
 from tracing.errors import WeightsError
 from tracing.llm.settings import home
+from tracing.redaction import redact
 
 _HUB = "https://huggingface.co"
 _HUB_ANSWER_S = 5.0
@@ -176,7 +177,7 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
                 raise WeightsError(f"{folder}: the disk is full; free some or set MEMTUNE_HOME elsewhere") from None
             failures.append(f"{title}: {error}")
     raise WeightsError(
-        f"{name}: no source has the weights ({'; '.join(failures)}); "
+        f"{name}: no source has the weights ({redact('; '.join(failures))}); "
         f"bring a file with SHA-256 {weights.sha256} and run: memtune model pull {name} --from FILE"
     )
 

@@ -88,6 +88,8 @@ def open_memory(
     Raises:
         ConfigError: as `load`.
     """
+    import httpx
+
     endpoint = {"api_key": key, "openai_base_url": base_url}
     memory = load().Memory.from_config(
         {
@@ -105,8 +107,12 @@ def open_memory(
         }
     )
     for part in (memory.llm, memory.embedding_model):
-        # Where OPENROUTER_API_KEY is set, it would send everything there. The gateway waits and retries itself.
-        part.client = part.client.with_options(api_key=key, base_url=base_url, max_retries=0, timeout=None)
+        # Where OPENROUTER_API_KEY is set, it would send everything there, and a proxy that the environment names
+        # would be asked for the gateway, which waits and retries itself.
+        direct = httpx.Client(trust_env=False, timeout=None)  # noqa: S113 - the gateway answers in time, or says no
+        part.client = part.client.with_options(
+            api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=direct
+        )
     return memory
 
 
