@@ -283,7 +283,7 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
                         return False
         if not shown:
             read_graph(path)
-    except (OSError, ValueError, KeyError, AttributeError, TraceError):
+    except (OSError, ValueError, RecursionError, KeyError, AttributeError, TraceError):
         return True
     return shown > 0
 

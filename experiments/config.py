@@ -217,6 +217,8 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
         raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; mend the YAML there") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); mend the file") from None
+    except RecursionError:
+        raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
     if values is None:
         values = {}
     if not isinstance(values, dict):

@@ -44,7 +44,7 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     path = folder.path / FINGERPRINT
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise RunError(
             f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
         ) from None

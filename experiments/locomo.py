@@ -74,7 +74,7 @@ def read_locomo(path: Path, categories: Collection[int]) -> tuple[list[Conversat
         rows = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); give --data a LoCoMo file") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error}); give --data a LoCoMo file") from None
     try:
         samples = _SAMPLES.validate_python(rows)

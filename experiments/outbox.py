@@ -92,7 +92,7 @@ class Outbox:
             store = TrackingStore(uri or header["uri"], header["experiment"], header["key"], timeout=timeout)
         except FileNotFoundError:
             raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to replay") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
             raise RunError(f"{path}: cannot be read ({error}); delete it to give up what it holds") from None
         box = cls(store, folder)
         for line in lines:

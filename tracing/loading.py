@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.collector import collector_resting
-from tracing.depth import DEEPEST, is_too_deep
+from tracing.depth import DEEPEST_LINE, is_too_deep
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
 from tracing.lines import FORMAT, HEADER, VERSION, Lines, Record
@@ -93,8 +93,8 @@ _HEADER_BEGINNINGS = frozenset(line[:length] for line in _HEADERS for length in 
 
 
 def _parsed(line: bytes) -> Record:
-    if is_too_deep(line):
-        raise TraceError(f"the line is nested more than {DEEPEST} levels deep")
+    if is_too_deep(line, DEEPEST_LINE):
+        raise TraceError(f"the line is nested more than {DEEPEST_LINE} levels deep")
     try:
         record = json.loads(line, parse_constant=_refuse)
     except ValueError:

@@ -28,7 +28,7 @@ from tracing import (
     search,
     trace,
 )
-from tracing.depth import DEEPEST
+from tracing.depth import DEEPEST, DEEPEST_LINE
 from tracing.interchange import FORMATS, format_named, smartcomment, smartcomment_writing
 from tracing.interchange.documents import Troubles, json_pieces
 from tracing.interchange.smartcomment_format import SOURCE, TARGET
@@ -161,7 +161,7 @@ def test_a_value_that_a_trace_holds_once_is_no_bomb_in_another_format(name: str,
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
-@pytest.mark.parametrize("deep", [DEEPEST + 1, 900, 100_000])
+@pytest.mark.parametrize("deep", [DEEPEST_LINE + 1, 900, 100_000])
 def test_a_line_nested_too_deep_to_be_walked_through_is_left_out_as_damaged(
     opening: str, deep: int, tmp_path: Path
 ) -> None:
@@ -172,11 +172,11 @@ def test_a_line_nested_too_deep_to_be_walked_through_is_left_out_as_damaged(
     path.write_text(f"{json.dumps(HEADER)}\n{line}\n")
     loaded = load_trace(path)
     assert not loaded.graph.variables
-    assert f"{path}:2: the line is nested more than {DEEPEST} levels deep" in str(loaded.problem)
+    assert f"{path}:2: the line is nested more than {DEEPEST_LINE} levels deep" in str(loaded.problem)
 
 
 def test_the_deepest_value_that_is_read_can_be_looked_at_in_every_way(tmp_path: Path) -> None:
-    value = json.loads("[" * (DEEPEST - 1) + "]" * (DEEPEST - 1))
+    value = json.loads("[" * (DEEPEST_LINE - 1) + "]" * (DEEPEST_LINE - 1))
     variables = [Variable("v0", "x", "value", value), Variable("v1", "x", "value", "y")]
     made = Operation("o", "step", inputs=(("in", "v0"),), outputs=(("out", "v1"),), status="ok")
     save_trace(ExecutionGraph(variables, [made]), tmp_path / "t.jsonl")
@@ -186,6 +186,38 @@ def test_the_deepest_value_that_is_read_can_be_looked_at_in_every_way(tmp_path: 
         action(loaded.graph)
     with trace(redaction=Redaction(keys=("x",))) as recorder:
         recorder.adopt(records_of(loaded.graph))
+
+
+def nested(levels: int) -> str:
+    """JSON of so many levels, with what no other JSON has inside."""
+    return "[" * levels + '"inside"' + "]" * levels
+
+
+FOREIGN = {
+    "otlp": lambda text: {"resourceSpans": [{"scopeSpans": [{"spans": [_span({"input.value": text})]}]}]},
+    "mlflow": lambda text: {"info": {}, "data": {"spans": [{"name": "x", "attributes": {"mlflow.spanInputs": text}}]}},
+    "smartcomment": lambda text: {"data": {"nodes": [{"name": "x", "value": text}]}, "more": json.loads(text)},
+}
+
+
+def _span(facts: dict[str, str]) -> dict[str, object]:
+    rows = [{"key": key, "value": {"stringValue": value}} for key, value in facts.items()]
+    return {"spanId": "1", "name": "x", "attributes": rows}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_was_imported_from_the_deepest_document_can_be_loaded(name: str, tmp_path: Path) -> None:
+    """JSON within a text is read as deep as a document may be, and deeper JSON stays text."""
+    for levels in (DEEPEST - 1, DEEPEST + 1, 900, 50_000):
+        text = nested(levels) if name != "smartcomment" else nested(min(levels, DEEPEST - 1))
+        path = tmp_path / f"{levels}.json"
+        path.write_text(json.dumps(FOREIGN[name](text)))
+        imported = format_named(name).read(path).graph
+        save_trace(imported, tmp_path / f"{levels}.jsonl")
+        loaded = load_trace(tmp_path / f"{levels}.jsonl")
+        assert loaded.problem is None
+        assert records_of(loaded.graph) == records_of(imported)
+        assert any("inside" in json.dumps(one.value) for one in loaded.graph.variables.values())
 
 
 def test_a_value_too_deep_to_be_encoded_is_cut_when_a_graph_made_by_hand_is_written(tmp_path: Path) -> None:

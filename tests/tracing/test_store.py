@@ -81,7 +81,7 @@ def test_a_damaged_record_ends_the_reading_and_is_named(tmp_path: Path):
         (b'{"type":"operation","id":"o9","name":"n","inputs":[["a","ghost"]]}\n', "ghost"),
         (b'{"type":"variable","id":"v9","name":"n","kind":"k","value":1,"previous":"ghost"}\n', "ghost"),
         (lines[2].replace(b"D1:1", b"D1:9"), "v1"),
-        (b"[" * 100_000 + b"\n", "more than 200 levels"),
+        (b"[" * 100_000 + b"\n", "more than 250 levels"),
     ):
         path.write_bytes(b"".join([*lines[:3], damage, *lines[3:]]))
         loaded = load_trace(path)

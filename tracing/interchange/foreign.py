@@ -6,10 +6,10 @@ OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing say
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracing.depth import loads
 from tracing.elements import Link, Operation, Session, Variable
 from tracing.graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, text_or_none
@@ -199,8 +199,8 @@ def _structured(value: Any) -> Any:
     """What a text is the JSON of, if it is that of an object or a list: attributes cannot hold these."""
     if isinstance(value, str) and value[:1] in ("{", "[", '"'):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return loads(value)
+        except ValueError:
             return value
     return value
 

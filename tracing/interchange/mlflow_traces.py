@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracing.collector import collector_resting
+from tracing.depth import loads
 from tracing.elements import Link, Operation
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
@@ -304,6 +305,6 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return loads(value)
+    except ValueError:
         return value

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from tracing.depth import DEEPEST_LINE, loads
 from tracing.elements import Link, Operation, Variable
 from tracing.errors import TraceError
 from tracing.graph import ExecutionGraph
@@ -239,8 +240,8 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
     if text is None:
         return None
     try:
-        record = text if isinstance(text, dict) else json.loads(text)  # a store of MLflow gives it back parsed
-    except (TypeError, ValueError, RecursionError):
+        record = text if isinstance(text, dict) else loads(text, DEEPEST_LINE)  # a store of MLflow parses it
+    except (TypeError, ValueError, AttributeError):
         record = None
     if not isinstance(record, dict):
         troubles.add(f"has an attribute {RECORD} that is no JSON object", f"span {span.id!r}")
