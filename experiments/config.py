@@ -147,11 +147,24 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))
+    return _complete(anchored(_validated(values, label, given), folder, besides=given), label)
+
+
+def read_config(source: str) -> RunConfig:
+    """The configuration in `source` as it stands; what it names need not be there.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    label, _, values = _read(source)
+    return _validated(values, label, {})
+
+
+def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
     try:
-        config = RunConfig.model_validate(values)
+        return RunConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_explain(error, label, given)) from None
-    return _complete(anchored(config, folder, besides=given), label)
 
 
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.config import RunConfig, anchored
-from experiments.fingerprint import check_fingerprint, fingerprint
+from experiments.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.handwritten import handwritten
 from experiments.journal import RunJournal
@@ -98,6 +98,8 @@ def run_experiment(
     with open_parts(config, home) as parts, contextlib.ExitStack() as held:
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         seed = seed_candidate(parts.system.prompts)
+        if resume is not None:
+            parts.access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
         depends_on = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
         files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
         folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)

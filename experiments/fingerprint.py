@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from experiments.config import RunConfig
 from experiments.folder import FINGERPRINT, RunFolder
@@ -35,19 +36,31 @@ def fingerprint(
     }
 
 
+_READER = TypeAdapter(dict[str, str])
+
+
+def read_fingerprint(folder: RunFolder) -> dict[str, str]:
+    """What a run began with.
+
+    Raises:
+        RunError: that cannot be read.
+    """
+    path = folder.path / FINGERPRINT
+    try:
+        return _READER.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise RunError(
+            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
+        ) from None
+
+
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     """Make sure that a run would go on as it began.
 
     Raises:
         RunError: something the run depends on is different; the keys are named.
     """
-    path = folder.path / FINGERPRINT
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise RunError(
-            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
-        ) from None
+    before = read_fingerprint(folder)
     different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if different:
         first = different[0]

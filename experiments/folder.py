@@ -157,7 +157,7 @@ class RunFolder:
         """
         path = self.path / SUMMARY
         try:
-            return Summary.model_validate_json(path.read_text(encoding="utf-8"))
+            return Summary.model_validate_json(path.read_bytes())
         except OSError:
             raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
         except ValidationError as error:
@@ -181,14 +181,22 @@ def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str
     """The prompts that lie in a folder, one text file each; `names` are those that are wanted.
 
     Raises:
-        RunError: a wanted prompt is missing, or there is none at all.
+        RunError: a wanted prompt is missing, there is none at all, or one cannot be read.
     """
-    found = {path.stem: path.read_bytes().decode() for path in sorted(folder.glob("*.txt"))}
+    found = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
     missing = sorted(set(names or ()) - set(found))
     if missing or not found:
         what = f"{missing[0]}.txt is missing" if missing else "holds no prompts (*.txt)"
         raise RunError(f"{folder}: {what}; give the prompts folder of a run or of an export `--to text`")
     return found if names is None else {name: found[name] for name in names}
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
+        raise RunError(f"{path}: cannot be read ({reason}); write the prompt there as UTF-8 text") from None
 
 
 def _is_run(path: Path) -> bool:

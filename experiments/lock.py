@@ -22,7 +22,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         held = FileLock(path).acquire(blocking=False)
     except Timeout:
-        holder = path.read_text().strip() or "unknown"
+        holder = path.read_text(errors="replace").strip() or "unknown"
         raise RunError(
             f"{path.parent}: process {holder} is working on this run; wait for it, or end it first"
         ) from None

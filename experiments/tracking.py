@@ -123,10 +123,9 @@ class MlflowRun:
         if (folder.path / OUTBOX).exists():
             outbox = Outbox.load(folder, uri=used)
         else:
-            key = folder.path / MLFLOW_KEY
-            if not (resumed and key.is_file()):
-                folder.write(MLFLOW_KEY, uuid4().hex)
-            outbox = Outbox(TrackingStore(used, experiment, key.read_text(), artifacts=artifacts), folder)
+            key = (_key_of(folder) if resumed else None) or uuid4().hex
+            folder.write(MLFLOW_KEY, key)
+            outbox = Outbox(TrackingStore(used, experiment, key, artifacts=artifacts), folder)
         store = outbox.store
         try:
             _ = store.client  # which may have to be made, and takes its time
@@ -287,6 +286,13 @@ def blame_key(operation: str) -> str:
     if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
         return f"blame/{operation}"
     return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _key_of(folder: RunFolder) -> str | None:
+    """The key by which the run is found again; None where there is none, or only a damaged one."""
+    path = folder.path / MLFLOW_KEY
+    key = path.read_text(errors="replace") if path.is_file() else ""
+    return key if re.fullmatch("[0-9a-f]{32}", key) else None
 
 
 def link_of(store: TrackingStore) -> SummaryMlflow | None:

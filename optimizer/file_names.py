@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+from tracing.redaction import excerpt
+
 _READABLE = 40
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -14,6 +16,6 @@ def file_name(name: str) -> str:
 
     The digits tell apart what looks the same without unsafe characters, cut to size, or on a disk that ignores case.
     """
-    readable = _UNSAFE.sub("_", name[:_READABLE]).strip("._-")
+    readable = _UNSAFE.sub("_", excerpt(name, _READABLE)).strip("._-")
     digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{readable}-{digits}" if readable else digits

@@ -11,6 +11,7 @@ from experiments.attributions import Attributions
 from experiments.command import main
 from experiments.folder import RunFolder
 from experiments.tracking import store_uri
+from optimizer.file_names import file_name
 
 IDS = (
     *("x" * 250, "é" * 300, "x" * 20_000, "a/b", "a_b", "A_B", "../../../etc/passwd", "/etc/passwd", ".", "..", "-rf"),
@@ -42,6 +43,10 @@ def command(
         return said.out + said.err
 
     return run
+
+
+def test_the_name_of_a_file_shows_no_secret() -> None:
+    assert "kolibri07x" not in file_name("chat of password=kolibri07x")
 
 
 def write_data(path: Path) -> None:

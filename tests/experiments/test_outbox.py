@@ -234,3 +234,20 @@ def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_aga
                 box.send(SetTag(key="k", value=f"cut {n}"))
     box.send(SetTag(key="k", value="after"))
     assert Outbox.load(folder).waiting == box.waiting == before + 3
+
+
+def test_a_damaged_line_that_waits_costs_itself_and_is_told(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    rest_of_a_run(start(folder, DEAD, "damaged"))
+    path = folder.path / OUTBOX
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = Outbox.load(folder).waiting
+    path.write_bytes(b"".join([*lines[:3], b'{"kind": ["run"]}\n', b"\xff\n", *lines[5:]]))
+    box = Outbox.load(folder)
+    assert box.waiting == whole - 2
+    assert box.refused == [f"{path}:{number}: is damaged, and was left out" for number in (4, 5)]
+    assert Outbox.load(folder).refused == []
+    for damaged in (b"[" * 5000, b'{"uri": ["x"], "experiment": "e", "key": "k"}', b"\xff", b"{}"):
+        path.write_bytes(b"".join([damaged + b"\n", *lines[1:]]))
+        with pytest.raises(RunError, match=rf"{path}: cannot be read \(.*delete it"):
+            Outbox.load(folder)

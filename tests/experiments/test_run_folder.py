@@ -11,9 +11,10 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folde
 
 from experiments.folder import CONFIG, SUMMARY, RunFolder, read_prompts
 from experiments.journal import RunJournal
+from experiments.manifest import manifest_of
 from experiments.runs import compare, list_runs
 from optimizer.results import CallCounts, Verdict
-from tracing.errors import RunError
+from tracing.errors import ConfigError, RunError
 
 KEYS = {
     *("run_id", "system", "dataset", "model", "seed", "metric", "splits", "baseline", "champion", "verdict", "delta"),
@@ -150,3 +151,28 @@ def test_a_missing_prompt_is_named(tmp_path: Path) -> None:
     (tmp_path / "answer.txt").write_text("x")
     with pytest.raises(RunError, match=r"extract\.txt is missing"):
         read_prompts(tmp_path, ["answer", "extract"])
+
+
+def test_a_damaged_file_of_a_run_is_told_by_its_name(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    prompt = folder.path / "prompts" / "champion" / "answer.txt"
+    summary_file = folder.path / SUMMARY
+    prompt.write_bytes(b"\xff" + prompt.read_bytes())
+    with pytest.raises(RunError, match=rf"{prompt}: cannot be read \(not UTF-8 at byte 0\)"):
+        folder.prompts("champion")
+    summary_file.write_bytes(summary_file.read_bytes().replace(b"rag", b"r\xffg"))
+    with pytest.raises(RunError, match=f"{summary_file}: "):
+        folder.summary()
+    assert [found for _, found in list_runs(tmp_path)] == [None]
+
+
+def test_a_run_is_exported_with_its_caveats_where_its_data_is_gone_and_not_where_its_settings_are_damaged(
+    tmp_path: Path,
+) -> None:
+    folder = run_folder(tmp_path)
+    folder.write(CONFIG, "system: rag\ndataset: jsonl\ndata: gone.jsonl\n")
+    assert manifest_of(folder, folder.summary())["caveats"] == []
+    for damaged in (b"system: \xff", b"}: {", b"systm: rag", b"[" * 5000):
+        (folder.path / CONFIG).write_bytes(damaged)
+        with pytest.raises(ConfigError, match=f"{folder.path / CONFIG}"):
+            manifest_of(folder, folder.summary())

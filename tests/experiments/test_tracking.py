@@ -10,7 +10,7 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, scor
 
 from attribution.signals import Signal
 from experiments.config import load_config
-from experiments.folder import RunFolder
+from experiments.folder import MLFLOW_KEY, RunFolder
 from experiments.outbox import OUTBOX
 from experiments.run_settings import params_of
 from experiments.tracking import MlflowRun, store_uri
@@ -174,3 +174,16 @@ def test_settings_become_flat_parameters_without_keys() -> None:
     assert params["rounds"] == 3
     assert not [value for key, value in params.items() if "api_key" in key and "env" not in key]
     assert params["tracking.uri"] == "postgresql://host/db"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xff\xfe", b"' OR name LIKE '%", b"0" * 31])
+def test_a_resumed_run_whose_key_is_damaged_goes_on_in_a_run_of_its_own(
+    home: Path, tmp_path: Path, damaged: bytes
+) -> None:
+    folder = run_folder(tmp_path)
+    (folder.path / MLFLOW_KEY).write_bytes(damaged)
+    first = start(home, folder, resumed=True)
+    second = start(home, folder, resumed=True)
+    assert first.link is not None
+    assert first.link == second.link
+    assert first.problems == []

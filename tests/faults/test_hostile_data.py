@@ -19,6 +19,7 @@ from scripted_server import ScriptedServer, prompt_of
 from scripted_world import kind_of
 
 from experiments.folder import RunFolder
+from experiments.terminal import visible
 from tracing import load_trace
 from tracing.interchange import FORMATS
 from tracing.systems.conversations import Conversation, write_conversations
@@ -125,8 +126,8 @@ def well(*arguments: str | Path) -> str:
 
 
 def letters(text: str) -> str:
-    """The letters of a text: what is left of it however it is wrapped, escaped or shortened."""
-    return "".join(re.findall(r"[^\W_]", text))
+    """The letters of a text: what is left of it however it is wrapped, and whatever is shown of what does not show."""
+    return "".join(re.findall(r"[^\W_]", re.sub(r"\\u[0-9a-f]{4}", "", visible(text))))
 
 
 def outside(root: Path) -> list[Path]:
@@ -299,3 +300,13 @@ def test_equal_ids_are_refused_or_kept_apart(tried: Tried, tmp_path: Path) -> No
     said = memtune("data", "show", "--dataset", "jsonl", "--data", path)
     well_said(said)
     assert said.code == 0 or "c00" in said.last
+
+
+def test_an_id_of_any_length_is_told_in_a_line(tried: Tried, tmp_path: Path) -> None:
+    tried("error that quotes the data")
+    path = tmp_path / "data.jsonl"
+    write_conversations(path, [conversation("long " * 50_000, split) for split in ("train", "validation", "test")])
+    said = memtune("data", "show", "--dataset", "jsonl", "--data", path)
+    well_said(said)
+    assert said.code == 2
+    assert f"{path}:2" in said.last

@@ -192,6 +192,8 @@ class _Writing:
 
     def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
         """Inputs and outputs, each with whether an edge that was read has it as an end."""
+        if operation.id == NO_OPERATION:
+            return {}, {}  # its edges would be nobody's; its record tells what they would
         covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
         return (
             {vid: vid in covered for vid in operation.input_ids()},
@@ -345,7 +347,8 @@ def _facts(item: Operation | Session) -> _Raw:
 
 
 def _is_link(operation: Operation) -> bool:
-    return operation.id.startswith(NO_OPERATION)
+    """Whether it was read from edges that belong to no operation; one of another tool may have any id."""
+    return EDGES in operation.attributes and operation.id.startswith(NO_OPERATION)
 
 
 def _local(seconds: float) -> str:
