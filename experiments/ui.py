@@ -15,6 +15,7 @@ from pathlib import Path
 from experiments.sqlite_store import is_ready
 from experiments.tracking import artifact_root, store_file, store_uri
 from tracing.errors import RunError
+from tracing.llm.child_process import start_child
 
 HOST = "127.0.0.1"
 USUAL_PORT = 5000
@@ -44,6 +45,8 @@ def require_store(home: Path) -> None:
 def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
     """Start `mlflow ui` and return its process and address once it answers. The caller ends the process.
 
+    If the caller is killed, the process ends too.
+
     Args:
         port: to listen on; by default 5000, or any free one where that is taken.
 
@@ -58,14 +61,7 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
     command = [sys.executable, "-m", "mlflow", "ui", "--host", HOST, "--port", str(used), "--workers", "1"]
     command += ["--backend-store-uri", store_uri(home), "--default-artifact-root", artifact_root(home).as_uri()]
     with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 (our own interpreter, arguments made here)
-            command,
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **QUIET},
-            start_new_session=True,
-        )
+        process = start_child(command, output=output, env={**os.environ, **QUIET})
     try:
         _wait(process, address, log)
     except BaseException:
