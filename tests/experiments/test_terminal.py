@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
+from run_shapes import record
 
+from attribution.signals import Signal
+from experiments.console import run_view
 from experiments.literal_console import LiteralConsole, progress_on, styled
 from experiments.terminal import brief, one_line, say, visible
+from optimizer.results import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "[tea] [/x] :smile: \x1b]8;;e\x1b\\x \x9b2J \u202ea \x07\r\x00"
@@ -98,6 +104,22 @@ def test_progress_and_status_lines_are_literal_too(
     assert "\x07" not in out
 
 
+def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations and prompts have the names that a system gives them; rewrites and reasons are a model's."""
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    signals = [Signal(HOSTILE, None, 1.0, (0.5, 1.0), 1, 0.1, {}, (), False)]
+    with run_view() as view:
+        view.progress(HOSTILE, 1, 2)
+        view.blame(1, signals)
+        view.iteration(replace(record(1, accepted=True), edited=(HOSTILE,)))
+        assert not view.approve(Attempt(HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, HOSTILE), "before")
+    err = capsys.readouterr().err
+    assert err.count(SHOWN) == 6
+    assert SHOWN.partition(r"\r")[0] in err, "a rewrite is shown line by line"
+    assert not steers(err)
+
+
 def test_what_is_said_is_literal_on_either_stream(capsys: pytest.CaptureFixture[str]) -> None:
     say(HOSTILE)
     say(HOSTILE, err=True)
@@ -133,10 +155,10 @@ def test_a_terminal_that_lacks_characters_is_no_reason_to_fail(tmp_path: Path) -
     done = subprocess.run(
         [sys.executable, "-m", "experiments.command", "trace", "show", str(tmp_path / "t.jsonl")],
         cwd=ROOT,
-        env={"PATH": "", "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
+        env={"PATH": "", "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
-        text=True,
+        encoding="latin-1",
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert r"Z\xfcrich \U0001f44b" in done.stdout
+    assert r"Zürich \U0001f44b" in done.stdout

@@ -229,13 +229,35 @@ def test_the_page_opens_by_keyboard_shows_and_searches(tmp_path: Path) -> None:
     document.title = told.join("|");
     </script></body>"""
     page = render_page(record_memory(fails=True).graph, "t").replace("</body>", script)
-    (tmp_path / "t.html").write_text(page, encoding="utf-8")
+    # Two sessions; the first holds an operation with two inside; the first of these read two messages and made a fact.
+    assert title_of(page, tmp_path) == "2|3|extract_facts|5|2|1 found|answer|marked: 1 operations, 3 variables"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_the_page_takes_ids_for_nothing_but_ids(tmp_path: Path) -> None:
+    ids = ("__proto__", "constructor", "toString")
+    graph = ExecutionGraph(
+        [Variable(one, one, "value", one) for one in ids],
+        [Operation(f"{one}2", one, inputs=((one, one),), parent="valueOf", status="ok") for one in ids],
+    )
+    script = """<script>
+    const told = [];
+    for (const id in O) { go(id); told.push(chosen.entry.name, view.querySelector("h2").textContent); }
+    for (const id in V) { go(id); told.push(view.querySelector("h2").textContent); }
+    document.title = told.join("|");
+    </script></body>"""
+    page = render_page(graph, "t").replace("</body>", script)
+    assert title_of(page, tmp_path) == "|".join([*(one for one in ids for _ in range(2)), *ids])
+
+
+def title_of(page: str, folder: Path) -> str:
+    """The title that a page has given itself in a browser."""
+    (folder / "t.html").write_text(page, encoding="utf-8")
     done = subprocess.run(
-        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--dump-dom", (tmp_path / "t.html").as_uri()],
+        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+         "--dump-dom", (folder / "t.html").as_uri()],
         capture_output=True, text=True, timeout=90, check=True,
     )  # fmt: skip
     title = re.search(r"<title>(.*?)</title>", done.stdout)
     assert title is not None
-    # Two sessions; the first holds an operation with two inside; the first of these read two messages and made a fact.
-    assert title[1] == "2|3|extract_facts|5|2|1 found|answer|marked: 1 operations, 3 variables"
+    return title[1]
