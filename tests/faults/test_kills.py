@@ -8,7 +8,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from shutil import copy
+from typing import Any, NamedTuple
 
 import pytest
 from bench import Endpoint, Tried, conversations, key_in, leaks
@@ -63,17 +64,29 @@ def place(tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatc
 RUN = ["run", "run.yaml", "--home", "home"]
 RESUME = [*RUN, "--resume", "latest"]
 
-_WHOLE: list[tuple[dict[str, Any], dict[str, list[tuple[str, int, float]]], int]] = []
+
+class Whole(NamedTuple):
+    """A run that nobody disturbed: what it ended with, its points in MLflow, its requests, and the home it is in."""
+
+    outcome: dict[str, Any]
+    curves: dict[str, list[tuple[str, int, float]]]
+    requests: int
+    home: Path
+
+
+_WHOLE: list[Whole] = []
 
 
 @pytest.fixture
-def whole(place: Place, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, int]:
-    """Outcome, curves and number of requests of a run that nobody disturbs; run once."""
+def whole(place: Place, store: Path) -> Whole:
+    """Run once for all tests."""
     if not _WHOLE:
-        before = place.requests
-        assert live([*RUN[:-1], "undisturbed"], None) == 0, place.said()
-        (run,) = RunFolder.all(place.folder / "undisturbed")
-        _WHOLE.append((outcome(run), curves(run), place.requests - before))
+        before, home = place.requests, place.folder / "undisturbed"
+        home.mkdir()
+        copy(store, home)
+        assert live([*RUN[:-1], home.name], None) == 0, place.said()
+        (run,) = RunFolder.all(home)
+        _WHOLE.append(Whole(outcome(run), curves(run), place.requests - before, home))
         (place.folder / OUTPUT).unlink()
     return _WHOLE[0]
 
@@ -117,11 +130,11 @@ def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Ca
     ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.slow) for seed in range(1, 4))]
 )
 def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_one(
-    place: Place, whole: tuple[Any, Any, int], tried: Tried, seed: int, few: bool
+    place: Place, whole: Whole, tried: Tried, seed: int, few: bool
 ) -> None:
     draw = random.Random(seed)  # noqa: S311
     before, arguments = place.requests, RUN
-    for nth, (name, moment, more) in enumerate(moments(place, draw, whole[2])):
+    for nth, (name, moment, more) in enumerate(moments(place, draw, whole.requests)):
         if few and nth % 3 != 1:
             continue
         number = SIGNALS[(nth + seed) % 3]
@@ -133,26 +146,26 @@ def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_on
         arguments = RESUME if place.runs else RUN
     assert live(arguments, None) == 0, place.said()[-3000:]
     assert len(place.runs) == 1
-    assert outcome(place.runs[-1]) == whole[0]
+    assert outcome(place.runs[-1]) == whole.outcome
     # An interrupted run tells MLflow what it had reached.
-    assert latest(curves(place.runs[-1])) == latest(whole[1])
+    assert latest(curves(place.runs[-1])) == latest(whole.curves)
     # What was under way when the process was killed is paid again, and nothing else.
-    assert place.requests - before <= whole[2] + 12
+    assert place.requests - before <= whole.requests + 12
     assert live(RUN, None) == 0, place.said()[-3000:]
-    assert _result(place.runs[-1]) == _result_of(whole[0])
+    assert _result(place.runs[-1]) == _result_of(whole.outcome)
     assert not leaks(place.home)
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
-    place: Place, whole: tuple[Any, Any, int], tried: Tried
+    place: Place, whole: Whole, tried: Tried, kills: int
 ) -> None:
-    assert live(RUN, None) == 0
-    export = ["export", "latest", "--home", "home", "--to", "text", "--out"]
+    export = ["export", "latest", "--home", str(whole.home), "--to", "text", "--out"]
     began = time.monotonic()
     assert live([*export, "reference"], None) == 0
     lasts, draw = time.monotonic() - began, random.Random(5)  # noqa: S311
     files = {path.name: path.read_bytes() for path in Path("reference").iterdir()}
-    for number in range(9):
+    for number in range(kills):
         tried("kill of an export")
         out = Path(f"out{number}")
         kill = SIGNALS[number % 3]
@@ -175,9 +188,7 @@ def _result(run: RunFolder) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_first_runs_at_once_in_a_new_home_end_alike(
-    place: Place, whole: tuple[Any, Any, int], tried: Tried, count: int
-) -> None:
+def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, tried: Tried, count: int) -> None:
     tried(f"{count} runs at once in a new home", count)
     processes = [started(RUN, str(number)) for number in range(count)]
     for number, process in enumerate(processes):
@@ -186,18 +197,16 @@ def test_first_runs_at_once_in_a_new_home_end_alike(
         assert "warning" not in place.said(str(number))
     assert len(place.runs) == count
     for run in place.runs:
-        assert _result(run) == _result_of(whole[0])
-        assert set(curves(run)) == set(whole[1])
+        assert _result(run) == _result_of(whole.outcome)
+        assert set(curves(run)) == set(whole.curves)
     assert live(RUN, None) == 0, place.said()
-    assert _result(place.runs[-1]) == _result_of(whole[0])
+    assert _result(place.runs[-1]) == _result_of(whole.outcome)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["chat", "embedding"])
 @pytest.mark.parametrize("kind", LARGE, ids=lambda kind: kind.name)
-def test_no_reply_fills_the_memory(
-    place: Place, whole: tuple[Any, Any, int], tried: Tried, kind: Misbehaviour, role: str
-) -> None:
+def test_no_reply_fills_the_memory(place: Place, whole: Whole, tried: Tried, kind: Misbehaviour, role: str) -> None:
     tried(f"{kind.name}, {role}, lasting")
     place.endpoint.misbehave(kind, role, after=1)
     assert live(RUN, None) == 2, place.said()
@@ -206,5 +215,5 @@ def test_no_reply_fills_the_memory(
     most = int((place.folder / PEAK).read_text())
     place.endpoint.behave()
     assert live(RESUME, None) == 0, place.said()
-    assert outcome(place.runs[-1]) == whole[0]
+    assert outcome(place.runs[-1]) == whole.outcome
     assert most - int((place.folder / PEAK).read_text()) < MOST_MORE_KB

@@ -143,13 +143,16 @@ def test_an_endpoint_that_refuses_connections_is_told_and_waited_for_where_it_wa
     monkeypatch.setattr(endpoint, "OUTAGE_S", 30.0)
 
     def away() -> None:
+        while not bench.endpoint.met:
+            time.sleep(0.01)
         server.go_away()
         time.sleep(0.5)
         server.come_back()
         bench.endpoint.behave()
 
     bench.endpoint.misbehave(EVERY["reset before the reply"], "chat", after=5)
-    leaving = threading.Timer(0.3, away)
+    bench.endpoint.met.clear()
+    leaving = threading.Thread(target=away, daemon=True)
     leaving.start()
     said = bench.run(bench.config())
     leaving.join()
