@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from multiprocessing.context import ForkServerProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 from scripted_server import Reply, prompt_of
 
@@ -118,3 +118,11 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
 def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
     """The last point of each of the curves."""
     return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}
+
+
+class Whole(NamedTuple):
+    """What the run that nobody disturbed ends with, and the requests it makes."""
+
+    outcome: dict[str, Any]
+    curves: dict[str, list[tuple[str, int, float]]]
+    calls: int
