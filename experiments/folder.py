@@ -60,27 +60,19 @@ class RunFolder:
             RunError: `out` holds something already, or the folder cannot be made.
         """
         runs = home / RUNS
-        given = {} if out is None else {HOME: str(home.resolve())}
         try:
-            parent = runs if out is None else out.absolute().parent
-            parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=parent) as scratch:
-                aside = Path(scratch) / "run"
-                for name, text in {**files, **given}.items():
-                    _write_whole(aside / name, text)
-                for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{system}") if out is None else [out]:
-                    try:
-                        aside.rename(place)
-                        return cls(place)
-                    except OSError as error:
-                        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                            raise
+            if out is not None:
+                files = {**files, HOME: str(home.resolve())}
+                if _filled(out, files) if out.is_dir() else _made(out, files):
+                    return cls(out)
+                raise RunError(f"{out}: the folder is not empty; give --out a new one")
+            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{system}"):
+                if _made(place, files):
+                    return cls(place)
         except OSError as error:
             raise RunError(
                 f"{out or runs}: cannot be made ({error.strerror}); give --out or --home a writable folder with room"
             ) from None
-        if out is not None:
-            raise RunError(f"{out}: the folder is not empty; give --out a new one")
         raise RunError(f"{runs}: a hundred runs started in this second; start again")
 
     @classmethod
@@ -206,6 +198,37 @@ def _is_run(path: Path) -> bool:
 def _places(runs: Path, name: str) -> Iterator[Path]:
     yield runs / name
     yield from (runs / f"{name}-{number}" for number in range(2, 100))
+
+
+def _made(place: Path, files: Mapping[str, str]) -> bool:
+    """Make a folder that holds files; False where something is there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=place.parent) as scratch:
+        aside = Path(scratch) / "run"
+        for name, text in files.items():
+            _write_whole(aside / name, text)
+        try:
+            aside.rename(place)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+    return True
+
+
+def _filled(folder: Path, files: Mapping[str, str]) -> bool:
+    """Write files into an empty folder, which may be a link or a disk of its own; False where something is there."""
+    if any(folder.iterdir()):
+        return False
+    try:
+        # What makes it a run comes last.
+        for name in sorted(files, key=lambda name: name == CONFIG):
+            _write_whole(folder / name, files[name])
+    except OSError:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        raise
+    return True
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -10,8 +10,12 @@ import resource
 import signal
 import sys
 from multiprocessing.context import ForkServerProcess
+<<<<<<< HEAD
 from pathlib import Path
 from typing import Any
+=======
+from typing import Any, NamedTuple
+>>>>>>> f10-b
 
 from scripted_server import Reply, prompt_of
 
@@ -132,3 +136,11 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
 def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
     """The last point of each of the curves."""
     return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}
+
+
+class Whole(NamedTuple):
+    """What the run that nobody disturbed ends with, and the requests it makes."""
+
+    outcome: dict[str, Any]
+    curves: dict[str, list[tuple[str, int, float]]]
+    calls: int

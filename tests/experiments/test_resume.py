@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from gold_runs import GoldModel, curves, latest, live, outcome
+from gold_runs import GoldModel, Whole, curves, latest, live, outcome
 from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
@@ -23,51 +23,8 @@ from experiments.config import load_config
 from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.loaders import load_dataset
 from experiments.lock import locked
-from experiments.tracking import store_uri
 from tracing.errors import RunError
 from tracing.systems.conversations import write_conversations
-
-
-@pytest.fixture
-def configured(
-    mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], None]:
-    """Writes `run.yaml` for the scripted server and an experiment of this name."""
-    monkeypatch.chdir(tmp_path)
-    scripted_server.script = GoldModel(delay=0.002)
-    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test"
-
-    def write(experiment: str) -> None:
-        Path("run.yaml").write_text(
-            "limits: {conversations: 9, sessions: 2, questions: 3}\nrounds: 2\nproposals: 3\nbudget: {calls: 2000}\n"
-            f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
-            f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}, traces: 2}}\n"
-        )
-
-    return write
-
-
-class Whole(NamedTuple):
-    """What the run that nobody disturbed ends with, and the requests it makes."""
-
-    outcome: dict[str, Any]
-    curves: dict[str, list[tuple[str, int, float]]]
-    calls: int
-
-
-_WHOLE: list[Whole] = []
-
-
-@pytest.fixture
-def whole(configured: Callable[[str], None], scripted_server: ScriptedServer) -> Whole:
-    """Run once for all tests."""
-    if not _WHOLE:
-        configured("whole")
-        before = scripted_server.count
-        assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
-        folder = RunFolder(Path("whole"))
-        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.count - before))
-    return _WHOLE[0]
 
 
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.slow)])

@@ -75,25 +75,26 @@ def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
     assert RunFolder.all(tmp_path) == made
 
 
-@pytest.mark.parametrize("at_start", [{}, {"out": "mine"}])
-def test_a_run_that_could_not_be_begun_leaves_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_start: dict[str, str]
+@pytest.mark.parametrize("out", [None, Path("mine"), Path("empty"), Path("link")])
+def test_a_run_that_could_not_be_begun_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path | None
 ) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.chdir(tmp_path)
-    out = Path(at_start["out"]) if at_start else None
+    Path("empty").mkdir()
+    Path("link").symlink_to("empty")
     home = tmp_path / "home"
     home.mkdir()
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
         with pytest.raises(RunError, match="No space left on device"):
             RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
-    assert not list(home.rglob("*.yaml"))
-    assert not list(Path().glob("mine*"))
+    assert {str(path) for path in Path().rglob("*")} <= {"home", "home/runs", "empty", "link"}
     made = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
     assert made.home == home
+    assert (made.path / CONFIG).is_file()
 
 
 def test_the_latest_run_is_one_that_can_be_gone_on_with(tmp_path: Path) -> None:

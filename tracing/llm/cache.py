@@ -53,7 +53,7 @@ class ResponseCache:
             self._prepare()
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
-                f"{self.path}: unusable response cache ({error}); move it away or name another folder"
+                f"{self.path}: unusable response cache ({error}); make room, move it away, or name another folder"
             ) from None
 
     def _prepare(self) -> None:
