@@ -1,24 +1,14 @@
-"""What tests share since it takes seconds: a home with an MLflow store, and a run that nobody disturbed."""
+"""What tests share since it takes seconds: a run that nobody disturbed."""
 
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 from gold_runs import GoldModel, Whole, curves, live, outcome
-from run_shapes import FILES
 from scripted_server import ScriptedServer
 
 from experiments.folder import RunFolder
-from experiments.tracking import MlflowRun, store_uri
-
-
-@pytest.fixture(scope="session")
-def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files=FILES)
-    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
-    return home
+from experiments.tracking import store_uri
 
 
 @pytest.fixture

@@ -10,12 +10,8 @@ import resource
 import signal
 import sys
 from multiprocessing.context import ForkServerProcess
-<<<<<<< HEAD
 from pathlib import Path
-from typing import Any
-=======
 from typing import Any, NamedTuple
->>>>>>> f10-b
 
 from scripted_server import Reply, prompt_of
 
