@@ -148,6 +148,16 @@ def _make(path: Path) -> None:
         try:
             MlflowClient(tracking_uri=f"sqlite:///{aside.absolute()}").search_experiments(max_results=1)
         except (MlflowException, SQLAlchemyError) as error:
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from None
             said = " ".join(str(error).split())[:300]
             raise ConfigError(f"{path}: cannot be made ({said}); make room, or give another --home") from None
         os.replace(aside, path)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether it came of Ctrl-C, after which SQLAlchemy may stumble over the transaction that it hit."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None

@@ -185,3 +185,25 @@ def test_a_journal_left_by_another_store_is_not_rolled_back_into_a_new_one(tmp_p
     assert (tmp_path / "mlflow.db-journal").stat().st_size > 0
     use(str(tmp_path))
     assert runs_in(tmp_path) == 1
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO alembic_version", "DROP TABLE model_versions", "DROP TABLE jobs"])
+def test_ctrl_c_while_a_store_is_made_is_an_interrupt_and_no_trouble_of_the_store(
+    tmp_path: Path, statement: str
+) -> None:
+    """SQLAlchemy lets go of a connection that an interrupt hits, and may then stumble over its own transaction."""
+    from sqlalchemy import Engine, event
+
+    def interrupt(cursor: object, said: str, *_: object) -> None:
+        if said.strip().startswith(statement):
+            raise KeyboardInterrupt
+
+    event.listen(Engine, "do_execute", interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            use(str(tmp_path))
+    finally:
+        event.remove(Engine, "do_execute", interrupt)
+    assert not (tmp_path / "mlflow.db").exists()
+    use(str(tmp_path))
+    assert runs_in(tmp_path) == 1
