@@ -6,7 +6,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export GIT_PYTHON_REFRESH := quiet
 
-.PHONY: venv demo test test-slow check clean
+.PHONY: venv demo test test-slow faults check clean
 venv: .venv/.installed
 
 .venv/.installed: pyproject.toml
@@ -25,6 +25,10 @@ test: venv
 
 test-slow: venv
 	$(BIN)/python -m pytest -q -m slow
+
+# Every way to disturb a run that is known; build/faults.json says how many of each kind were tried, and how many failed.
+faults: venv
+	$(BIN)/python -m pytest -q tests/faults -m 'slow or not slow' --faults build/faults.json
 
 check: venv
 	$(BIN)/ruff check .

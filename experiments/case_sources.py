@@ -18,6 +18,7 @@ from attribution.recordings import Recording, conversation_of, operations_of
 from experiments.config import load_config
 from experiments.folder import CONFIG, TRACES, RunFolder
 from experiments.verdicts_file import Verdicts, read_verdicts
+from optimizer.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
 from tracing.graph import ExecutionGraph
 from tracing.loading import load_trace
@@ -51,6 +52,7 @@ class Found:
 class Judging:
     """The questions that a data set has for conversations, how replies are judged, and the system that was traced.
 
+    `conversations` are by the name of a trace file, without its ending.
     `verdicts` are those of the model that judged the run; words decide where it gave none.
     """
 
@@ -210,16 +212,15 @@ def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
 
 def _judging_of(folder: RunFolder) -> Judging:
     from experiments.loaders import load_dataset
-    from optimizer.evaluation import file_name
     from tracing.systems.registry import open_system
 
     config = load_config(str(folder.path / CONFIG))
     splits = load_dataset(config).splits.named()
-    conversations = {one.id: one for group in splits.values() for one in group}
+    conversations = [one for group in splits.values() for one in group]
     metric = by_words(config.metric)
     system = open_system(config.system, config.system_settings)
     return Judging(
-        {file_name(one): found for one, found in conversations.items()},
+        _by_file(conversations),
         metric,
         tuple(system.operations),
         read_verdicts(folder),
@@ -240,10 +241,14 @@ def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | N
 
 
 def _judging_by(data: Path) -> Judging:
-    from optimizer.evaluation import file_name
     from tracing.systems.conversations import read_conversations
 
-    return Judging({file_name(one.id): one for one in read_conversations(data)})
+    return Judging(_by_file(read_conversations(data)))
+
+
+def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:
+    """By the name that a run gives a conversation's trace, and by its id, for which users name theirs."""
+    return {one.id: one for one in conversations} | {file_name(one.id): one for one in conversations}
 
 
 def _annotated(recording: Recording) -> list[Case]:

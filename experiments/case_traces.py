@@ -32,6 +32,7 @@ OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
 
 _EXPECTED = "expected_answer"
+_TITLE_LIMIT = 500
 
 
 class CaseSpan(BaseModel):
@@ -103,7 +104,7 @@ class LogCase(Write):
     def _record(self, store: TrackingStore, run: str, mark: str) -> None:
         client = store.client
         root = client.start_trace(
-            self.title,
+            self.title[:_TITLE_LIMIT],
             span_type="CHAIN",
             inputs={"question": self.question},
             tags={**self.tags, CASE: mark},

@@ -15,7 +15,7 @@ from types import FrameType
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from experiments.terminal import one_line, say, say_all_that_is_told
+from experiments.terminal import brief, say, say_all_that_is_told
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
@@ -94,10 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             context = getattr(error, "ctx", None)
             help_line = f"; see `{context.command_path} --help`" if context else ""
-            say(f"memtune: {one_line(error.format_message()).rstrip('.')}{help_line}", err=True)
+            say(f"memtune: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
-        say(f"memtune: {one_line(str(error))}", err=True)
+        say(f"memtune: {brief(str(error))}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.

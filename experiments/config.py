@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -14,7 +15,6 @@ from pydantic_core import ErrorDetails
 
 from attribution.judge import METRICS
 from attribution.llm_judge import LLM_JUDGE
-from experiments.tracking_store import without_credentials
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.redaction import Redaction, excerpt, redact
@@ -147,32 +147,55 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))
+    return _complete(anchored(_validated(values, label, given), folder, besides=given), label)
+
+
+def read_config(source: str) -> RunConfig:
+    """The configuration in `source` as it stands; what it names need not be there.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    label, _, values = _read(source)
+    return _validated(values, label, {})
+
+
+def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
     try:
-        config = RunConfig.model_validate(values)
+        return RunConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_explain(error, label, given)) from None
-    if config.data is not None and "data" not in given and not config.data.is_absolute():
-        config = config.model_copy(update={"data": folder / config.data})
-    return _complete(config, label)
+
+
+def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
+    """The same configuration with its relative paths under `folder`, apart from those of the keys in `besides`.
+
+    These are the file of the data set, the weights of embedded models and an MLflow store in a sqlite file.
+    """
+    store = config.tracking.uri and _RELATIVE_STORE.match(config.tracking.uri)
+    paths = {
+        "data": config.data and folder / config.data,
+        "tracking.uri": store and f"{store['scheme']}/{(folder / store['path']).absolute()}",
+        **{
+            f"models.{role}.model": str(folder / model.model)
+            for role, model in config.models.roles().items()
+            if model.embedded and Path(model.model).suffix == ".gguf"
+        },
+    }
+    values = config.model_dump()
+    for key, path in paths.items():
+        if path and key not in besides:
+            values = _merged(values, _nested(key, path))
+    return RunConfig.model_validate(values)
+
+
+_RELATIVE_STORE = re.compile(r"(?P<scheme>sqlite(\+\w+)?://)/(?P<path>(?!/|:memory:|file:).+)")
 
 
 def bundled_configs() -> list[str]:
     """Names of the configurations that come with memtune."""
     folder = resources.files("experiments") / "configs"
     return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
-
-
-def dump_config(config: RunConfig) -> str:
-    """The configuration as YAML, without any API key or password: what a run's folder keeps."""
-    values = config.model_dump(mode="json", exclude_none=True)
-    if config.data is not None:
-        values["data"] = str(config.data.resolve())  # relative, it would be read from the folder of the run
-    if config.tracking.uri is not None:
-        values["tracking"]["uri"] = without_credentials(config.tracking.uri)
-    for settings in values["models"].values():
-        settings.pop("api_key", None)
-    values["system_settings"] = _without_secrets(values["system_settings"])
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
 def _complete(config: RunConfig, label: str) -> RunConfig:
@@ -296,16 +319,6 @@ def _instead(problem: ErrorDetails) -> str:
     if any(rules.hides(str(part)) for part in problem["loc"]):
         return ""
     return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"
-
-
-def _without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a system without those that are named like a secret."""
-    hides = Redaction().hides
-    return {
-        key: _without_secrets(value) if isinstance(value, Mapping) else value
-        for key, value in settings.items()
-        if not hides(key)
-    }
 
 
 def _keys_at(path: tuple[int | str, ...]) -> list[str]:

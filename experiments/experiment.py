@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.config import RunConfig, dump_config
-from experiments.fingerprint import check_fingerprint, fingerprint
+from experiments.config import RunConfig, anchored
+from experiments.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.handwritten import handwritten
 from experiments.journal import RunJournal
@@ -21,9 +21,10 @@ from experiments.loaders import Dataset
 from experiments.lock import locked
 from experiments.manifest import memtune_version
 from experiments.run_report import ReportInput, render_report
+from experiments.run_settings import dump_config, params_of
 from experiments.seen_cases import seen_cases
 from experiments.summary import RunFacts, Summary, sizes
-from experiments.tracking import MlflowRun, params_of
+from experiments.tracking import MlflowRun
 from experiments.verdicts_file import write_verdicts
 from experiments.wiring import Parts, open_parts
 from optimizer.results import (
@@ -93,19 +94,22 @@ def run_experiment(
     """
     from optimizer.loop import optimize
 
+    config = anchored(config, Path.cwd())
     with open_parts(config, home) as parts, contextlib.ExitStack() as held:
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
-        folder = resume or RunFolder.create(home, system=config.system, now=now(), out=out)
-        held.enter_context(locked(folder.path / LOCK))
-        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER)))
         seed = seed_candidate(parts.system.prompts)
+        if resume is not None:
+            parts.access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
         depends_on = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
+        files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
+        folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
+        held.enter_context(locked(folder.path / LOCK))
         if resume is not None:
             check_fingerprint(folder, depends_on)
-        folder.write(CONFIG, dump_config(config))
-        folder.write(FINGERPRINT, json.dumps(depends_on, indent=2) + "\n")
+            folder.write(CONFIG, files[CONFIG])
+        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
         parts.evaluator.traces = folder.path / TRACES
-        settings = params_of(config.model_dump(mode="json"))
+        settings = params_of(config)
         tracked = MlflowRun.start(
             uri=config.tracking.uri,
             experiment=config.tracking.experiment,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from experiments.config import RunConfig
 from experiments.folder import FINGERPRINT, RunFolder
 from experiments.manifest import memtune_version
-from experiments.tracking import params_of
+from experiments.run_settings import lasting_params
 from optimizer.proposals import Proposal
 from optimizer.results import Splits
 from optimizer.snapshots import digest
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
-
-MAY_CHANGE = ("budget.",)
-"""Settings that a resumed run may change: a raised budget lets a run go on that the old one had stopped."""
 
 _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
@@ -26,10 +24,9 @@ def fingerprint(
     config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str], hand: Sequence[Proposal] = ()
 ) -> dict[str, str]:
     """Everything the course of a run depends on, as `key → value` (long values as their SHA-256)."""
-    settings = params_of(config.model_dump(mode="json"))
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
     return {
-        **{f"config.{key}": str(value) for key, value in settings.items() if not key.startswith(MAY_CHANGE)},
+        **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
         "data": digest(data),
         **{f"prompts.{name}": digest(text) for name, text in seed.items()},
         "candidates": digest([[each.prompt, each.text] for each in hand]),
@@ -39,23 +36,31 @@ def fingerprint(
     }
 
 
+_READER = TypeAdapter(dict[str, str])
+
+
+def read_fingerprint(folder: RunFolder) -> dict[str, str]:
+    """What a run began with.
+
+    Raises:
+        RunError: that cannot be read.
+    """
+    path = folder.path / FINGERPRINT
+    try:
+        return _READER.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise RunError(
+            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
+        ) from None
+
+
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     """Make sure that a run would go on as it began.
-
-    A run that was killed before it wrote its fingerprint had called no model yet, and may begin as anything.
 
     Raises:
         RunError: something the run depends on is different; the keys are named.
     """
-    path = folder.path / FINGERPRINT
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, RecursionError):
-        raise RunError(
-            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
-        ) from None
+    before = read_fingerprint(folder)
     different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if different:
         first = different[0]

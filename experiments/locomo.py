@@ -80,6 +80,11 @@ def read_locomo(path: Path, categories: Collection[int]) -> tuple[list[Conversat
         samples = _SAMPLES.validate_python(rows)
         if not samples:
             raise DataError(f"{path}: holds no conversation; give --data a LoCoMo file")
+        place_of: dict[str, int] = {}
+        for place, sample in enumerate(samples):
+            if place_of.setdefault(sample.sample_id, place) != place:
+                first = place_of[sample.sample_id]
+                raise _LayoutError(f"{place}.sample_id: {sample.sample_id!r} is that of {first} too")
         read = [_conversation(sample, categories) for sample in samples]
     except ValidationError as error:
         raise DataError(
@@ -119,7 +124,12 @@ def _conversation(sample: _Sample, categories: Collection[int]) -> tuple[Convers
                 )
             )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    conversation = Conversation(id=sample.sample_id, speakers=speakers, sessions=sessions, questions=tuple(questions))
+    try:
+        conversation = Conversation(
+            id=sample.sample_id, speakers=speakers, sessions=sessions, questions=tuple(questions)
+        )
+    except ValidationError as error:
+        raise _LayoutError(f"{sample.sample_id}.conversation: {first_problem(error)}") from None
     return conversation, LocomoNotes(other, without, unknown)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import yaml
-
-from experiments.config import RunConfig
+from experiments.config import read_config
 from experiments.folder import CONFIG, RunFolder
 from experiments.summary import Summary
 from tracing.systems.registry import caveats_of
@@ -42,5 +40,5 @@ def _caveats(folder: RunFolder) -> list[str]:
     path = folder.path / CONFIG
     if not path.is_file():
         return []
-    config = RunConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    config = read_config(str(path))
     return caveats_of(config.system, config.system_settings, embedded=config.models.task.embedded)

@@ -5,13 +5,13 @@ The file is JSON lines: a header that names the store, then a write a line. It i
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.case_traces import LogCase
 from experiments.folder import RunFolder
@@ -20,6 +20,7 @@ from experiments.tracking_store import TIMEOUT_SECONDS, TrackingStore, in_words,
 from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogTable, LogText, SetTag, StartRun, Write
 from tracing.errors import RunError
 from tracing.redaction import Redaction
+from tracing.systems.conversations import first_problem
 
 OUTBOX = "mlflow-outbox.jsonl"
 
@@ -28,6 +29,17 @@ PAUSE_SECONDS = 60.0
 
 SLOW_SECONDS = 5.0
 """How long writes may hold a run up before the store counts as slow."""
+
+
+class _Header(BaseModel):
+    """The first line of the file: where the writes go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uri: str
+    experiment: str
+    key: str
+
 
 _AnyWrite = Annotated[
     StartRun
@@ -86,21 +98,24 @@ class Outbox:
         """
         path = folder.path / OUTBOX
         try:
-            first, *lines = path.read_text(encoding="utf-8").splitlines()
-            header = json.loads(first)
-            store = TrackingStore(uri or header["uri"], header["experiment"], header["key"], timeout=timeout)
+            first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+            header = _Header.model_validate_json(first)
+            store = TrackingStore(uri or header.uri, header.experiment, header.key, timeout=timeout)
         except FileNotFoundError:
             raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to replay") from None
-        except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-            raise RunError(f"{path}: cannot be read ({error}); delete it to give up what it holds") from None
+        except (OSError, ValidationError) as error:
+            reason = error.strerror if isinstance(error, OSError) else first_problem(error)
+            raise RunError(f"{path}: cannot be read ({reason}); delete it to give up what it holds") from None
         box = cls(store, folder)
-        for line in lines:
+        for number, line in enumerate(lines, start=2):
             try:
                 box._waiting.append(_shown(_READER.validate_json(line)))
             except ValidationError:
-                # Only the last line can be half written, by a process that was killed at it.
-                box._rewrite()
-                break
+                # A process that was killed leaves half a last line, of a write that it did not count on.
+                if number <= len(lines):
+                    box.refused.append(f"{path}:{number}: is damaged, and was left out")
+        if box.waiting < len(lines):
+            box._rewrite()
         box._kept = box.waiting
         return box
 
@@ -149,15 +164,18 @@ class Outbox:
 
     def _append(self, writes: Sequence[Write]) -> None:
         path = self._folder.path / OUTBOX
-        fresh = not path.exists()
+        if not path.exists():
+            self._rewrite()
+            return
+        whole = path.stat().st_size
         try:
             with path.open("a", encoding="utf-8") as file:
-                if fresh:
-                    file.write(self._header())
                 file.writelines(write.model_dump_json() + "\n" for write in writes)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
+            with suppress(OSError):
+                os.truncate(path, whole)  # what is written later must not stand behind half a line
             raise RunError(
                 f"{path}: cannot be written ({error.strerror}); "
                 f"make room, then go on with: memtune run --resume {self._folder.path}"
@@ -174,5 +192,5 @@ class Outbox:
 
     def _header(self) -> str:
         store = self.store
-        named = {"uri": without_credentials(store.uri), "experiment": store.experiment, "key": store.key}
-        return json.dumps(named, ensure_ascii=False) + "\n"
+        named = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
+        return named.model_dump_json() + "\n"

@@ -23,6 +23,7 @@ _STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of characters that move the cursor, colour, hide or turn round what is around them, or are half of one."""
 _JOINERS = "\u200c\u200d"
 """Shape the letters of several scripts, and emoji of several parts."""
+_LONGEST_HALF = 1000
 _SUSPECT = re.compile(r"[^\n\t\x20-\x7e\xa0-\xac\xae-\u05ff]")
 
 
@@ -37,6 +38,15 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """As `visible`, on one line."""
     return " ".join(visible(text).split())
+
+
+def brief(error: str) -> str:
+    """An error on one line, without its middle where it is long: what is wrong stands first, the remedy last."""
+    line = one_line(error)
+    left_out = len(line) - 2 * _LONGEST_HALF
+    if left_out <= 0:
+        return line
+    return f"{line[:_LONGEST_HALF]} … [{left_out} characters] … {line[-_LONGEST_HALF:]}"
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ from experiments.tracking_store import PARENT, TrackingStore, in_words, is_refus
 from experiments.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
 from optimizer.results import IterationRecord, LoopResult, Score, SplitName, Verdict
 from tracing.errors import ConfigError
-from tracing.redaction import Redaction, excerpt
+from tracing.redaction import excerpt
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -46,9 +46,14 @@ REPLAY_SECONDS = 3600.0
 """How long a replay goes on; somebody is waiting for it, but knows why."""
 
 
-def store_uri(home: Path) -> str:
+def store_file(home: Path) -> Path:
     """The default store: a sqlite file under the home."""
-    return f"sqlite:///{(home / 'mlflow.db').resolve()}"
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
 
 
 def artifact_root(home: Path) -> Path:
@@ -118,25 +123,24 @@ class MlflowRun:
         if (folder.path / OUTBOX).exists():
             outbox = Outbox.load(folder, uri=used)
         else:
-            key = folder.path / MLFLOW_KEY
-            if not (resumed and key.is_file()):
-                folder.write(MLFLOW_KEY, uuid4().hex)
-            outbox = Outbox(TrackingStore(used, experiment, key.read_text(), artifacts=artifacts), folder)
+            key = (_key_of(folder) if resumed else None) or uuid4().hex
+            folder.write(MLFLOW_KEY, key)
+            outbox = Outbox(TrackingStore(used, experiment, key, artifacts=artifacts), folder)
         store = outbox.store
         try:
+            _ = store.client  # which may have to be made, and takes its time
             with store.bounded():
                 _ = store.experiment_id
         except ConfigError:
             raise
         except Exception as error:  # whatever a store raises
-            if not store.remote or is_refusal(error):
+            passing = store.remote or isinstance(error, TimeoutError)
+            if not passing or is_refusal(error):
                 reason, shown = in_words(error, store.uri), without_credentials(store.uri)
                 raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, resumed=resumed)
-        # A parameter cannot be changed, and a resumed run may have another budget.
-        kept = {name: value for name, value in params.items() if not (resumed and name.startswith("budget."))}
-        values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in kept.items()}
+        values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run"}
         outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
@@ -284,26 +288,19 @@ def blame_key(operation: str) -> str:
     return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
+def _key_of(folder: RunFolder) -> str | None:
+    """The key by which the run is found again; None where there is none, or only a damaged one."""
+    path = folder.path / MLFLOW_KEY
+    key = path.read_text(errors="replace") if path.is_file() else ""
+    return key if re.fullmatch("[0-9a-f]{32}", key) else None
+
+
 def link_of(store: TrackingStore) -> SummaryMlflow | None:
     """Where a store keeps the parent run; None where that was not started or found there."""
     run = store.known_run()
     if run is None:
         return None
     return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
-
-
-def params_of(config: Any, *, prefix: str = "") -> dict[str, Any]:
-    """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    flat: dict[str, Any] = {}
-    hides = Redaction().hides
-    for key, value in config.items():
-        if hides(key) or value is None:
-            continue
-        if isinstance(value, Mapping):
-            flat |= params_of(value, prefix=f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
-    return flat
 
 
 def _score_metrics(split: SplitName, score: Score) -> dict[str, float]:

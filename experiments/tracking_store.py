@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from experiments.sqlite_store import in_turn, make_ready
 from tracing.errors import ConfigError
 from tracing.redaction import excerpt
 
@@ -55,10 +56,15 @@ class TrackingStore:
 
     @property
     def client(self) -> Any:
-        """MLflow's client of the store."""
+        """MLflow's client of the store, which is made where it is a file that does not exist.
+
+        Raises:
+            ConfigError: the file cannot be made or used.
+        """
         if self._client is None:
             from mlflow.tracking import MlflowClient
 
+            make_ready(self.uri)
             self._client = MlflowClient(tracking_uri=self.uri)
         return self._client
 
@@ -70,18 +76,24 @@ class TrackingStore:
             ConfigError: it is deleted.
         """
         if self._experiment_id is None:
-            found = self.client.get_experiment_by_name(self.experiment)
-            if found is not None and found.lifecycle_stage != "active":
+            found = self.client.get_experiment_by_name(self.experiment) or self._new_experiment()
+            if found.lifecycle_stage != "active":
                 raise ConfigError(
                     f"tracking.experiment: {self.experiment!r} is deleted in MLflow; "
                     "restore it there or give another name"
                 )
-            self._experiment_id = (
-                found.experiment_id
-                if found
-                else self.client.create_experiment(self.experiment, artifact_location=self._artifacts)
-            )
-        return str(self._experiment_id)
+            self._experiment_id = str(found.experiment_id)
+        return self._experiment_id
+
+    def _new_experiment(self) -> Any:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self.client.create_experiment(self.experiment, artifact_location=self._artifacts)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # which another run has just made
+                raise
+        return self.client.get_experiment_by_name(self.experiment)
 
     def known_run(self, name: str = PARENT) -> str | None:
         """Id of a run that was started or found already; None where it was not. Contacts nothing."""
@@ -117,9 +129,16 @@ class TrackingStore:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Wait for the server once and not for long inside, unless the environment says how long to wait."""
+        """Write in turn with other processes inside, and wait for a server once and not for long.
+
+        The environment may say how long to wait.
+
+        Raises:
+            OSError: it is not our turn for too long.
+        """
         wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-        with _environment({name: value for name, value in wanted.items() if name not in os.environ}):
+        wanted = {name: value for name, value in wanted.items() if name not in os.environ}
+        with in_turn(self.uri), _environment(wanted):
             yield
 
     @contextmanager
@@ -158,6 +177,8 @@ def is_refusal(error: BaseException) -> bool:
     """Whether a write failed for good. What may pass is no refusal: no connection, a busy store, a rejected login."""
     from mlflow.exceptions import MlflowException
 
+    if isinstance(error, ConfigError):
+        return False  # of the store, whatever is written
     if isinstance(error, MlflowException):
         status = int(error.get_http_status_code())
         return 400 <= status < 500 and status not in (401, 403, 408, 429)

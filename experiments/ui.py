@@ -12,8 +12,10 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.tracking import artifact_root, store_uri
+from experiments.sqlite_store import is_ready
+from experiments.tracking import artifact_root, store_file, store_uri
 from tracing.errors import RunError
+from tracing.llm.child_process import start_child
 
 HOST = "127.0.0.1"
 USUAL_PORT = 5000
@@ -34,13 +36,16 @@ def require_store(home: Path) -> None:
 
     Raises:
         RunError: no run was started there yet.
+        ConfigError: the store cannot be used.
     """
-    if not (home / "mlflow.db").is_file():
+    if not is_ready(store_file(home)):
         raise RunError(f"{home}: has no runs yet; start one with `memtune run demo`, or give another --home")
 
 
 def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
     """Start `mlflow ui` and return its process and address once it answers. The caller ends the process.
+
+    If the caller is killed, the process ends too.
 
     Args:
         port: to listen on; by default 5000, or any free one where that is taken.
@@ -56,14 +61,7 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
     command = [sys.executable, "-m", "mlflow", "ui", "--host", HOST, "--port", str(used), "--workers", "1"]
     command += ["--backend-store-uri", store_uri(home), "--default-artifact-root", artifact_root(home).as_uri()]
     with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 (our own interpreter, arguments made here)
-            command,
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **QUIET},
-            start_new_session=True,
-        )
+        process = start_child(command, output=output, env={**os.environ, **QUIET})
     try:
         _wait(process, address, log)
     except BaseException:

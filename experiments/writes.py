@@ -47,7 +47,7 @@ class StartRun(Write):
 
 
 class LogParams(Write):
-    """Settings of a run."""
+    """Settings of a run. The store keeps the first value of each, also where a resumed run has a larger budget."""
 
     kind: Literal["params"] = "params"
     values: Mapping[str, str]
@@ -55,14 +55,16 @@ class LogParams(Write):
     def apply(self, store: TrackingStore, folder: Path) -> None:
         from mlflow.entities import Param
 
-        store.client.log_batch(store.run_id(self.run), params=[Param(*item) for item in self.values.items()])
+        run = store.run_id(self.run)
+        there = store.client.get_run(run).data.params
+        store.client.log_batch(run, params=[Param(*item) for item in self.values.items() if item[0] not in there])
 
 
 class LogMetrics(Write):
     """Points of curves. A store knows a point by its name, step, moment and value, so that it is there once.
 
-    With `once` a point is left out where its curve has one at this step, of whatever moment: a resumed run passes
-    through the steps of its earlier life again.
+    With `once` a point is left out where its curve has this value at this step, of whatever moment: a resumed run
+    passes through the steps of its earlier life again. A step that a budget had cut short gets a second value.
     """
 
     kind: Literal["metrics"] = "metrics"
@@ -75,12 +77,13 @@ class LogMetrics(Write):
         from mlflow.entities import Metric
 
         run = store.run_id(self.run)
-        known = {key for key in self.values if self.once and self._has(store, run, key)}
+        known = {key for key, value in self.values.items() if self.once and self._has(store, run, key, value)}
         points = [Metric(key, value, self.moment, self.step) for key, value in self.values.items() if key not in known]
         store.client.log_batch(run, metrics=points)
 
-    def _has(self, store: TrackingStore, run: str, key: str) -> bool:
-        return any(point.step == self.step for point in store.client.get_metric_history(run, key))
+    def _has(self, store: TrackingStore, run: str, key: str, value: float) -> bool:
+        history = store.client.get_metric_history(run, key)
+        return any((point.step, point.value) == (self.step, value) for point in history)
 
 
 class SetTag(Write):

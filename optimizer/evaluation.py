@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.judge import Judgement, judge
+from optimizer.file_names import file_name
 from optimizer.results import Score
 from optimizer.snapshots import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.statistics import bootstrap_ci
@@ -258,8 +259,3 @@ def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
 
 def _tainted(conversation: Conversation, reason: str) -> Outcome:
     return Outcome(conversation, (), ExecutionGraph(), tainted=reason)
-
-
-def file_name(conversation_id: str) -> str:
-    """Name of a conversation's trace file, without its ending."""
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in conversation_id).lstrip(".") or "conversation"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 # Read by mlflow, dspy and litellm when they are imported, so before anything else here.
@@ -48,6 +49,18 @@ def scripted_server() -> Iterator[ScriptedServer]:
     server = ScriptedServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with an MLflow store; making its tables takes seconds, so the tests share one."""
+    from experiments.folder import FINGERPRINT, RunFolder
+    from experiments.tracking import MlflowRun
+
+    home = tmp_path_factory.mktemp("home")
+    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files={FINGERPRINT: "{}"})
+    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
+    return home
 
 
 @pytest.fixture

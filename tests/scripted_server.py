@@ -31,6 +31,9 @@ class Reply:
         drop: announce a body, send half of it and close the connection.
         reset: reset the connection instead of answering.
         first_token: log-probabilities of the first token's alternatives, sent where the request asks for them.
+        change: from the well-formed answer to the one that is sent; what is not JSON is written as Python writes it.
+        wire: writes the reply to the connection in place of HTTP's own ways, given how to send bytes and the sound
+            body; the connection is closed afterwards.
     """
 
     text: str = ""
@@ -43,6 +46,8 @@ class Reply:
     drop: bool = False
     reset: bool = False
     first_token: Mapping[str, float] | None = None
+    change: Callable[[dict[str, Any]], Any] | None = None
+    wire: Callable[[Callable[[bytes], Any], bytes], None] | None = None
 
 
 Script = Callable[[dict[str, Any]], "Reply | str"]
@@ -81,11 +86,9 @@ class ScriptedServer:
         self.stopping = threading.Event()
         self.lock = threading.Lock()
         self.under_way = 0
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"scripted": self}))
-        self._http.daemon_threads = True
-        self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        self._port = 0
+        self.come_back()
+        self.base_url = f"http://127.0.0.1:{self._port}/v1"
 
     @property
     def count(self) -> int:
@@ -94,9 +97,21 @@ class ScriptedServer:
 
     def close(self) -> None:
         self.stopping.set()
+        self.go_away()
+
+    def go_away(self) -> None:
+        """Refuse new connections; those there are live on."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+
+    def come_back(self) -> None:
+        """Listen, at the port it had before if it had one."""
+        self._http = ThreadingHTTPServer(("127.0.0.1", self._port), type("Handler", (_Handler,), {"scripted": self}))
+        self._http.daemon_threads = True
+        self._port = int(self._http.server_address[1])
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
@@ -106,6 +121,8 @@ def prompt_of(body: Mapping[str, Any]) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body go out in two writes; held back, the second would wait 40 ms for the first one's acknowledgement.
+    disable_nagle_algorithm = True
     scripted: ScriptedServer
 
     def do_GET(self) -> None:
@@ -190,8 +207,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())
             return
+        if reply.change is not None:
+            answer = reply.change(answer)
         data = json.dumps(answer).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
         data = data if reply.raw is None else reply.raw
+        if reply.wire is not None:
+            self.close_connection = True
+            reply.wire(self.connection.sendall, data)
+            return
         if reply.drop:
             self.close_connection = True
         self._send(reply.status, data, reply.headers, sent=len(data) // 2 if reply.drop else len(data))

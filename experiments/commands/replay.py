@@ -38,7 +38,7 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
 
     folder = RunFolder.find(home_folder(home), run)
     outbox = Outbox.load(folder, uri=uri, timeout=60)
-    before = outbox.waiting
+    before = outbox.waiting + len(outbox.refused)
     outbox.flush(seconds=REPLAY_SECONDS)
     link = link_of(outbox.store)
     summary = folder.summary()
@@ -46,7 +46,7 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
         folder.write_summary(summary.model_copy(update={"mlflow": link}))
     say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
     for reason in outbox.refused[:1]:
-        say(f"warning: MLflow refused {len(outbox.refused)} of them: {reason}", err=True)
+        say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)
     if outbox.waiting:
         why = outbox.trouble or "the time is over"
         raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")

@@ -1,17 +1,46 @@
-"""A home with an MLflow store; making its tables takes seconds, so the tests share one."""
+"""What tests share since it takes seconds: a run that nobody disturbed."""
 
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gold_runs import GoldModel, Whole, curves, live, outcome
+from scripted_server import ScriptedServer
 
 from experiments.folder import RunFolder
-from experiments.tracking import MlflowRun
+from experiments.tracking import store_uri
 
 
-@pytest.fixture(scope="session")
-def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1))
-    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
-    return home
+@pytest.fixture
+def configured(
+    mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Writes `run.yaml` for the scripted server and an experiment of this name, or for the store of the run's home."""
+    monkeypatch.chdir(tmp_path)
+    scripted_server.script = GoldModel(delay=0.002)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test"
+
+    def write(experiment: str | None = None) -> None:
+        shared = f"uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}, " if experiment else ""
+        Path("run.yaml").write_text(
+            "limits: {conversations: 9, sessions: 2, questions: 3}\nrounds: 2\nproposals: 3\nbudget: {calls: 2000}\n"
+            f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+            f"tracking: {{{shared}traces: 2}}\n"
+        )
+
+    return write
+
+
+_WHOLE: list[Whole] = []
+
+
+@pytest.fixture
+def whole(configured: Callable[..., None], scripted_server: ScriptedServer) -> Whole:
+    """Run once for all tests."""
+    if not _WHOLE:
+        configured("whole")
+        before = scripted_server.count
+        assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
+        folder = RunFolder(Path("whole"))
+        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.count - before))
+    return _WHOLE[0]

@@ -3,11 +3,12 @@
 from datetime import datetime
 from pathlib import Path
 
-from experiments.folder import RunFolder
+from experiments.folder import FINGERPRINT, RunFolder
 from experiments.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
 from optimizer.results import BlameShare, CallCounts, IterationRecord, LoopResult, Score
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
+FILES = {FINGERPRINT: "{}"}
 TUNED = {"answer": SEED["answer"].replace("Be short.", "Answer in one to four words & no sentence.")}
 
 
@@ -61,7 +62,7 @@ def summary(result: LoopResult | None = None, **given: object) -> Summary:
 
 def run_folder(home: Path, second: int = 0, *, result: LoopResult | None = None, seed: int = 0) -> RunFolder:
     """A finished run's folder."""
-    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2, 3, 4, second))
+    folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2, 3, 4, second), files=FILES)
     done = result or loop_result()
     folder.write_summary(summary(done, run_id=folder.id, seed=seed))
     folder.write_prompts("seed", SEED)

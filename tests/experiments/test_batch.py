@@ -50,8 +50,8 @@ class Counted:
 
         def attribute(self, case: Case) -> Attribution:
             with self._counted._lock:
-                self._counted.asked.append(f"{case.conversation}/{case.question.id}")
-            if case.question.id == self._counted.failing:
+                self._counted.asked.append(case.question.id)
+            if self._counted.failing and case.question.id.endswith(self._counted.failing):
                 raise ZeroDivisionError("it is broken")
             return self._method.attribute(case)
 
@@ -71,8 +71,8 @@ def test_wrong_answers_are_attributed_once_and_found_again(folder: RunFolder, tm
     out = tmp_path / "a.jsonl"
     tally = work(folder, out, workers=3)
     assert (tally.traces, tally.fresh, tally.failed, tally.complete) == (3, 6, 0, True)
-    expected = {f"{name}/food": ("extract_facts", None) for name in CONVERSATIONS}
-    expected |= {f"{name}/city": ("answer", None) for name in CONVERSATIONS}
+    expected = {f"{name}-food": ("extract_facts", None) for name in CONVERSATIONS}
+    expected |= {f"{name}-city": ("answer", None) for name in CONVERSATIONS}
     assert verdicts(out) == expected
     before, again = out.read_bytes(), Counted()
     assert work(folder, out, again).known == 6
@@ -106,8 +106,8 @@ def test_damaged_traces_and_failing_cases_are_told_and_the_rest_is_done(folder: 
     tally = work(folder, out, Counted(failing="city"))
     assert (tally.malformed, tally.complete) == (2, False)
     said = verdicts(out)
-    assert said["three/food"] == ("extract_facts", None)
-    assert said["three/city"] == (None, "ZeroDivisionError: it is broken")
+    assert said["three-food"] == ("extract_facts", None)
+    assert said["three-city"] == (None, "ZeroDivisionError: it is broken")
     problems = [line.problem for line in Attributions.read(out).traces.values() if line.problem]
     assert len(problems) == 2
     assert any("is not a trace" in problem for problem in problems)
@@ -115,8 +115,8 @@ def test_damaged_traces_and_failing_cases_are_told_and_the_rest_is_done(folder: 
     two.write_bytes(sound)
     again = Counted()
     tally = work(folder, out, again)
-    assert sorted(again.asked) == ["three/city", "two/city", "two/food"], "what failed, and the trace that changed"
-    assert verdicts(out)["three/city"] == ("answer", None)
+    assert sorted(again.asked) == ["three-city", "two-city", "two-food"], "what failed, and the trace that changed"
+    assert verdicts(out)["three-city"] == ("answer", None)
     assert tally.malformed == 1
     assert three.exists()
 
@@ -129,8 +129,8 @@ def test_a_method_that_cannot_be_set_up_fails_the_cases_of_that_trace_alone(fold
 
     tally = work(folder, tmp_path / "a.jsonl", make)
     assert tally.failed == 2
-    assert verdicts(tmp_path / "a.jsonl")["two/food"] == (None, "a circle of operations")
-    assert verdicts(tmp_path / "a.jsonl")["three/food"] == ("extract_facts", None)
+    assert verdicts(tmp_path / "a.jsonl")["two-food"] == (None, "a circle of operations")
+    assert verdicts(tmp_path / "a.jsonl")["three-food"] == ("extract_facts", None)
 
 
 def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
@@ -228,7 +228,7 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
     right = complain(question="what does Ilya's gecko  eat?", right=("hay",))
     (key,) = right.wrong
     after = Attributions.read(out)
-    assert (after.cases[key].question_id, after.cases[key].answers) == ("gecko", ("hay",))
+    assert (after.cases[key].question_id, after.cases[key].answers) == ("one-gecko", ("hay",))
     assert after.traces == before.traces, "what the trace has of other wrong answers still counts"
     assert len(after.cases) == len(before.cases) + 1
     # The data set knows the question, so its accepted answers stand in for what the user does not know.
@@ -244,11 +244,11 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
 def test_the_model_that_judged_a_run_decides_which_answers_were_wrong(folder: RunFolder, tmp_path: Path) -> None:
     found = run_sources(folder, "champion")[0].read()
     asked = {one.question.id: one for one in found.cases}
-    forgiven = replace(asked["city"], judgement=replace(asked["city"].judgement, score=1.0))
+    forgiven = replace(asked["one-city"], judgement=replace(asked["one-city"].judgement, score=1.0))
     write_verdicts(folder, [forgiven, forgiven])
     again = {one.question.id: one for one in run_sources(folder, "champion")[0].read().cases}
-    assert again["city"].passed
-    assert not again["food"].passed, "words decide what the model was not asked about"
+    assert again["one-city"].passed
+    assert not again["one-food"].passed, "words decide what the model was not asked about"
     (folder.path / "verdicts.jsonl").write_text("{}\n")
     with pytest.raises(RunError, match=r"verdicts\.jsonl:1: .*remove it"):
         run_sources(folder, "champion")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from judged_cases import ANSWER, seen_case, table_of
+from run_shapes import FILES
 
 from experiments.case_tables import case_tables
 from experiments.case_traces import LogCase, case_traces
@@ -21,7 +22,7 @@ from experiments.writes import StartRun, Write
 @pytest.fixture(scope="module")
 def outbox(mlflow_home: Path) -> Outbox:
     store = TrackingStore(store_uri(mlflow_home), "cases", "k1")
-    box = Outbox(store, RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 3)))
+    box = Outbox(store, RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 3), files=FILES))
     sent(box, StartRun(title="r", moment=1, tags={}))
     return box
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import OPTIONS, bundled_configs, dump_config, load_config
+from experiments.config import OPTIONS, anchored, bundled_configs, load_config
+from experiments.run_settings import dump_config, lasting_params
 from tracing.errors import ConfigError
 
 
@@ -72,6 +73,45 @@ def test_a_relative_data_path_is_relative_to_the_file_but_an_option_to_the_curre
     assert load_config(path).data == tmp_path / "rows.jsonl"
     monkeypatch.chdir(tmp_path)
     assert load_config(None, overrides={"dataset": "jsonl", "data": Path("rows.jsonl")}).data == Path("rows.jsonl")
+
+
+def test_what_a_run_keeps_names_the_same_files_wherever_it_is_read_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "rows.jsonl").write_text("{}")
+    text = (
+        "dataset: jsonl\ndata: rows.jsonl\nmodels: {task: {model: m.gguf}, judge: {model: j, base_url: 'http://h'}}\n"
+    )
+    path = write(tmp_path / "here", text + "tracking: {uri: 'sqlite:///runs.db'}")
+    monkeypatch.chdir(tmp_path)
+    began = anchored(load_config("here/experiment.yaml"), Path.cwd())
+    monkeypatch.chdir("/")
+    kept = load_config(write(tmp_path, dump_config(began)))
+    assert kept == began == anchored(load_config(path), Path.cwd())
+    assert kept.data == tmp_path / "here" / "rows.jsonl"
+    assert kept.models.task.model == str(tmp_path / "here" / "m.gguf")
+    assert kept.models.judge is not None
+    assert kept.models.judge.model == "j"
+    assert kept.tracking.uri == f"sqlite:///{tmp_path}/here/runs.db"
+
+
+def test_a_resumed_run_may_find_its_data_and_weights_elsewhere_but_no_other_endpoint(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}")
+    (tmp_path / "moved.jsonl").write_text("{}")
+
+    def lasting(text: str) -> dict[str, object]:
+        return lasting_params(load_config(write(tmp_path, f"dataset: jsonl\n{text}")))
+
+    began = lasting("data: rows.jsonl\nmodels: {task: {model: a/m.gguf}, judge: {model: j, base_url: 'http://h'}}")
+    moved = "data: moved.jsonl\nmodels: {task: {model: b/m.gguf}, judge: {model: j, base_url: 'http://h'}}"
+    assert lasting(f"{moved}\nbudget: {{calls: 9}}") == began
+    assert lasting(moved.replace("model: j", "model: k")) != began
+
+
+@pytest.mark.parametrize("uri", ["sqlite:////tmp/x.db", "sqlite:///:memory:", "http://h:5000", "databricks"])
+def test_a_store_that_is_no_relative_file_is_left_as_it_is(tmp_path: Path, uri: str) -> None:
+    assert load_config(write(tmp_path, f"tracking: {{uri: '{uri}'}}")).tracking.uri == uri
 
 
 def test_an_api_key_does_not_reach_the_file_that_a_run_keeps(tmp_path: Path) -> None:

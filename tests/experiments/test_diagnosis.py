@@ -68,7 +68,7 @@ def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
     assert "Its trace is not at hand" not in page.text
     assert HOSTILE.replace("radicchio", "hay") in page.text, "shown as text"
     for name in CONVERSATIONS:
-        assert f"{name}/food" in page.text
+        assert f"{name}-food" in page.text
     assert page.text.count("extract_facts read D1:1, but none of its 2 outputs says 'radicchio'") == 3
 
 

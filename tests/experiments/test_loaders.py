@@ -115,6 +115,12 @@ def test_questions_whose_evidence_is_cut_off_are_dropped_and_counted(locomo: Pat
             "c.conversation.session_1.0.dia_id: Field required",
         ),
         ('[{"sample_id": "c", "qa": [{"question": "q", "category": 9}], "conversation": {}}]', "0.qa.0.category"),
+        (json.dumps([locomo_row("a"), locomo_row("b"), locomo_row("a")]), "2.sample_id: 'a' is that of 0 too"),
+        (
+            '[{"sample_id": "c", "qa": [], "conversation": {"session_1": [%s, %s]}}]'
+            % (('{"speaker": "A", "text": "t", "dia_id": "D1:1"}',) * 2),
+            "c.conversation: two turns share the id 'D1:1'",
+        ),
     ],
 )
 def test_a_file_that_is_not_locomo_is_refused_with_its_key(tmp_path: Path, text: str, expected: str) -> None:

@@ -1,6 +1,8 @@
 """An MLflow server that goes away costs a run seconds and loses nothing: a real server is stopped and started again."""
 
+import errno
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -198,3 +200,54 @@ def test_a_file_whose_writer_was_killed_gives_its_whole_lines(tmp_path: Path) ->
     path.write_text("no header\n")
     with pytest.raises(RunError, match="cannot be read"):
         Outbox.load(folder)
+
+
+def test_a_text_that_waits_may_hold_whatever_else_ends_a_line(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    box = Outbox(TrackingStore(DEAD, "e", "k"), folder)
+    texts = ["a\u2028b", "a\x85b", "a\x0bb\x1cc\rd\ne", "caf\u00e9"]
+    for text in texts:
+        box.send(SetTag(key="k", value=text))
+    path = folder.path / OUTBOX
+    data = path.read_bytes()
+    for end in range(len(data), len(data) - 12, -1):
+        path.write_bytes(data[:end])
+        assert Outbox.load(folder).waiting == len(texts) - (end < len(data) - 1)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    def full(descriptor: int) -> None:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - 7)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = run_folder(tmp_path)
+    box = Outbox(TrackingStore(DEAD, "e", "k"), folder)
+    for n in range(before):
+        box.send(SetTag(key="k", value=f"before {n}"))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        for n in range(2):
+            with pytest.raises(RunError, match="No space left on device"):
+                box.send(SetTag(key="k", value=f"cut {n}"))
+    box.send(SetTag(key="k", value="after"))
+    assert Outbox.load(folder).waiting == box.waiting == before + 3
+
+
+def test_a_damaged_line_that_waits_costs_itself_and_is_told(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    rest_of_a_run(start(folder, DEAD, "damaged"))
+    path = folder.path / OUTBOX
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = Outbox.load(folder).waiting
+    path.write_bytes(b"".join([*lines[:3], b'{"kind": ["run"]}\n', b"\xff\n", *lines[5:]]))
+    box = Outbox.load(folder)
+    assert box.waiting == whole - 2
+    assert box.refused == [f"{path}:{number}: is damaged, and was left out" for number in (4, 5)]
+    assert Outbox.load(folder).refused == []
+    for damaged in (b"[" * 5000, b'{"uri": ["x"], "experiment": "e", "key": "k"}', b"\xff", b"{}"):
+        path.write_bytes(b"".join([damaged + b"\n", *lines[1:]]))
+        with pytest.raises(RunError, match=rf"{path}: cannot be read \(.*delete it"):
+            Outbox.load(folder)

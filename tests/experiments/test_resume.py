@@ -6,157 +6,25 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from scripted_server import Reply, ScriptedServer, prompt_of
+from gold_runs import GoldModel, Whole, curves, latest, live, outcome
+from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.config import load_config
 from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.loaders import load_dataset
 from experiments.lock import locked
-from experiments.tracking import store_uri
 from tracing.errors import RunError
-from tracing.systems.fact_memory import FactMemory
-
-SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
-
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
-
-
-class GoldModel:
-    """Extracts the gold facts of the turns it is shown; answers in a long sentence until the prompt is rewritten."""
-
-    def __init__(self, delay: float = 0.0) -> None:
-        self.delay = delay
-        self.facts: dict[str, list[str]] = {}
-        self.answers: dict[str, str] = {}
-        for group in load_dataset(load_config(None)).splits.named().values():
-            for conversation in group:
-                turns = {turn.id: turn.text for turn in conversation.turns()}
-                for fact in conversation.facts:
-                    self.facts.setdefault(turns[fact.turn], []).append(fact.text)
-                self.answers |= {question.question: question.answers[0] for question in conversation.questions}
-
-    def __call__(self, body: dict[str, Any]) -> Reply:
-        return Reply(self._text(body), delay=self.delay)
-
-    def _text(self, body: dict[str, Any]) -> str:
-        prompt = prompt_of(body)
-        properties = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
-        if "facts" in properties:
-            return json.dumps(
-                {"facts": [fact for turn, facts in self.facts.items() if turn in prompt for fact in facts]}
-            )
-        if "event" in properties:
-            return json.dumps({"event": "ADD", "id": "1"})
-        if "Write a better template" in prompt:
-            return "I have no better idea."
-        reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
-        long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")
-        return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
-
-
-@pytest.fixture
-def configured(
-    mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], None]:
-    """Writes `run.yaml` for the scripted server and an experiment of this name."""
-    monkeypatch.chdir(tmp_path)
-    scripted_server.script = GoldModel(delay=0.002)
-    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test"
-
-    def write(experiment: str) -> None:
-        Path("run.yaml").write_text(
-            "limits: {conversations: 9, sessions: 2, questions: 3}\nrounds: 2\nproposals: 3\nbudget: {calls: 2000}\n"
-            f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
-            f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}, traces: 2}}\n"
-        )
-
-    return write
-
-
-def _memtune(arguments: list[str], folder: str) -> None:
-    os.chdir(folder)
-    with open("output.txt", "a") as output:
-        sys.stdout = sys.stderr = output
-        main(arguments)
-
-
-def live(arguments: list[str], seconds: float | None) -> int | None:
-    """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
-    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd()))
-    process.start()
-    process.join(seconds)
-    if process.is_alive():
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-    return process.exitcode
-
-
-def outcome(folder: RunFolder) -> dict[str, Any]:
-    """What a run ended with, without names and places."""
-    found = folder.summary().model_dump(mode="json")
-    attempts = (folder.path / "attempts.jsonl").read_text()
-    return {
-        **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
-        "prompts": folder.prompts("champion"),
-        "attempts": attempts,
-    }
-
-
-def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
-    """Every point in MLflow of the run and its nested runs, with its name."""
-    from mlflow.tracking import MlflowClient
-
-    link = folder.summary().mlflow
-    assert link is not None
-    client = MlflowClient(link.tracking_uri)
-    nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
-    found = {}
-    for run in [client.get_run(link.run_id), *nested]:
-        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
-        assert name not in found
-        assert run.info.status == "FINISHED"
-        points = [
-            (key, point.step, point.value)
-            for key in run.data.metrics
-            for point in client.get_metric_history(run.info.run_id, key)
-        ]
-        found[name] = sorted(points)
-    return found
-
-
-class Whole(NamedTuple):
-    """What the run that nobody disturbed ends with, and the requests it makes."""
-
-    outcome: dict[str, Any]
-    curves: dict[str, list[tuple[str, int, float]]]
-    calls: int
-
-
-_WHOLE: list[Whole] = []
-
-
-@pytest.fixture
-def whole(configured: Callable[[str], None], scripted_server: ScriptedServer) -> Whole:
-    """Run once for all tests."""
-    if not _WHOLE:
-        configured("whole")
-        before = scripted_server.count
-        assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
-        folder = RunFolder(Path("whole"))
-        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.count - before))
-    return _WHOLE[0]
+from tracing.systems.conversations import write_conversations
 
 
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.slow)])
@@ -175,10 +43,8 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
         while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < moments else None)) != 0:
             assert code == -signal.SIGKILL, Path("output.txt").read_text()[-2000:]
             kills, killed = kills + 1, killed + 1
-            if (Path(name) / "config.yaml").exists():
+            if Path(name).exists():
                 arguments = ["run", "run.yaml", "--resume", name, "--home", home]
-            else:
-                shutil.rmtree(name, ignore_errors=True)
         assert outcome(RunFolder(Path(name))) == whole.outcome
         assert curves(RunFolder(Path(name))) == whole.curves
         # At most the call that was under way when the process was killed is paid again.
@@ -239,6 +105,39 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
+def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured("named")
+    before = scripted_server.count
+    write_conversations(Path("mine.jsonl"), chain(*load_dataset(load_config(None)).splits.named().values()))
+    named = ["--dataset", "jsonl", "--data", "mine.jsonl", "--home", "home", "--budget-calls", "20"]
+    assert live(["run", "run.yaml", *named], None) == 0
+    (folder,) = RunFolder.all(Path("home"))
+    assert live(["run", "--resume", "latest", "--home", "home", "--budget-calls", "40"], None) == 0
+    assert live(["run", "run.yaml", "--resume", "latest", *named[:-1], "60"], None) == 0
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert live(["run", "--resume", f"../{folder.path}", "--budget-calls", "80"], None) == 0
+    Path("../mine.jsonl").rename("moved.jsonl")
+    assert live(["run", "--resume", f"../{folder.path}", "--data", "moved.jsonl", "--budget-calls", "2000"], None) == 0
+    monkeypatch.chdir("..")
+    assert outcome(folder) == whole.outcome | {"dataset": "jsonl"}
+    assert latest(curves(folder)) == latest(whole.curves)
+    assert scripted_server.count - before == whole.calls
+    assert "warning" not in Path("output.txt").read_text() + Path("elsewhere/output.txt").read_text()
+
+
+def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("elsewhere")
+    assert live(["run", "run.yaml", "--out", "run", "--home", "home"], None) == 0
+    before, calls = outcome(RunFolder(Path("run"))), scripted_server.count
+    assert live(["run", "--resume", "run"], None) == 0
+    assert (outcome(RunFolder(Path("run"))), scripted_server.count) == (before, calls)
+
+
 @pytest.fixture
 def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """A run that a budget stopped early; resumes it with more arguments, and gives the error."""
@@ -294,7 +193,9 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     assert set(lines) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\xff"])
+@pytest.mark.parametrize(
+    "line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\0" * 80, "\xff"]
+)
 def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path, line: str) -> None:
     from tracing.llm.ledger import Ledger
 

@@ -1,17 +1,20 @@
 """A run's folder tells what happened, at every moment and to every reader."""
 
+import errno
 import json
+import os
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score, summary
+from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
 
-from experiments.folder import RunFolder, read_prompts
+from experiments.folder import CONFIG, SUMMARY, RunFolder, read_prompts
 from experiments.journal import RunJournal
+from experiments.manifest import manifest_of
 from experiments.runs import compare, list_runs
 from optimizer.results import CallCounts, Verdict
-from tracing.errors import RunError
+from tracing.errors import ConfigError, RunError
 
 KEYS = {
     *("run_id", "system", "dataset", "model", "seed", "metric", "splits", "baseline", "champion", "verdict", "delta"),
@@ -21,7 +24,7 @@ ITERATION_KEYS = {"n", "blame", "edited", "proposals", "accepted", "val_score", 
 
 
 def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     path = folder.write_summary(summary())
     found = json.loads(path.read_text())
     assert set(found) == KEYS
@@ -31,11 +34,11 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     assert found["iterations"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
     assert set(found["calls"]) == {"made", "cached", "without_reuse"}
     assert folder.summary() == summary()
-    assert [item.name for item in folder.path.iterdir()] == ["summary.json"]
+    assert {item.name for item in folder.path.iterdir()} == {SUMMARY, *FILES}
 
 
 def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     folder.write_summary(summary(loop_result(verdict=None, stopped="budget: 10 calls")))
     read = folder.summary()
     assert read.verdict is read.delta is read.p_value is None
@@ -43,14 +46,14 @@ def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path
 
 
 def test_prompts_keep_every_character(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     texts = {"a": "one\r\ntwo\n\n", "b": " é {x} ", "c": "no end"}
     folder.write_prompts("seed", texts)
     assert folder.prompts("seed") == texts
 
 
 def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2))
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     journal = RunJournal(folder, facts(), SEED, lambda: CallCounts(5, 6, 11))
     assert folder.summary().stopped == "running"
     journal.baseline("train", score(0.4))
@@ -66,15 +69,49 @@ def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
 
 
 def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
-    made = [RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2)) for _ in range(3)]
+    files = {CONFIG: "rounds: 1\n"}
+    made = [RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=files) for _ in range(3)]
     assert len({folder.id for folder in made}) == 3
     assert RunFolder.all(tmp_path) == made
+
+
+@pytest.mark.parametrize("out", [None, Path("mine"), Path("empty"), Path("link")])
+def test_a_run_that_could_not_be_begun_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path | None
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("link").symlink_to("empty")
+    home = tmp_path / "home"
+    home.mkdir()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(RunError, match="No space left on device"):
+            RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
+    assert {str(path) for path in Path().rglob("*")} <= {"home", "home/runs", "empty", "link"}
+    made = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
+    assert made.home == home
+    assert (made.path / CONFIG).is_file()
+
+
+def test_the_latest_run_is_one_that_can_be_gone_on_with(tmp_path: Path) -> None:
+    began = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""})
+    left = tmp_path / "runs" / "20260103-000000-rag"
+    left.mkdir()
+    (left / "lock").touch()
+    (tmp_path / "runs" / ".abc.part").mkdir()
+    assert RunFolder.find(tmp_path, "latest") == began
+    with pytest.raises(RunError, match="no such run"):
+        RunFolder.find(tmp_path, left.name)
 
 
 def test_a_folder_with_something_in_it_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
     with pytest.raises(RunError, match="not empty"):
-        RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), out=tmp_path)
+        RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES, out=tmp_path)
 
 
 def test_a_run_is_found_by_id_start_latest_or_path_and_never_guessed(tmp_path: Path) -> None:
@@ -115,3 +152,28 @@ def test_a_missing_prompt_is_named(tmp_path: Path) -> None:
     (tmp_path / "answer.txt").write_text("x")
     with pytest.raises(RunError, match=r"extract\.txt is missing"):
         read_prompts(tmp_path, ["answer", "extract"])
+
+
+def test_a_damaged_file_of_a_run_is_told_by_its_name(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    prompt = folder.path / "prompts" / "champion" / "answer.txt"
+    summary_file = folder.path / SUMMARY
+    prompt.write_bytes(b"\xff" + prompt.read_bytes())
+    with pytest.raises(RunError, match=rf"{prompt}: cannot be read \(not UTF-8 at byte 0\)"):
+        folder.prompts("champion")
+    summary_file.write_bytes(summary_file.read_bytes().replace(b"rag", b"r\xffg"))
+    with pytest.raises(RunError, match=f"{summary_file}: "):
+        folder.summary()
+    assert [found for _, found in list_runs(tmp_path)] == [None]
+
+
+def test_a_run_is_exported_with_its_caveats_where_its_data_is_gone_and_not_where_its_settings_are_damaged(
+    tmp_path: Path,
+) -> None:
+    folder = run_folder(tmp_path)
+    folder.write(CONFIG, "system: rag\ndataset: jsonl\ndata: gone.jsonl\n")
+    assert manifest_of(folder, folder.summary())["caveats"] == []
+    for damaged in (b"system: \xff", b"}: {", b"systm: rag", b"[" * 5000):
+        (folder.path / CONFIG).write_bytes(damaged)
+        with pytest.raises(ConfigError, match=f"{folder.path / CONFIG}"):
+            manifest_of(folder, folder.summary())

@@ -20,7 +20,7 @@ from run_shapes import record
 from attribution.signals import Signal
 from experiments.console import run_view
 from experiments.literal_console import LiteralConsole, progress_on, styled
-from experiments.terminal import one_line, say, visible
+from experiments.terminal import brief, one_line, say, visible
 from optimizer.results import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +46,15 @@ def test_any_text_becomes_one_that_does_not_steer_and_stays_so(text: str) -> Non
 @given(ANY)
 def test_json_stays_the_same_json(text: str) -> None:
     assert json.loads(visible(json.dumps({text: text}, ensure_ascii=False))) == {text: text}
+
+
+def test_an_error_that_quotes_at_length_is_short_and_ends_with_its_remedy() -> None:
+    assert brief("what is wrong; the remedy") == "what is wrong; the remedy"
+    long = brief(f"what is wrong: {'x' * 100_000}\n{'y' * 100_000}; the remedy")
+    assert long.startswith("what is wrong: xxx")
+    assert long.endswith("yyy; the remedy")
+    assert "\n" not in long
+    assert len(long) < 2100
 
 
 def test_text_of_people_stays_as_it_is() -> None:

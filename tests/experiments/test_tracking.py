@@ -10,9 +10,10 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, scor
 
 from attribution.signals import Signal
 from experiments.config import load_config
-from experiments.folder import RunFolder
+from experiments.folder import MLFLOW_KEY, RunFolder
 from experiments.outbox import OUTBOX
-from experiments.tracking import MlflowRun, params_of, store_uri
+from experiments.run_settings import params_of
+from experiments.tracking import MlflowRun, store_uri
 from experiments.tracking_store import without_credentials
 from optimizer.results import Attempt, Verdict, VerdictName
 from tracing.errors import ConfigError
@@ -167,10 +168,22 @@ def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
 
 
 def test_settings_become_flat_parameters_without_keys() -> None:
-    config = load_config(None, overrides={"models.task.model": "m", "models.task.api_key": "sk-hidden123456"})
-    params = params_of(config.model_dump(mode="json"))
+    given = {"models.task.model": "m", "models.task.api_key": "sk-hidden123456"}
+    params = params_of(load_config(None, overrides={**given, "tracking.uri": "postgresql://user:pass@host/db"}))
     assert params["models.task.model"] == "m"
     assert params["rounds"] == 3
     assert not [value for key, value in params.items() if "api_key" in key and "env" not in key]
-    kept = params_of({"tracking": {"uri": "postgresql://user:pass@host/db"}})
-    assert kept == {"tracking.uri": "postgresql://host/db"}
+    assert params["tracking.uri"] == "postgresql://host/db"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xff\xfe", b"' OR name LIKE '%", b"0" * 31])
+def test_a_resumed_run_whose_key_is_damaged_goes_on_in_a_run_of_its_own(
+    home: Path, tmp_path: Path, damaged: bytes
+) -> None:
+    folder = run_folder(tmp_path)
+    (folder.path / MLFLOW_KEY).write_bytes(damaged)
+    first = start(home, folder, resumed=True)
+    second = start(home, folder, resumed=True)
+    assert first.link is not None
+    assert first.link == second.link
+    assert first.problems == []

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -39,5 +40,36 @@ def test_the_ui_shows_a_home_on_loopback_and_leaves_no_process_behind(mlflow_hom
         finally:
             os.kill(process.pid, signal.SIGTERM)
         assert process.wait(15) == 0
+    assert not answers(port)
+
+
+@pytest.mark.parametrize("moment", ["starting", "serving"])
+def test_the_ui_ends_with_the_command_that_started_it_also_where_that_is_killed(mlflow_home: Path, moment: str) -> None:
     with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    command = [sys.executable, "-m", "experiments.command", "ui", "--home", str(mlflow_home), "--port", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        if moment == "serving":
+            assert process.stdout.readline().startswith("http://127.0.0.1:")
+        else:
+            while not processes_naming(f"--port {port} --workers") and process.poll() is None:
+                time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    until = time.monotonic() + 10
+    while ((left := processes_naming(f"--port {port}")) or answers(port)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == []
+    assert not answers(port)
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def processes_naming(words: str) -> list[str]:
+    """Command lines of processes that hold `words`."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if words in line and not line.startswith("Z")]

@@ -29,7 +29,9 @@ def conversation(name: str) -> Conversation:
             "id": name,
             "speakers": ["Mara", "Ilya"],
             "sessions": [{"id": "D1", "turns": [{"id": t, "speaker": s, "text": x} for t, s, x in turns]}],
-            "questions": [{"id": q, "question": x, "answers": [a], "evidence": [e]} for q, x, a, e in asked],
+            "questions": [
+                {"id": f"{name}-{q}", "question": x, "answers": [a], "evidence": [e]} for q, x, a, e in asked
+            ],
         }
     )
 

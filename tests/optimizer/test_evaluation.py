@@ -58,7 +58,7 @@ def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp
     assert told == [(1, 2), (2, 2)]
     assert [case.reply for case in outcomes[0].cases] == ["Zibbeltrain0", "unknown"]
     assert (outcomes[0].score, score_of(outcomes).n) == (1.0, 4)
-    loaded = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*/train-0.jsonl"))]
+    loaded = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*/train-0-*.jsonl"))]
     assert [each.problem for each in loaded] == [None]
     assert loaded[0].graph.operations.keys() == outcomes[0].graph.operations.keys()
     assert outcomes[0].cases[0].prediction in loaded[0].graph.variables

@@ -54,7 +54,11 @@ def row(change: Callable[[dict[str, Any]], object]) -> str:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    conversations = [Conversation.model_validate({**ROW, "id": name}) for name in ("pets", "boats")]
+    question = ROW["questions"][0]
+    conversations = [
+        Conversation.model_validate({**ROW, "id": name, "questions": [{**question, "id": f"{name}-q1"}]})
+        for name in ("pets", "boats")
+    ]
     path = tmp_path / "data.jsonl"
     write_conversations(path, conversations)
     assert len(path.read_text(encoding="utf-8").splitlines()) == 2
@@ -80,8 +84,8 @@ def test_a_fact_holds_at_the_end_unless_updated_or_deleted() -> None:
         (row(lambda r: r.update(sessions=[])), "sessions: "),
         (row(lambda r: r["sessions"][0]["turns"][1].pop("speaker")), "sessions.0.turns.1.speaker: "),
         (row(lambda r: r["sessions"][1]["turns"][0].update(text=7)), "sessions.1.turns.0.text: "),
-        (row(lambda r: r["sessions"][1]["turns"][0].update(id="D1:1")), "two turns share an id"),
-        (row(lambda r: r["facts"][1].update(id="f1", of=None)), "two facts share an id"),
+        (row(lambda r: r["sessions"][1]["turns"][0].update(id="D1:1")), "two turns share the id 'D1:1'"),
+        (row(lambda r: r["facts"][1].update(id="f1", of=None)), "two facts share the id 'f1'"),
         (row(lambda r: r["facts"][0].update(turn="D9:1")), "facts.f1.turn names the unknown turn 'D9:1'"),
         (row(lambda r: r["facts"][1].update(of="f9")), "facts.f2.of names the unknown fact 'f9'"),
         (row(lambda r: r["facts"][1].update(action="forget")), "facts.1.action: "),
@@ -89,8 +93,12 @@ def test_a_fact_holds_at_the_end_unless_updated_or_deleted() -> None:
         (row(lambda r: r["questions"][0].update(evidence=["D9:1"])), "questions.q1 names the unknown turn 'D9:1'"),
         (row(lambda r: r["questions"][0].update(fact="f9")), "questions.q1.fact names the unknown fact 'f9'"),
         (row(lambda r: r["questions"][0]["near_miss"].update(turn="D9:1")), "questions.q1 names the unknown turn"),
-        (row(lambda r: r["questions"].append(r["questions"][0])), "two questions share an id"),
-        (json.dumps(ROW), "id: 'pets' stands twice"),
+        (row(lambda r: r["questions"].append(r["questions"][0])), "two questions share the id 'q1'"),
+        (json.dumps(ROW), "id: 'pets' is that of line 1 too; give each conversation its own id"),
+        (
+            row(lambda r: r.update(id="boats")),
+            "questions.0.id: 'q1' is that of line 1 too; give each question its own id",
+        ),
     ],
 )
 def test_a_bad_row_is_named_in_one_line(tmp_path: Path, line: str, key: str) -> None:

@@ -66,8 +66,8 @@ def class_of(kind: str) -> str | None:
 
 
 def is_link(operation: Operation) -> bool:
-    """Whether edges of no operation have become this one."""
-    return operation.id.startswith(NO_OPERATION)
+    """Whether it was read from edges that belong to no operation; one of another tool may have any id."""
+    return EDGES in operation.attributes and operation.id.startswith(NO_OPERATION)
 
 
 def local_time(seconds: float) -> str:

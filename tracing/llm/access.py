@@ -231,15 +231,26 @@ class ModelAccess:
             self.ledger.paid(list(entries), prompt_tokens, completion_tokens, self.budget.seconds)
         if self._cache is not None:
             self._cache.put_many(entries)
+            if self.ledger is not None and len(self._cache.get_many(list(entries))) < len(entries):
+                self.ledger.use_spare_room()
+                self._cache.put_many(entries)
+        if self.ledger is not None:
+            self.ledger.require_room()
 
     def _claimed(self, keys: Sequence[str]) -> list[Paid]:
         return [] if self.ledger is None else self.ledger.claim(keys)
 
     @contextlib.contextmanager
     def _call(self, model: str) -> Iterator[_Call]:
-        """One call from the caller's view: whatever error leaves it is noted in the watches."""
+        """One call from the caller's view: whatever error leaves it is noted in the watches.
+
+        Raises:
+            RunError: the disk has no room for another reply.
+        """
         watches = _watches.get()
         try:
+            if self.ledger is not None:
+                self.ledger.require_room()
             yield _Call(self, model, watches)
         except MemtuneError as error:
             for watch in watches:

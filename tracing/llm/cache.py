@@ -53,7 +53,7 @@ class ResponseCache:
             self._prepare()
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
-                f"{self.path}: unusable response cache ({error}); move it away or name another folder"
+                f"{self.path}: unusable response cache ({error}); make room, move it away, or name another folder"
             ) from None
 
     def _prepare(self) -> None:
@@ -111,7 +111,7 @@ class ResponseCache:
         except sqlite3.Error as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("%s: cannot %s the response cache (%s); going on without it", self.path, doing, error)
+                logger.warning("%s: cannot %s the response cache (%s)", self.path, doing, error)
 
     def __len__(self) -> int:
         with self._lock:

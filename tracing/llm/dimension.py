@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
 from tracing.errors import MalformedReplyError
 from tracing.llm.bodies import Embedded, unpacked
 from tracing.llm.cache import ResponseCache, request_key
+
+_SUFFIX = re.compile(r" dimension=(\d+)")
 
 
 class Dimension:
@@ -28,6 +31,12 @@ class Dimension:
     def suffix(self) -> str:
         """What is added to the model's identity: nothing while it gives vectors of the length it began with."""
         return "" if self._first == self._expected else f" dimension={self._expected}"
+
+    def expect(self, suffix: str) -> None:
+        """Expect the vectors of the model that had this `suffix`, whatever has been answered under its name since."""
+        named = _SUFFIX.fullmatch(suffix)
+        with self._lock:
+            self._expected = int(named[1]) if named else self._first
 
     def fitting(self, entry: bytes) -> list[float] | None:
         """The vector of a cache entry; None where it is not sound or of another length."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import threading
@@ -13,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
+from tracing.llm.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,19 @@ class Ledger:
     reply is cached, so that a kill between the two costs one call and never a count. A half line at the end, as a kill
     leaves it, is cut off.
 
+    What was paid while the disk ran full is kept too, in room held back for it, so that it is not paid again; then no
+    further call is to be made (`require_room`).
+
     Args:
         path: the file; created where it is missing. The folder it lies in is that of the run.
+        cache: folder of the response cache, where room is held back too; None where there is none.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, cache: Path | None = None) -> None:
         """Open the ledger; what stands in it is to be claimed.
 
         Raises:
-            RunError: the file cannot be read or written, or is damaged.
+            RunError: the file cannot be read or written, or is damaged, or the disk is full.
         """
         self._path = path
         self._lock = threading.Lock()
@@ -67,8 +74,10 @@ class Ledger:
                 self._load(path)
             # Without a buffer: a line that could not be written must not be written later, behind half of itself.
             self._file = path.open("ab", buffering=0)
+            self._spare = SpareRoom(path.parent, *([] if cache is None else [cache]))
         except OSError as error:
-            raise RunError(f"{path}: cannot be used ({error.strerror}); check the folder's permissions") from None
+            remedy = f"check the folder's permissions and make room, then: memtune run --resume {path.parent}"
+            raise RunError(f"{path}: cannot be used ({error.strerror}); {remedy}") from None
 
     def _load(self, path: Path) -> None:
         data = path.read_bytes()
@@ -94,7 +103,7 @@ class Ledger:
         """Write down a call whose reply has come.
 
         Raises:
-            RunError: it cannot be written, nor could an earlier one.
+            RunError: it cannot be written, nor could an earlier one, not even in the room held back.
         """
         self._append(
             {
@@ -129,22 +138,51 @@ class Ledger:
             self._memories.discard(key)
             return known
 
+    def use_spare_room(self) -> None:
+        """Give up the room that is held back, since something that was paid cannot be kept without it."""
+        with self._lock:
+            self._spare.release()
+
+    def require_room(self) -> None:
+        """Make sure that another call could be kept.
+
+        Raises:
+            RunError: the disk is full, or the file could not be written.
+        """
+        remedy = f"make room, then go on with: memtune run --resume {self._path.parent}"
+        if self._failed is not None:
+            raise RunError(f"{self._path}: cannot be written ({self._failed}); {remedy}")
+        if self._spare.released:
+            raise RunError(f"{self._path.parent}: no room to keep further replies; {remedy}")
+
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             if self._failed is None:
                 try:
-                    if self._file.write(line) == len(line):
-                        return
-                    self._failed = "the disk is full"
-                except OSError as error:
-                    self._failed = str(error.strerror)
-        raise RunError(
-            f"{self._path}: cannot be written ({self._failed}); "
-            f"make room, then go on with: memtune run --resume {self._path.parent}"
-        )
+                    self._write(line)
+                except OSError:
+                    self._spare.release()
+                    try:
+                        self._write(line)
+                    except OSError as error:
+                        self._failed = error.strerror
+        if self._failed is not None:
+            self.require_room()
+
+    def _write(self, line: bytes) -> None:
+        """Write all of a line, or nothing."""
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(self._path, before)
+            raise
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._file.close()
+            self._spare.close()

