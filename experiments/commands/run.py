@@ -70,11 +70,13 @@ def run(
 
     if resume is not None and out is not None:
         raise click.UsageError("--resume goes on in the run's own folder; leave --out away")
-    where = home_folder(home)
-    earlier = None if resume is None else RunFolder.find(where, resume)
-    if earlier is not None and home is None and earlier.home not in (None, where):
-        # Named by its folder: what it paid for is in the cache of its own home.
-        where = home = earlier.home
+    earlier = None
+    if resume is not None:
+        where = home_folder(home)
+        earlier = RunFolder.find(where, resume)
+        if home is None and earlier.home not in (None, where):
+            # Named by its folder: what it paid for is in the cache of its own home.
+            home = earlier.home
     if earlier is not None and config is None:
         config = str(earlier.path / CONFIG)
     settings = config_from(config, given, smoke=smoke)
@@ -85,6 +87,7 @@ def run(
     from experiments.console import run_view
     from experiments.experiment import run_experiment
 
+    where = home_folder(home)
     for note in dataset.notes:
         say(f"note: {note}", err=True)
     with run_view() as view:

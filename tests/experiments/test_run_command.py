@@ -93,6 +93,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
         "attempts.jsonl",
         "config.yaml",
         "fingerprint.json",
+        "home",
         "ledger.jsonl",
         "lock",
         "mlflow-key",

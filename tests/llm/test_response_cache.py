@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -86,3 +87,15 @@ def test_keys_depend_on_every_part_and_on_the_order_within_parts() -> None:
     assert key == request_key(b={"x": 1, "y": 2}, a=1)
     others = [request_key(a=1, b={"y": 2, "x": 1}), request_key(a=2, b={"x": 1, "y": 2}), request_key(a=1)]
     assert len({key, *others}) == 4
+
+
+def test_a_cache_that_another_process_is_about_to_make_is_waited_for(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "responses.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE another (x)")
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.2, other.execute, ["COMMIT"]).start()
+    cache = ResponseCache(tmp_path)
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+    cache.close()
+    other.close()

@@ -8,6 +8,7 @@ import json
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 """Part of every key: raise it when the meaning of a stored reply changes."""
+
+_WAIT_SECONDS = 60.0
+"""How long to wait for other processes at the same file."""
 
 
 def request_key(**parts: Any) -> str:
@@ -49,7 +53,7 @@ class ResponseCache:
         self._warned = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             self._prepare()
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
@@ -57,7 +61,16 @@ class ResponseCache:
             ) from None
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode=WAL")
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # For this change alone SQLite does not wait for another process by itself.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
