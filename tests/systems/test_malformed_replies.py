@@ -93,7 +93,9 @@ def test_an_extraction_that_breaks_its_reply_schema_is_refused_quickly(
 
 def test_an_extraction_a_little_over_the_limits_is_used(open_access: Open, scripted_server: ScriptedServer) -> None:
     """Many endpoints know the schema's form and not its limits."""
-    told = [f"Aurel keeps bees in hive {number}." for number in range(5)] + ["Birte " + "very " * 30 + "much likes tea."]
+    told = [f"Aurel keeps bees in hive {number}." for number in range(5)] + [
+        "Birte " + "very " * 30 + "much likes tea."
+    ]
     scripted_server.script = lambda body: json.dumps({"facts": told})
     _, graph = extracted(open_access())
     (first, *_) = graph.find_operations(name="extract_facts")
