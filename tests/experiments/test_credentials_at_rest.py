@@ -13,9 +13,10 @@ from run_shapes import run_folder
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
-from experiments.config import RunConfig, dump_config, load_config
+from experiments.config import RunConfig, load_config
 from experiments.outbox import OUTBOX, Outbox
-from experiments.tracking import params_of, store_uri
+from experiments.run_settings import dump_config, params_of
+from experiments.tracking import store_uri
 from experiments.tracking_store import TrackingStore, in_words
 from experiments.writes import LogTable, LogText
 from tracing.errors import ConfigError
@@ -33,8 +34,13 @@ def conversation(number: int, split: str) -> dict[str, Any]:
         "speakers": ["Ann"],
         "sessions": [{"id": "D1", "turns": [{"id": "D1:1", "speaker": "Ann", "text": said}]}],
         "questions": [
-            {"id": "q1", "question": f"What is {ADDRESS}?", "answers": [f"page number {number}"], "evidence": ["D1:1"]},
-            {"id": "q2", "question": "Where is Ann's page?", "answers": [ADDRESS], "evidence": ["D1:1"]},
+            {
+                "id": f"q{number}-1",
+                "question": f"What is {ADDRESS}?",
+                "answers": [f"page number {number}"],
+                "evidence": ["D1:1"],
+            },
+            {"id": f"q{number}-2", "question": "Where is Ann's page?", "answers": [ADDRESS], "evidence": ["D1:1"]},
         ],
     }
 
@@ -164,7 +170,7 @@ def test_what_a_run_keeps_of_its_settings_holds_no_secret_of_a_system() -> None:
     config = RunConfig(system_settings={"top_k": 2, "api_key": SECRET, "db": {"password": SECRET, "host": "h"}})
     assert SECRET not in dump_config(config)
     assert "host: h" in dump_config(config)
-    assert SECRET not in json.dumps(params_of(config.model_dump(mode="json")))
+    assert SECRET not in json.dumps(params_of(config))
 
 
 @pytest.mark.parametrize("length", [250, 270, 280, 285, 290, 299, 300, 301, 310])
