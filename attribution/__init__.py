@@ -1,9 +1,9 @@
 """Whose fault a wrong answer is: judging, cases, attribution by information survival, and the signals drawn from it."""
 
 from attribution.cases import Attribution, Blame, Case, ErrorType
-from attribution.judge import METRICS, Judgement, judge
+from attribution.judging.words import METRICS, Judgement, judge
 from attribution.signals import Signal, Signals, aggregate
-from attribution.survival import Survival, attribute
+from attribution.survival.method import Survival, attribute
 
 __all__ = [
     "METRICS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from attribution.judge import Judgement
+from attribution.judging.words import Judgement
 from tracing.systems.conversations import Question
 
 PASS_SCORE = 0.5

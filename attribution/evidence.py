@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from attribution.content import words_of
+from attribution.text.content import words_of
 
 if TYPE_CHECKING:
+    from attribution.benchmark.suites import Suite
     from attribution.cases import Case
-    from attribution.suites import Suite
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 

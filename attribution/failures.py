@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from attribution.cases import PASS_SCORE, Case
-from attribution.content import text_of
-from attribution.judge import judge
+from attribution.judging.words import judge
 from attribution.recordings import Recording, metadata_of
-from tracing.elements import Operation, Variable
+from attribution.text.content import text_of
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Question
 
 NOT_KNOWN = ""

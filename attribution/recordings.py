@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from attribution.content import text_of
-from tracing.elements import Operation, Variable
-from tracing.graph import ExecutionGraph
+from attribution.text.content import text_of
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 from tracing.systems.protocol import OperationSpec, Stage
 

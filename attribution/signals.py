@@ -103,7 +103,7 @@ def aggregate(
         seed: of the bootstrap.
         conversations: number of conversations judged, so that those without a failure count in the intervals; by
             default the intervals are over those with one.
-        gains: by stage, what a faultless one would gain, from the oracle ladder (`optimizer.ladder.attainable`).
+        gains: by stage, what a faultless one would gain, from the oracle ladder (`optimizer.evaluation.ladder`).
     """
     failed = [attribution for attribution in attributions if not attribution.case.passed]
     names = [spec.name for spec in operations]

@@ -15,7 +15,7 @@ from types import FrameType
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from experiments.terminal import brief, say, say_all_that_is_told
+from experiments.display.terminal import brief, say, say_all_that_is_told
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
@@ -29,9 +29,9 @@ SUBCOMMANDS: Mapping[str, str] = {
     "ask": "ask:ask",
     "report": "report:report",
     "mlflow": "replay:mlflow",
-    "trace": "trace:trace",
+    "trace": "trace.group:trace",
     "data": "data:data",
-    "bench": "bench:bench",
+    "bench": "bench.group:bench",
     "model": "models:model",
     "gateway": "gateway:gateway",
 }

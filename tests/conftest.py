@@ -54,8 +54,8 @@ def scripted_server() -> Iterator[ScriptedServer]:
 @pytest.fixture(scope="session")
 def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with an MLflow store; making its tables takes seconds, so the tests share one."""
-    from experiments.folder import FINGERPRINT, RunFolder
-    from experiments.tracking import MlflowRun
+    from experiments.mlflow_tracking.tracking import MlflowRun
+    from experiments.runs.folder import FINGERPRINT, RunFolder
 
     home = tmp_path_factory.mktemp("home")
     folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files={FINGERPRINT: "{}"})
@@ -95,7 +95,7 @@ def open_access(
 @pytest.fixture
 def embedded_weights(memtune_home: Path) -> None:
     """The small model's weights, pulled into the user's cache once, within reach of this test."""
-    from tracing.llm.weights import CATALOGUE, pull, stored_path
+    from tracing.llm.serving.weights import CATALOGUE, pull, stored_path
 
     weights = CATALOGUE["smollm2-135m"]
     ours = stored_path(weights)

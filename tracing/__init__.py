@@ -3,16 +3,18 @@
 Recording needs nothing but the standard library; `tracing.llm` and `tracing.systems` are imported on their own.
 """
 
-from tracing.changes import change, link
-from tracing.comparison import Comparison, OperationDifference, compare, version_diff
-from tracing.decorator import traced
-from tracing.elements import Operation, Session, Variable
 from tracing.errors import MemtuneError, TraceError
-from tracing.filters import Filter
-from tracing.graph import ExecutionGraph
-from tracing.handover import hand_over, take_over
-from tracing.loading import LoadedTrace, graph_of, load_trace
-from tracing.recorder import (
+from tracing.files.loading import LoadedTrace, graph_of, load_trace
+from tracing.files.saving import records_of, save_trace
+from tracing.graph.comparison import Comparison, OperationDifference, compare, version_diff
+from tracing.graph.elements import Operation, Session, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.filters import Filter
+from tracing.graph.search import Match, search
+from tracing.recording.changes import change, link
+from tracing.recording.decorator import traced
+from tracing.recording.processes import hand_over, take_over
+from tracing.recording.recorder import (
     ActiveOperation,
     Recorder,
     attributes,
@@ -24,10 +26,8 @@ from tracing.recorder import (
     trace,
     variable,
 )
-from tracing.redaction import Redaction
-from tracing.scope import paused
-from tracing.search import Match, search
-from tracing.store import records_of, save_trace
+from tracing.recording.redaction import Redaction
+from tracing.recording.scope import paused
 
 __all__ = [
     "ActiveOperation",

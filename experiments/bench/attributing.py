@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attribution.baselines import Constant, Random
+from attribution.benchmark.baselines import Constant, Random
+from attribution.benchmark.metrics import score
+from attribution.benchmark.suites import Attributor, Suite, load_suite, run
 from attribution.cases import Attribution, Case
-from attribution.judge import by_words, judge
-from attribution.metrics import score
+from attribution.judging.words import by_words, judge
 from attribution.recordings import Recording
-from attribution.suites import Attributor, Suite, load_suite, run
+from experiments.attributing.methods import ASKING, method_named
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
-from experiments.config import RunConfig
-from experiments.loaders import load_dataset
-from experiments.methods import ASKING, method_named
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import RunConfig
 from tracing.errors import ConfigError, DataError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

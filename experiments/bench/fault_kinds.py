@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attribution.cases import ErrorType
-from attribution.content import MONTHS
+from attribution.text.content import MONTHS
 from experiments.bench.faults import Fault, Target
-from tracing.elements import Variable
+from tracing.graph.elements import Variable
 from tracing.systems.interventions import Change, Step
 from tracing.systems.recall import Entry
 

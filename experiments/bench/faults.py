@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 
 from attribution.cases import Case
-from attribution.content import Vocabulary
-from attribution.gold import Gold
-from attribution.judge import judge
+from attribution.judging.words import judge
+from attribution.survival.gold import Gold
+from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from attribution.benchmark.suites import LabelledCase
 from attribution.cases import Case
-from attribution.flow import rewrites
-from attribution.judge import Judgement
+from attribution.judging.words import Judgement
 from attribution.recordings import Recording
-from attribution.replay import Replay
-from attribution.suites import LabelledCase
+from attribution.replay.method import Replay
+from attribution.survival.flow import rewrites
 from experiments.bench.fault_kinds import KINDS, Kind
 from experiments.bench.faults import Fault, Target, target_of
 from tracing.errors import BudgetExceededError, ModelError
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recorder import session, trace
+from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate, seed_candidate

@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any
 
 from experiments.bench.figures import REPETITIONS, NativeFigures, medians
-from tracing.elements import Operation, Session, Variable
-from tracing.lines import HEADER, Lines
+from tracing.files.lines import HEADER, Lines
+from tracing.graph.elements import Operation, Session, Variable
 
 SIZES = (10_000, 100_000, 1_000_000)
 MADE_BY_ONE, READ_BY_ONE, STEPS = 4, 3, 2_500

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from attribution.content import content_of
-from attribution.judge import judge, normalise
-from tracing.llm.loopback import LoopbackServer, Request
+from attribution.judging.words import judge, normalise
+from attribution.text.content import content_of
+from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.llm.settings import ModelSettings, Role
 from tracing.systems.conversations import Conversation, Fact, Question
 

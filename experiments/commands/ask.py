@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option, model_options
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.command(
@@ -38,11 +38,11 @@ def ask(
 
     Exit code 0, or 1 where it found no answer that the trace bears out.
     """
-    from attribution.agent import Agent
-    from attribution.exploration import Exploration
+    from attribution.agent.exploration import Exploration
+    from attribution.agent.method import Agent
     from attribution.recordings import operations_of
-    from experiments.case_sources import read_graph
-    from experiments.wiring import home_folder, model_access
+    from experiments.attributing.case_sources import read_graph
+    from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
     if not question.strip():

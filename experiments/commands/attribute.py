@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.attributing.methods import METHODS
 from experiments.commands.options import home_option, model_options
-from experiments.methods import METHODS
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from experiments.attributions import CaseLine
-    from experiments.case_sources import Complaint
+    from experiments.attributing.attributions import CaseLine
+    from experiments.attributing.case_sources import Complaint
 
 DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 
@@ -100,13 +100,13 @@ def attribute(
     one answer of one trace is wrong because you say so. Start the same command again to go on after an interruption.
     Exit code 0, or 1 where a trace was damaged or a case failed: what could be done is done.
     """
-    from experiments.attributions import AttributionsFile, Header
-    from experiments.batch import Batch
-    from experiments.case_sources import sources_of
-    from experiments.console import run_view
-    from experiments.methods import ASKING, method_named
-    from experiments.replaying import checked_by_replay
-    from experiments.wiring import home_folder, model_access
+    from experiments.attributing.attributions import AttributionsFile, Header
+    from experiments.attributing.batch import Batch
+    from experiments.attributing.case_sources import sources_of
+    from experiments.attributing.methods import ASKING, method_named
+    from experiments.attributing.replaying import checked_by_replay
+    from experiments.display.tables import run_view
+    from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
     where = home_folder(home)
@@ -151,7 +151,7 @@ def attribute(
 
 
 def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:
-    from experiments.case_sources import Complaint
+    from experiments.attributing.case_sources import Complaint
     from tracing.errors import ConfigError
 
     if question is None:

@@ -32,8 +32,8 @@ def show(config: str | None, **given: Any) -> None:
 
     from rich.table import Table
 
-    from experiments.literal_console import LiteralConsole
-    from experiments.loaders import load_dataset
+    from experiments.data.loaders import load_dataset
+    from experiments.display.literal_console import LiteralConsole
 
     dataset = load_dataset(config_from(config, given))
     console = LiteralConsole()
@@ -89,14 +89,14 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     """
     from rich.table import Table
 
-    from experiments.console import run_view
-    from experiments.judging import calibrate_judge
-    from experiments.ladder_file import ladder_json
-    from experiments.literal_console import LiteralConsole
-    from experiments.loaders import load_dataset
-    from experiments.wiring import home_folder, open_parts
-    from optimizer.ladder import attainable
-    from optimizer.ladder import audit as climb
+    from experiments.data.loaders import load_dataset
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import run_view
+    from experiments.experiment.judging import calibrate_judge
+    from experiments.experiment.wiring import home_folder, open_parts
+    from experiments.runs.ladder_file import ladder_json
+    from optimizer.evaluation.ladder import attainable
+    from optimizer.evaluation.ladder import audit as climb
     from tracing.systems.prompts import seed_candidate
 
     settings = config_from(config, given)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.command(
@@ -54,14 +54,14 @@ def evaluate(
 
     Exit code 0, or 1 when --min-score is not reached, or 2 when something is wrong: made for continuous integration.
     """
-    from experiments.console import plain_table, run_view, score_cells
-    from experiments.folder import read_prompts
-    from experiments.judging import calibrate_judge
-    from experiments.literal_console import LiteralConsole
-    from experiments.loaders import load_dataset, load_sealed
-    from experiments.wiring import home_folder, open_parts
-    from optimizer.evaluation import score_of
-    from optimizer.noise import noise_floor
+    from experiments.data.loaders import load_dataset, load_sealed
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table, run_view, score_cells
+    from experiments.experiment.judging import calibrate_judge
+    from experiments.experiment.wiring import home_folder, open_parts
+    from experiments.runs.folder import read_prompts
+    from optimizer.evaluation.evaluator import score_of
+    from optimizer.evaluation.noise import noise_floor
     from tracing.systems.prompts import check_candidate, seed_candidate
 
     settings = config_from(config, given)

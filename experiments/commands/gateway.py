@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from experiments.commands.options import config_from, home_option
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.command(
@@ -36,9 +36,9 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
     import threading
     from contextvars import copy_context
 
-    from experiments.wiring import home_folder, open_access
-    from tracing.llm.gateway import Gateway
-    from tracing.recorder import trace
+    from experiments.experiment.wiring import home_folder, open_access
+    from tracing.llm.serving.gateway import Gateway
+    from tracing.recording.recorder import trace
 
     settings = config_from(config, given)
     with contextlib.ExitStack() as stack:

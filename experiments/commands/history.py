@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.command(
@@ -21,10 +21,10 @@ Examples:
 @home_option
 def runs(home: Path | None) -> None:
     """List the runs of a home, the latest first."""
-    from experiments.console import runs_table
-    from experiments.literal_console import LiteralConsole
-    from experiments.runs import list_runs
-    from experiments.wiring import home_folder
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import runs_table
+    from experiments.experiment.wiring import home_folder
+    from experiments.runs.comparison import list_runs
 
     where = home_folder(home)
     found = list_runs(where)
@@ -48,10 +48,10 @@ def compare(first: str, second: str, home: Path | None) -> None:
     """Put two runs side by side. A and B: a run's id or the start of it, `latest`, or the path of its folder."""
     from rich.table import Table
 
-    from experiments.folder import RunFolder
-    from experiments.literal_console import LiteralConsole
-    from experiments.runs import compare as compared
-    from experiments.wiring import home_folder
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.experiment.wiring import home_folder
+    from experiments.runs.comparison import compare as compared
+    from experiments.runs.folder import RunFolder
 
     where = home_folder(home)
     left, right = RunFolder.find(where, first), RunFolder.find(where, second)
@@ -93,9 +93,9 @@ Examples:
 @home_option
 def export(run: str, target: str, out: Path, verify: bool, model: str | None, home: Path | None) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from."""
-    from experiments.folder import RunFolder
-    from experiments.manifest import manifest_of
-    from experiments.wiring import home_folder
+    from experiments.experiment.wiring import home_folder
+    from experiments.runs.folder import RunFolder
+    from experiments.runs.manifest import manifest_of
     from tracing.systems.export import MANIFEST
     from tracing.systems.export import export as write
 
@@ -122,8 +122,8 @@ Examples:
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
     """Show the runs in the MLflow UI on this machine, until Ctrl-C."""
-    from experiments.ui import require_store, start_ui, stop_ui
-    from experiments.wiring import home_folder
+    from experiments.experiment.wiring import home_folder
+    from experiments.mlflow_tracking.ui import require_store, start_ui, stop_ui
 
     where = home_folder(home)
     require_store(where)
@@ -140,8 +140,8 @@ def ui(port: int | None, home: Path | None) -> None:
 
 def _latest_page(home: Path) -> str:
     """Path of the page that lists the runs of the latest run's experiment."""
-    from experiments.runs import list_runs
-    from experiments.tracking import store_uri
+    from experiments.mlflow_tracking.tracking import store_uri
+    from experiments.runs.comparison import list_runs
 
     links = [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
     here = [link.experiment_id for link in links if link.tracking_uri == store_uri(home)]

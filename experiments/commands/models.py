@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.group()
@@ -26,8 +26,8 @@ def list_() -> None:
     """List the models there are, and which of them are on this machine."""
     from rich.table import Table
 
-    from experiments.literal_console import LiteralConsole
-    from tracing.llm.weights import CATALOGUE, stored_path
+    from experiments.display.literal_console import LiteralConsole
+    from tracing.llm.serving.weights import CATALOGUE, stored_path
 
     table = Table()
     for name in ("name", "model", "size", "on this machine"):
@@ -59,8 +59,8 @@ def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
     from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
 
-    from experiments.literal_console import LiteralConsole, progress_on
-    from tracing.llm.weights import pull as fetch
+    from experiments.display.literal_console import LiteralConsole, progress_on
+    from tracing.llm.serving.weights import pull as fetch
 
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with progress_on(LiteralConsole(stderr=True), *columns) as progress:
@@ -90,8 +90,8 @@ def serve(name: str, port: int, context: int) -> None:
     """Serve an embedded model to other programs on this machine, OpenAI-compatible, until Ctrl-C."""
     import threading
 
-    from tracing.llm.embedded import EmbeddedModel, EmbeddedServer
-    from tracing.llm.weights import locate
+    from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
+    from tracing.llm.serving.weights import locate
 
     path = locate(name)
     server = EmbeddedServer({name: EmbeddedModel(name, lambda: path, context)}, port=port)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from experiments.config import RunConfig
+    from experiments.runs.config import RunConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -61,7 +61,7 @@ def model_options(command: Command) -> Command:
 
 def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
     """The configuration in `source` under the options of a command."""
-    from experiments.config import OPTIONS, load_config
+    from experiments.runs.config import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
     overrides = {key: given.get(parameter) for key, parameter in parameters.items()}

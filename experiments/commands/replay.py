@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 
 @click.group()
@@ -30,10 +30,10 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
 
     RUN: a run's id or the start of it, `latest`, or the path of its folder.
     """
-    from experiments.folder import RunFolder
-    from experiments.outbox import Outbox
-    from experiments.tracking import REPLAY_SECONDS, link_of
-    from experiments.wiring import home_folder
+    from experiments.experiment.wiring import home_folder
+    from experiments.mlflow_tracking.outbox import Outbox
+    from experiments.mlflow_tracking.tracking import REPLAY_SECONDS, link_of
+    from experiments.runs.folder import RunFolder
     from tracing.errors import RunError
 
     folder = RunFolder.find(home_folder(home), run)

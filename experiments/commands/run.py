@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
-from experiments.terminal import say
+from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from experiments.config import RunConfig
-    from experiments.experiment import Finished
-    from experiments.loaders import Dataset
+    from experiments.data.loaders import Dataset
+    from experiments.experiment.run import Finished
+    from experiments.runs.config import RunConfig
 
 
 @click.command(
@@ -64,9 +64,9 @@ def run(
     CONFIG.yaml holds the settings, `demo` is the bundled example; options win over it. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
-    from experiments.folder import CONFIG, RunFolder
-    from experiments.loaders import load_dataset
-    from experiments.wiring import home_folder
+    from experiments.data.loaders import load_dataset
+    from experiments.experiment.wiring import home_folder
+    from experiments.runs.folder import CONFIG, RunFolder
 
     if resume is not None and out is not None:
         raise click.UsageError("--resume goes on in the run's own folder; leave --out away")
@@ -84,8 +84,8 @@ def run(
     if dry_run:
         _predict(settings, dataset)
         return
-    from experiments.console import run_view
-    from experiments.experiment import run_experiment
+    from experiments.display.tables import run_view
+    from experiments.experiment.run import run_experiment
 
     where = home_folder(home)
     for note in dataset.notes:
@@ -105,9 +105,9 @@ def run(
 
 
 def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
-    from experiments.console import result_table, verdict_lines
-    from experiments.folder import REPORT
-    from experiments.literal_console import LiteralConsole, styled
+    from experiments.display.literal_console import LiteralConsole, styled
+    from experiments.display.tables import result_table, verdict_lines
+    from experiments.runs.folder import REPORT
 
     console = LiteralConsole()
     done = finished.summary
@@ -126,8 +126,8 @@ def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
 def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
-    from experiments.estimate import estimate
-    from experiments.literal_console import LiteralConsole
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.experiment.estimate import estimate
     from tracing.systems.registry import open_system
 
     system = open_system(settings.system, settings.system_settings)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from attribution.cases import Attribution, Blame, Case
-from attribution.judge import judge
-from attribution.survival import attribute
-from tracing.elements import Variable
+from attribution.judging.words import judge
+from attribution.survival.method import attribute
 from tracing.errors import MalformedReplyError
-from tracing.recorder import operation, session, trace, variable
+from tracing.graph.elements import Variable
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
 

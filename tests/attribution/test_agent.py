@@ -10,16 +10,16 @@ import pytest
 from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from attribution.agent import CONCLUSIONS, MOST_GARBAGE, Agent
+from attribution.agent.method import CONCLUSIONS, MOST_GARBAGE, Agent
+from attribution.agent.notebook import Note, remembered, tokens_of
+from attribution.agent.triage import Triage
 from attribution.cases import Attribution, Blame, Case
-from attribution.notebook import Note, remembered, tokens_of
-from attribution.triage import Triage
-from tracing.elements import Operation, Variable
 from tracing.errors import BudgetExceededError, OutOfTimeError
-from tracing.graph import ExecutionGraph
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
+from tracing.llm.http.strict_json import last_object
 from tracing.llm.settings import Limits
-from tracing.llm.strict_json import last_object
 from tracing.systems.conversations import Conversation
 
 Opener = Callable[..., ModelAccess]

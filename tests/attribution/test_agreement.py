@@ -2,7 +2,7 @@
 
 import pytest
 
-from attribution.agreement import agreement
+from attribution.judging.agreement import agreement
 
 
 def table(both: int, ours: int, theirs: int, neither: int) -> list[tuple[bool, bool, float]]:

@@ -10,11 +10,11 @@ import pytest
 from scripted_server import ScriptedServer
 
 from attribution.cases import Blame, Case
-from attribution.judge import judge
-from attribution.survival import attribute
-from tracing.graph import ExecutionGraph
+from attribution.judging.words import judge
+from attribution.survival.method import attribute
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recorder import session, trace
+from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory.system import FactMemory
 from tracing.systems.mem0_memory import Mem0

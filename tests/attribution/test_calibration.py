@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attribution.calibration import SURVIVAL, cross_fitted, fit
+from attribution.survival.calibration import SURVIVAL, cross_fitted, fit
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 0.97), st.booleans()), min_size=1, max_size=60))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.content import Vocabulary, content_of, is_date, text_of, time_words
+from attribution.text.content import Vocabulary, content_of, is_date, text_of, time_words
 
 
 @pytest.mark.parametrize(

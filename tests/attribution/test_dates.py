@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from attribution.dates import moment, same_time, spans_of, without_stamp
+from attribution.text.dates import moment, same_time, spans_of, without_stamp
 
 SAID = date(2023, 5, 25)  # a Thursday
 

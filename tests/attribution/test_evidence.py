@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from scripted_server import ScriptedServer
 
+from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
 from attribution.evidence import EvidenceIndex, fused, recall, recall_at
-from attribution.judge import judge
-from attribution.suites import load_suite
+from attribution.judging.words import judge
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 

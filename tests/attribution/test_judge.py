@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.judge import METRICS, judge, normalise
+from attribution.judging.words import METRICS, judge, normalise
 from tracing.errors import ConfigError
 
 

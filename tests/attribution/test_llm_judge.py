@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from attribution.llm_judge import Calibration, LlmJudge
+from attribution.judging.llm_judge import Calibration, LlmJudge
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Question
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from scripted_memory import ScriptedMemory
 
-from attribution.beyond import same_answer
-from attribution.content import Vocabulary
-from attribution.needs import Need, needs_of
+from attribution.survival.mistakes import same_answer
+from attribution.survival.needs import Need, needs_of
+from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 SAID = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from attribution.recordings import conversation_of
-from tracing.elements import Variable
-from tracing.graph import ExecutionGraph
+from tracing.graph.elements import Variable
+from tracing.graph.execution_graph import ExecutionGraph
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from attribution.content import Vocabulary
-from attribution.gold import Gold
-from attribution.repair import Place, Repairs
-from tracing.elements import Variable
+from attribution.replay.repair import Place, Repairs
+from attribution.survival.gold import Gold
+from attribution.text.content import Vocabulary
+from tracing.graph.elements import Variable
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Change, Step
 from tracing.systems.recall import Entry

@@ -10,10 +10,10 @@ from fallible_model import Mistake, answers, decides, forgets, let_answer
 from scripted_server import Reply, ScriptedServer
 
 from attribution.cases import Attribution, Blame, Case
-from attribution.judge import Judgement, judge
-from attribution.replay import CONFIRMED, JOINT, Checked, Replay
+from attribution.judging.words import Judgement, judge
+from attribution.replay.method import CONFIRMED, JOINT, Checked, Replay
 from tracing.llm.access import ModelAccess
-from tracing.recorder import session, trace
+from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.mem0_memory import Mem0

@@ -6,7 +6,7 @@ import pytest
 from scripted_memory import FACT_MEMORY
 
 from attribution.cases import Attribution, Blame, Case, ErrorType, Verdict
-from attribution.judge import judge
+from attribution.judging.words import judge
 from attribution.signals import aggregate
 from tracing.systems.conversations import Question
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.content import Vocabulary, content_of
-from attribution.subject import Subject
+from attribution.survival.subject import Subject
+from attribution.text.content import Vocabulary, content_of
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from attribution.baselines import Constant, Random
+from attribution.benchmark.baselines import Constant, Random
+from attribution.benchmark.metrics import Prediction, score
+from attribution.benchmark.suites import LabelledCase, Suite, load_suite, run
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
-from attribution.metrics import Prediction, score
 from attribution.recordings import Recording, recording_of
-from attribution.suites import LabelledCase, Suite, load_suite, run
-from attribution.survival import Survival
+from attribution.survival.method import Survival
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
 

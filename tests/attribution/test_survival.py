@@ -7,8 +7,8 @@ import pytest
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Blame
-from attribution.survival import Survival, attribute
-from tracing.graph import ExecutionGraph
+from attribution.survival.method import Survival, attribute
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation, Question
 
 FIRST = ("D1:1", "D1:2", "D1:3", "D1:4")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from scripted_memory import RAG, ScriptedMemory
 
+from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
-from attribution.judge import judge
+from attribution.judging.words import judge
 from attribution.recordings import recording_of
-from attribution.suites import load_suite
-from attribution.survival import Survival, attribute
-from attribution.utterances import repeated
-from tracing.recorder import operation, session, trace, variable
+from attribution.survival.method import Survival, attribute
+from attribution.text.utterances import repeated
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"

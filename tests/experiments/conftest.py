@@ -7,8 +7,8 @@ import pytest
 from gold_runs import GoldModel, Whole, curves, live, outcome
 from scripted_server import ScriptedServer
 
-from experiments.folder import RunFolder
-from experiments.tracking import store_uri
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.folder import RunFolder
 
 
 @pytest.fixture

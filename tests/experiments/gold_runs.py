@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from scripted_server import Reply, prompt_of
 
 from experiments.command import main
-from experiments.config import load_config
-from experiments.folder import RunFolder
-from experiments.loaders import load_dataset
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import load_config
+from experiments.runs.folder import RunFolder
 from tracing.systems.fact_memory import FactMemory
 
 OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
@@ -26,7 +26,9 @@ OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
 SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+_processes.set_forkserver_preload(
+    ["experiments.experiment.run", "optimizer.search.loop", "mlflow.tracking", "sqlalchemy"]
+)
 
 
 class GoldModel:

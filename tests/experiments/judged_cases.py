@@ -3,11 +3,11 @@
 from typing import Any
 
 from attribution.cases import Attribution, Blame, Case
-from attribution.judge import judge
-from experiments.seen_cases import SeenCase
-from experiments.tracking_store import TrackingStore
-from optimizer.results import SplitName
-from tracing.recorder import operation, session, trace, variable
+from attribution.judging.words import judge
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.runs.seen_cases import SeenCase
+from optimizer.search.results import SplitName
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Question
 
 ANSWER = "Oslo"

@@ -3,9 +3,9 @@
 from datetime import datetime
 from pathlib import Path
 
-from experiments.folder import FINGERPRINT, RunFolder
-from experiments.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
-from optimizer.results import BlameShare, CallCounts, IterationRecord, LoopResult, Score
+from experiments.runs.folder import FINGERPRINT, RunFolder
+from experiments.runs.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
+from optimizer.search.results import BlameShare, CallCounts, IterationRecord, LoopResult, Score
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 FILES = {FINGERPRINT: "{}"}

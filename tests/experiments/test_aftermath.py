@@ -16,7 +16,7 @@ from full_disk import Disk, mounted
 from gold_runs import GoldModel, Whole, live, outcome, started
 from scripted_server import Reply, ScriptedServer
 
-from experiments.folder import RunFolder
+from experiments.runs.folder import RunFolder
 
 SLOW = pytest.mark.slow
 RUN = ["run", "run.yaml", "--home", "disk/home"]

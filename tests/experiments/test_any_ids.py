@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from scripted_server import ScriptedServer
 
-from experiments.attributions import Attributions
+from experiments.attributing.attributions import Attributions
 from experiments.command import main
-from experiments.folder import RunFolder
-from experiments.tracking import store_uri
-from optimizer.file_names import file_name
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.folder import RunFolder
+from optimizer.evaluation.file_names import file_name
 
 IDS = (
     *("x" * 250, "é" * 300, "x" * 20_000, "a/b", "a_b", "A_B", "../../../etc/passwd", "/etc/passwd", ".", "..", "-rf"),

@@ -10,19 +10,19 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, traced_run
 
+from attribution.agent.triage import Triage
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
-from attribution.triage import Triage
-from experiments.attributions import Attributions, AttributionsFile, CaseLine, Header
-from experiments.batch import Batch, Tally
-from experiments.case_sources import Complaint, run_sources, sources_of
-from experiments.folder import RunFolder
-from experiments.methods import method_named
-from experiments.verdicts_file import write_verdicts
+from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
+from experiments.attributing.batch import Batch, Tally
+from experiments.attributing.case_sources import Complaint, run_sources, sources_of
+from experiments.attributing.methods import method_named
+from experiments.runs.folder import RunFolder
+from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.recorder import trace, variable
+from tracing.recording.recorder import trace, variable
 
 SURVIVAL = Header(method="survival")
 

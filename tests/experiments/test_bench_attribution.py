@@ -12,14 +12,14 @@ import pytest
 from fallible_model import let_answer
 from scripted_server import ScriptedServer, prompt_of
 
-from attribution.judge import judge
-from attribution.replay import Replay
+from attribution.judging.words import judge
+from attribution.replay.method import Replay
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
 from experiments.command import main
-from experiments.config import load_config
-from experiments.loaders import load_dataset
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import load_config
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation

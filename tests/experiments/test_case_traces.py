@@ -9,14 +9,14 @@ import pytest
 from judged_cases import ANSWER, seen_case, table_of
 from run_shapes import FILES
 
-from experiments.case_tables import case_tables
-from experiments.case_traces import LogCase, case_traces
-from experiments.folder import RunFolder
-from experiments.outbox import Outbox
-from experiments.seen_cases import worst_first
-from experiments.tracking import store_uri
-from experiments.tracking_store import TrackingStore
-from experiments.writes import StartRun, Write
+from experiments.mlflow_tracking.case_tables import case_tables
+from experiments.mlflow_tracking.case_traces import LogCase, case_traces
+from experiments.mlflow_tracking.outbox import Outbox
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.writes import StartRun, Write
+from experiments.runs.folder import RunFolder
+from experiments.runs.seen_cases import worst_first
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import OPTIONS, anchored, bundled_configs, load_config
-from experiments.run_settings import dump_config, lasting_params
+from experiments.runs.config import OPTIONS, anchored, bundled_configs, load_config
+from experiments.runs.run_settings import dump_config, lasting_params
 from tracing.errors import ConfigError
 
 

@@ -13,12 +13,12 @@ from run_shapes import run_folder
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
-from experiments.config import RunConfig, load_config
-from experiments.outbox import OUTBOX, Outbox
-from experiments.run_settings import dump_config, params_of
-from experiments.tracking import store_uri
-from experiments.tracking_store import TrackingStore, in_words
-from experiments.writes import LogTable, LogText
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.store import TrackingStore, in_words
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.writes import LogTable, LogText
+from experiments.runs.config import RunConfig, load_config
+from experiments.runs.run_settings import dump_config, params_of
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.command import main
-from experiments.folder import CONFIG
+from experiments.runs.folder import CONFIG
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

@@ -10,14 +10,14 @@ from html_pages import Page
 from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
-from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
-from experiments.case_clusters import case_clusters, masked
+from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
 from experiments.command import main
-from experiments.diagnosis import Diagnosis, diagnose
-from experiments.diagnosis_page import render_html, render_markdown
-from experiments.diagnosis_prose import borne_out, in_words
-from experiments.diagnosis_sources import diagnosed, slices_of
-from experiments.folder import RunFolder
+from experiments.reports.case_clusters import case_clusters, masked
+from experiments.reports.diagnosis import Diagnosis, diagnose
+from experiments.reports.diagnosis_page import render_html, render_markdown
+from experiments.reports.diagnosis_prose import borne_out, in_words
+from experiments.reports.diagnosis_sources import diagnosed, slices_of
+from experiments.runs.folder import RunFolder
 from tracing.llm.access import ModelAccess
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import load_config
-from experiments.estimate import Estimate, estimate
-from experiments.loaders import load_dataset
+from experiments.data.loaders import load_dataset
+from experiments.experiment.estimate import Estimate, estimate
+from experiments.runs.config import load_config
 from tracing.systems.registry import open_system
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.handwritten import handwritten
+from experiments.experiment.handwritten import handwritten
 from tracing.errors import ContractError, RunError
 from tracing.systems.rag import Rag
 

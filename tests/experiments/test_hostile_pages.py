@@ -18,23 +18,23 @@ from markdown_it import MarkdownIt
 from run_shapes import loop_result, record, summary
 
 from attribution.signals import Signal
-from experiments import pictures
-from experiments.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
-from experiments.case_traces import case_traces
-from experiments.diagnosis import Diagnosis, diagnose
-from experiments.diagnosis_page import render_html, render_markdown
-from experiments.folder import RunFolder
-from experiments.markdown_text import literal
-from experiments.outbox import Outbox
-from experiments.run_report import ReportInput, render_report
-from experiments.terminal import one_line
-from experiments.trace_map import render_map
-from experiments.trace_page import render_page
-from experiments.tracking import MlflowRun, store_uri
-from experiments.tracking_store import TrackingStore
-from experiments.writes import StartRun
-from optimizer.ladder import Rung
-from optimizer.results import Attempt, BlameShare
+from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.display import pictures
+from experiments.display.markdown_text import literal
+from experiments.display.terminal import one_line
+from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.outbox import Outbox
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
+from experiments.mlflow_tracking.writes import StartRun
+from experiments.reports.diagnosis import Diagnosis, diagnose
+from experiments.reports.diagnosis_page import render_html, render_markdown
+from experiments.reports.run_report import ReportInput, render_report
+from experiments.runs.folder import RunFolder
+from experiments.views.trace_map import render_map
+from experiments.views.trace_page import render_page
+from optimizer.evaluation.ladder import Rung
+from optimizer.search.results import Attempt, BlameShare
 
 NAMES = (
     *PAYLOADS,

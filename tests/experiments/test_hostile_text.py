@@ -21,8 +21,8 @@ from hostile_world import MARKUP, PAYLOADS, TEXT, shown, write_world
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.command import cli, main
-from experiments.tracking import store_uri
-from tracing.llm.weights import CATALOGUE, stored_path
+from experiments.mlflow_tracking.tracking import store_uri
+from tracing.llm.serving.weights import CATALOGUE, stored_path
 
 OWN = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AKG]|\r")
 """What rich writes to a terminal: colours, and lines that are drawn again."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.trace_difference import difference_lines, difference_record
-from experiments.trace_figures import figures_of
-from experiments.trace_map import render_map
-from experiments.trace_page import render_page
-from experiments.trace_tree import operation_lines, tree_lines
+from experiments.views.trace_difference import difference_lines, difference_record
+from experiments.views.trace_figures import figures_of
+from experiments.views.trace_map import render_map
+from experiments.views.trace_page import render_page
+from experiments.views.trace_tree import operation_lines, tree_lines
 from tests.step_counts import grows_with
 from tests.tracing.graph_shapes import SHAPES
 from tracing import ExecutionGraph, compare

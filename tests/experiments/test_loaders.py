@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments.config import DataLimits, load_config
-from experiments.loaders import assign_splits, limit_conversations, load_dataset, load_sealed, shorten
-from experiments.locomo import NOT_TOLD, read_locomo
+from experiments.data.loaders import assign_splits, limit_conversations, load_dataset, load_sealed, shorten
+from experiments.data.locomo import NOT_TOLD, read_locomo
+from experiments.runs.config import DataLimits, load_config
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn, write_conversations
 

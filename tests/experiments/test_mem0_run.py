@@ -8,8 +8,8 @@ from mem0_model import Mem0Model
 from scripted_server import ScriptedServer
 
 from experiments.command import main
-from experiments.folder import RunFolder
-from experiments.tracking import store_uri
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.folder import RunFolder
 
 
 def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(

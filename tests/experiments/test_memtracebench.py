@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments.memtracebench import NAME, REPOSITORY, fetched
+from experiments.data.memtracebench import NAME, REPOSITORY, fetched
 from tracing.errors import DataError
 
 FILES = {"mem0/a.json": b'{"data": {}}', "rag/b c.json": b"{}", "README.md": b"# about", "../../out.json": b"{}"}

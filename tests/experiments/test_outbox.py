@@ -14,15 +14,15 @@ from judged_cases import seen_case, table_of
 from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
-from experiments import ui
 from experiments.command import main
-from experiments.folder import RunFolder
-from experiments.outbox import OUTBOX, Outbox
-from experiments.tracking import MlflowRun
-from experiments.tracking_store import TrackingStore
-from experiments.ui import HOST
-from experiments.writes import SetTag
-from optimizer.results import Verdict
+from experiments.mlflow_tracking import ui
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.tracking import MlflowRun
+from experiments.mlflow_tracking.ui import HOST
+from experiments.mlflow_tracking.writes import SetTag
+from experiments.runs.folder import RunFolder
+from optimizer.search.results import Verdict
 from tracing.errors import RunError
 
 SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.prompt_versions import prompt_name, registry_form
+from experiments.mlflow_tracking.prompt_versions import prompt_name, registry_form
 from tracing.systems.fact_memory import FactMemory
 
 

@@ -19,10 +19,10 @@ from gold_runs import GoldModel, Whole, curves, latest, live, outcome
 from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
-from experiments.config import load_config
-from experiments.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
-from experiments.loaders import load_dataset
-from experiments.lock import locked
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import load_config
+from experiments.runs.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
+from experiments.runs.lock import locked
 from tracing.errors import RunError
 from tracing.systems.conversations import write_conversations
 

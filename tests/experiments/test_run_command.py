@@ -13,13 +13,13 @@ import pytest
 from judged_cases import table_of
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from experiments.attributions import Attributions
+from experiments.attributing.attributions import Attributions
 from experiments.command import main
-from experiments.config import load_config
-from experiments.folder import RunFolder
-from experiments.loaders import load_dataset
-from experiments.tracking import store_uri
-from experiments.tracking_store import TrackingStore
+from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.config import load_config
+from experiments.runs.folder import RunFolder
 from tracing.systems.rag import Rag
 
 Command = Callable[..., tuple[int, str, str]]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
 
-from experiments.folder import CONFIG, SUMMARY, RunFolder, read_prompts
-from experiments.journal import RunJournal
-from experiments.manifest import manifest_of
-from experiments.runs import compare, list_runs
-from optimizer.results import CallCounts, Verdict
+from experiments.experiment.journal import RunJournal
+from experiments.runs.comparison import compare, list_runs
+from experiments.runs.folder import CONFIG, SUMMARY, RunFolder, read_prompts
+from experiments.runs.manifest import manifest_of
+from optimizer.search.results import CallCounts, Verdict
 from tracing.errors import ConfigError, RunError
 
 KEYS = {

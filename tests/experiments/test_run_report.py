@@ -7,8 +7,8 @@ import pytest
 from html_pages import Page
 from run_shapes import SEED, TUNED, loop_result, record, summary
 
-from experiments.run_report import DiffLine, ReportInput, diff, render_report
-from optimizer.results import Attempt, LoopResult
+from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
+from optimizer.search.results import Attempt, LoopResult
 
 
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:

@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 from run_shapes import FILES
 
-from experiments.folder import RunFolder
-from experiments.outbox import Outbox
-from experiments.prompt_versions import NameChampion, RegisterPrompt
-from experiments.tracking import store_uri
-from experiments.tracking_store import TrackingStore
-from experiments.writes import StartRun
+from experiments.mlflow_tracking.outbox import Outbox
+from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.writes import StartRun
+from experiments.runs.folder import RunFolder
 from tracing.errors import ConfigError
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.experiment", "optimizer.loop", "mlflow.tracking", "sqlalchemy"])
+_processes.set_forkserver_preload(
+    ["experiments.experiment.run", "optimizer.search.loop", "mlflow.tracking", "sqlalchemy"]
+)
 
 SLOW = pytest.mark.slow
 

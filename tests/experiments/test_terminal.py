@@ -18,10 +18,10 @@ from rich.text import Text
 from run_shapes import record
 
 from attribution.signals import Signal
-from experiments.console import run_view
-from experiments.literal_console import LiteralConsole, progress_on, styled
-from experiments.terminal import brief, one_line, say, visible
-from optimizer.results import Attempt
+from experiments.display.literal_console import LiteralConsole, progress_on, styled
+from experiments.display.tables import run_view
+from experiments.display.terminal import brief, one_line, say, visible
+from optimizer.search.results import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "[tea] [/x] :smile: \x1b]8;;e\x1b\\x \x9b2J \u202ea \x07\r\x00"
@@ -140,7 +140,7 @@ def test_what_is_said_is_literal_on_either_stream(capsys: pytest.CaptureFixture[
 def test_what_libraries_and_errors_tell_is_literal(told: str) -> None:
     code = (
         "import logging, threading, warnings\n"
-        "from experiments.terminal import say_all_that_is_told\n"
+        "from experiments.display.terminal import say_all_that_is_told\n"
         f"say_all_that_is_told()\ntext = {HOSTILE!r}\n{told}\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from experiments.command import main
-from experiments.trace_map import render_map
-from experiments.trace_page import render_page
-from experiments.trace_tree import tree_lines
+from experiments.views.trace_map import render_map
+from experiments.views.trace_page import render_page
+from experiments.views.trace_tree import tree_lines
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Operation, Variable, load_trace, operation, session, trace, variable
 

@@ -9,13 +9,13 @@ import pytest
 from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
-from experiments.config import load_config
-from experiments.folder import MLFLOW_KEY, RunFolder
-from experiments.outbox import OUTBOX
-from experiments.run_settings import params_of
-from experiments.tracking import MlflowRun, store_uri
-from experiments.tracking_store import without_credentials
-from optimizer.results import Attempt, Verdict, VerdictName
+from experiments.mlflow_tracking.outbox import OUTBOX
+from experiments.mlflow_tracking.store import without_credentials
+from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
+from experiments.runs.config import load_config
+from experiments.runs.folder import MLFLOW_KEY, RunFolder
+from experiments.runs.run_settings import params_of
+from optimizer.search.results import Attempt, Verdict, VerdictName
 from tracing.errors import ConfigError
 
 FIRST = "20260102-030401-rag"

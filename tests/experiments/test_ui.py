@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.ui import start_ui
+from experiments.mlflow_tracking.ui import start_ui
 from tracing.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from experiments.config import load_config
-from experiments.folder import CONFIG, RunFolder
-from tracing.recorder import operation, session, trace, variable
+from experiments.runs.config import load_config
+from experiments.runs.folder import CONFIG, RunFolder
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.registry import open_system

@@ -19,7 +19,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, world
 
 from experiments.command import main
-from experiments.folder import RunFolder
+from experiments.runs.folder import RunFolder
 from tracing.systems.conversations import Conversation, write_conversations
 
 WINDOW = 6

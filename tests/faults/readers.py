@@ -21,29 +21,29 @@ from run_shapes import SEED, run_folder
 from traced_runs import conversation, record
 
 from attribution.cases import Attribution
-from experiments.attributions import Attributions, AttributionsFile, Header, case_line
-from experiments.case_sources import Judging, Source
-from experiments.config import RunConfig, load_config
-from experiments.fingerprint import check_fingerprint
-from experiments.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
-from experiments.handwritten import handwritten
-from experiments.ladder_file import ladder_json, read_ladder
-from experiments.loaders import load_dataset
-from experiments.locomo import read_locomo
-from experiments.outbox import OUTBOX, Outbox
-from experiments.trace_figures import figures_of
-from experiments.trace_tree import tree_lines
-from experiments.tracking_store import TrackingStore
-from experiments.verdicts_file import read_verdicts, write_verdicts
-from experiments.writes import LogMetrics, LogText, SetTag, StartRun
-from optimizer.ladder import Rung
-from optimizer.snapshots import SnapshotStore
+from experiments.attributing.attributions import Attributions, AttributionsFile, Header, case_line
+from experiments.attributing.case_sources import Judging, Source
+from experiments.data.loaders import load_dataset
+from experiments.data.locomo import read_locomo
+from experiments.experiment.handwritten import handwritten
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
+from experiments.runs.config import RunConfig, load_config
+from experiments.runs.fingerprint import check_fingerprint
+from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
+from experiments.runs.ladder_file import ladder_json, read_ladder
+from experiments.runs.verdicts_file import read_verdicts, write_verdicts
+from experiments.views.trace_figures import figures_of
+from experiments.views.trace_tree import tree_lines
+from optimizer.evaluation.ladder import Rung
+from optimizer.evaluation.memories import SnapshotStore
 from tracing import load_trace, records_of, save_trace
+from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
 from tracing.interchange.exchange_suite import recorded, unusual
 from tracing.llm.cache import ResponseCache
 from tracing.llm.ledger import Ledger
-from tracing.search import search
 from tracing.systems.conversations import read_conversations, write_conversations
 from tracing.systems.fact_memory import FactMemory
 

@@ -18,8 +18,8 @@ from payloads import HIDDEN, LIVE, SECRETS, drawn, markup
 from scripted_server import ScriptedServer, prompt_of
 from scripted_world import kind_of
 
-from experiments.folder import RunFolder
-from experiments.terminal import visible
+from experiments.display.terminal import visible
+from experiments.runs.folder import RunFolder
 from tracing import load_trace
 from tracing.interchange import FORMATS
 from tracing.systems.conversations import Conversation, write_conversations

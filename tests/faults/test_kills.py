@@ -17,7 +17,7 @@ from gold_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, starte
 from misbehaviour import KEY, LARGE, Misbehaviour
 from scripted_server import ScriptedServer
 
-from experiments.folder import RunFolder
+from experiments.runs.folder import RunFolder
 from tracing.systems.conversations import write_conversations
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

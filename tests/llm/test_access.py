@@ -17,7 +17,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
 from tracing.llm.access import NO_OPERATION, ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
-from tracing.recorder import operation, trace
+from tracing.recording.recorder import operation, trace
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tracing.llm.child_process import start_child
+from tracing.llm.serving.child_process import start_child
 
 ROOT = Path(__file__).resolve().parents[2]
 PARENT = """
 import subprocess, sys, time
-from tracing.llm.child_process import start_child
+from tracing.llm.serving.child_process import start_child
 child = start_child(["sh", "-c", "trap '' TERM INT; sleep 60 & echo $$ $!; wait"], output=subprocess.PIPE)
 print(child.stdout.readline().decode(), flush=True)
 time.sleep(60)

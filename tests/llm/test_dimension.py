@@ -9,7 +9,7 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import ScriptedServer
 
-from optimizer.evaluation import Evaluator
+from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import CallFailedError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation

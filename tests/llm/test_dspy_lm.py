@@ -10,7 +10,7 @@ from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.dspy_lm import dspy_lm
 from tracing.llm.settings import Limits
-from tracing.recorder import operation, trace
+from tracing.recording.recorder import operation, trace
 
 dspy = pytest.importorskip("dspy")
 

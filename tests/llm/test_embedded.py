@@ -13,9 +13,9 @@ import pytest
 
 from tracing.errors import CallFailedError, ConfigError, WeightsError
 from tracing.llm.access import ModelAccess
-from tracing.llm.embedded import EmbeddedModel, EmbeddedServer
+from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
+from tracing.llm.serving.weights import locate
 from tracing.llm.settings import Limits, ModelSettings
-from tracing.llm.weights import locate
 
 SMALL = ModelSettings(model="smollm2-135m", context=512)
 HELLO = [{"role": "user", "content": "hello"}]

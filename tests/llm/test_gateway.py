@@ -16,9 +16,9 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ReplyCutShortError
 from tracing.llm.access import ModelAccess
-from tracing.llm.gateway import CALL_HEADER, Gateway
+from tracing.llm.serving.gateway import CALL_HEADER, Gateway
 from tracing.llm.settings import Limits
-from tracing.recorder import operation, trace
+from tracing.recording.recorder import operation, trace
 
 ASKED: Any = [{"role": "user", "content": "How are you?"}]
 

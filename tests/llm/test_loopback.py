@@ -16,7 +16,7 @@ import pytest
 
 from tracing.errors import ConfigError
 from tracing.llm import loopback
-from tracing.llm.loopback import LoopbackServer, RefusalError, Request
+from tracing.llm.serving.loopback import LoopbackServer, RefusalError, Request
 
 Serve = Callable[..., LoopbackServer]
 

@@ -18,7 +18,7 @@ import pytest
 
 from tracing.errors import WeightsError
 from tracing.llm import weights
-from tracing.llm.weights import CATALOGUE, WheelPart, digest, locate, pull, stored_path
+from tracing.llm.serving.weights import CATALOGUE, WheelPart, digest, locate, pull, stored_path
 
 CONTENT = b"GGUF" + bytes(range(256)) * 5000
 PARTS = (CONTENT[:500_000], CONTENT[500_000:])

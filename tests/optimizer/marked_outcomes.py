@@ -1,9 +1,9 @@
 """Outcomes written as rows of marks, for what looks at scores alone."""
 
 from attribution.cases import Case
-from attribution.judge import judge
-from optimizer.evaluation import Outcome
-from tracing.graph import ExecutionGraph
+from attribution.judging.words import judge
+from optimizer.evaluation.evaluator import Outcome
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 
 

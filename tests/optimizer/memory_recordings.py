@@ -11,8 +11,8 @@ from typing import Any
 from scripted_server import prompt_of
 
 from attribution.cases import Attribution
-from attribution.survival import attribute
-from optimizer.evaluation import Evaluator, Outcome
+from attribution.survival.method import attribute
+from optimizer.evaluation.evaluator import Evaluator, Outcome
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory

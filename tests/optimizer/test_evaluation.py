@@ -12,12 +12,12 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
-from optimizer.evaluation import ATTEMPTS, Evaluator, score_of
-from optimizer.snapshots import snapshot_key
+from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
+from optimizer.evaluation.memories import snapshot_key
 from tracing.errors import BudgetExceededError, ContractError, ModelError
+from tracing.files.loading import load_trace
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.loading import load_trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import Candidate

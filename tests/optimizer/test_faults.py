@@ -13,9 +13,9 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
-from optimizer.evaluation import Evaluator
-from optimizer.loop import optimize
-from optimizer.results import LoopResult, LoopSettings
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.search.loop import optimize
+from optimizer.search.results import LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm import endpoint
 from tracing.llm.access import ModelAccess

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 from marked_outcomes import outcomes
 
-from optimizer.gate import GATE_LEVEL, behind, decide
+from optimizer.gating.gate import GATE_LEVEL, behind, decide
 
 
 def test_an_improvement_of_every_conversation_is_accepted() -> None:

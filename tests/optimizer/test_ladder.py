@@ -13,8 +13,8 @@ import pytest
 from scripted_server import ScriptedServer, prompt_of
 from scripted_world import kind_of
 
-from optimizer.evaluation import Evaluator
-from optimizer.ladder import attainable, audit
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.ladder import attainable, audit
 from tracing.errors import DataError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation

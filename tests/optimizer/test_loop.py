@@ -13,10 +13,19 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.signals import Signal
-from optimizer.evaluation import Evaluator
-from optimizer.loop import optimize
-from optimizer.proposals import Proposal
-from optimizer.results import Attempt, IterationRecord, LoopResult, LoopSettings, Score, SplitName, Splits, Verdict
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.proposers.proposals import Proposal
+from optimizer.search.loop import optimize
+from optimizer.search.results import (
+    Attempt,
+    IterationRecord,
+    LoopResult,
+    LoopSettings,
+    Score,
+    SplitName,
+    Splits,
+    Verdict,
+)
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.budget import Budget

@@ -3,7 +3,7 @@
 import pytest
 from marked_outcomes import outcomes
 
-from optimizer.noise import noise_floor
+from optimizer.evaluation.noise import noise_floor
 from tracing.errors import ModelError
 
 

@@ -8,12 +8,12 @@ from memory_recordings import CONVERSATIONS, Watched, attributions_of, script
 from scripted_server import ScriptedServer
 
 from attribution.cases import Attribution
-from optimizer.bank import INSTRUCTIONS, BankProposer
-from optimizer.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
-from optimizer.evaluation import Outcome
-from optimizer.examples import contains, symptoms_of
-from optimizer.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
-from optimizer.structure import OPERATORS, StructureProposer
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
+from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
+from optimizer.proposers.examples import contains, symptoms_of
+from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
+from optimizer.proposers.structure import OPERATORS, StructureProposer
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
 from tracing.systems.fact_memory.prompts import PROMPTS

@@ -7,8 +7,8 @@ import pytest
 from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, script
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from optimizer.proposals import ProposalRequest, examples_of
-from optimizer.reflection import ReflectionProposer
+from optimizer.proposers.proposals import ProposalRequest, examples_of
+from optimizer.proposers.reflection import ReflectionProposer
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

@@ -2,10 +2,10 @@ from collections.abc import Callable, Sequence
 
 from marked_outcomes import outcomes
 
-from optimizer.evaluation import Outcome
-from optimizer.examples import Example
-from optimizer.results import Attempt
-from optimizer.screening import SCREENED, drawn, race
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.proposers.examples import Example
+from optimizer.search.results import Attempt
+from optimizer.search.screening import SCREENED, drawn, race
 
 BATCH = outcomes("+---", "++--")
 

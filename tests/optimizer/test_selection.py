@@ -1,5 +1,5 @@
 from attribution.signals import Signal
-from optimizer.selection import Edit, choose
+from optimizer.search.selection import Edit, choose
 from tracing.systems.prompts import Contract, PromptSpec
 
 PROMPTS = {

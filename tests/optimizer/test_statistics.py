@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
 
 deltas = st.lists(st.integers(-10, 10).map(lambda tenths: tenths / 10), max_size=9)
 real = st.lists(st.floats(-1, 1), max_size=12)

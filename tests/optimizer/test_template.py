@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.bank import INSTRUCTIONS, recomposed
-from optimizer.structure import (
+from optimizer.proposers.bank import INSTRUCTIONS, recomposed
+from optimizer.proposers.structure import (
     FORMAT_LINES,
     instructions_last,
     numbered_rules,
@@ -11,7 +11,7 @@ from optimizer.structure import (
     shortened,
     with_format_line,
 )
-from optimizer.template import add_instruction, filled, take_apart
+from optimizer.proposers.template import add_instruction, filled, take_apart
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
 from tracing.systems.prompts import Contract, placeholders_of, render

@@ -13,7 +13,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recorder import current_recorder, variable
+from tracing.recording.recorder import current_recorder, variable
 from tracing.systems.contract_suite import MemorySystemContract
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.fact_memory.prompts import PROMPTS

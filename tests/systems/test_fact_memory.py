@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recorder import trace
+from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.fact_memory.system import FactMemory

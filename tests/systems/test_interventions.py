@@ -10,9 +10,9 @@ import pytest
 from mem0_model import Mem0Model, decide
 from scripted_server import ScriptedServer
 
-from tracing.elements import Variable
+from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recorder import trace
+from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Change, Heard, Intervention, Step, intervene, intervening

@@ -10,15 +10,15 @@ import pytest
 from mem0_model import Mem0Model, is_extraction
 from scripted_server import Reply, ScriptedServer
 
-from attribution.agent import Agent
-from attribution.assisted import opinion_of
-from attribution.llm_judge import LlmJudge
-from optimizer.examples import event_in, facts_in
+from attribution.agent.assisted import opinion_of
+from attribution.agent.method import Agent
+from attribution.judging.llm_judge import LlmJudge
+from optimizer.proposers.examples import event_in, facts_in
 from tracing.errors import MalformedReplyError
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.strict_json import DEEPEST, last_object, strict_json
-from tracing.recorder import trace
+from tracing.llm.http.strict_json import DEEPEST, last_object, strict_json
+from tracing.recording.recorder import trace
 from tracing.systems.contract_suite import SMALL_TALK
 from tracing.systems.conversations import Question
 from tracing.systems.fact_memory.prompts import PROMPTS

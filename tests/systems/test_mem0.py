@@ -12,13 +12,13 @@ import pytest
 from mem0_model import Mem0Model, decide, is_extraction, is_update
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from optimizer.evaluation import Evaluator
+from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, MalformedReplyError, ReplyCutShortError
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.embedded import compact_grammar
+from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
-from tracing.recorder import trace
+from tracing.recording.recorder import trace
 from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of

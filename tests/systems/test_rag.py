@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recorder import trace
+from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
 from tracing.systems.rag.system import Rag

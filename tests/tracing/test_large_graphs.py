@@ -28,11 +28,11 @@ from tracing import (
     search,
     trace,
 )
-from tracing.depth import DEEPEST, DEEPEST_LINE
+from tracing.files.depth import DEEPEST, DEEPEST_LINE
+from tracing.files.lines import HEADER
 from tracing.interchange import FORMATS, format_named, smartcomment, smartcomment_edges, smartcomment_writing
 from tracing.interchange.documents import Troubles, json_pieces
 from tracing.interchange.smartcomment_format import SOURCE, TARGET
-from tracing.lines import HEADER
 
 ACTIONS: dict[str, Callable[[ExecutionGraph], object]] = {
     "what the last came from": lambda graph: graph.backward_slice(*list(graph.variables)[-1:]),

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.tracing.recordings import record_memory
 from tracing import TraceError, Variable, graph_of, load_trace
-from tracing.elements import Operation
-from tracing.lines import HEADER
-from tracing.records import RecordReader
+from tracing.files.lines import HEADER
+from tracing.files.records import RecordReader
+from tracing.graph.elements import Operation
 
 VARIABLE = {
     "type": "variable", "id": "v1", "name": "n", "kind": "k", "value": "text", "version": 1, "previous": None,

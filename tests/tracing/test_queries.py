@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Filter, Operation, Session, TraceError, Variable, search, version_diff
-from tracing.search import LONGEST_EXPRESSION, PIECE
+from tracing.graph.search import LONGEST_EXPRESSION, PIECE
 
 
 @pytest.fixture

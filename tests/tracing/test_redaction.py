@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tracing.redaction import Redaction, excerpt, redact
+from tracing.recording.redaction import Redaction, excerpt, redact
 
 HIDDEN = 'kolibri"REST\\end'
 KEY = "unusual/key+4711=xyz"

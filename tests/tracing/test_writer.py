@@ -29,9 +29,9 @@ from tracing import (
     traced,
     variable,
 )
-from tracing.lines import Lines, record_of
-from tracing.loading import graph_of
-from tracing.writer import TraceFile
+from tracing.files.lines import Lines, record_of
+from tracing.files.loading import graph_of
+from tracing.recording.writer import TraceFile
 
 
 @traced()
@@ -181,7 +181,7 @@ def test_a_disk_that_fills_up_leaves_whole_records_and_what_was_held_is_written_
 def test_what_is_held_for_a_full_disk_is_bounded(monkeypatch: pytest.MonkeyPatch):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
-    monkeypatch.setattr("tracing.writer.MOST_HELD", 1000)
+    monkeypatch.setattr("tracing.recording.writer.MOST_HELD", 1000)
     with trace("/dev/full") as recorder:
         for number in range(20):
             variable(f"{number}" * 200, name="v")
@@ -279,8 +279,8 @@ def test_a_line_is_the_json_of_its_record(item: Session | Variable | Operation):
 
 
 def test_a_thread_that_notes_more_than_may_wait_writes_it_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracing.writer.NAP_S", 3600.0)
-    monkeypatch.setattr("tracing.writer.MOST_NOTES", 100)
+    monkeypatch.setattr("tracing.recording.writer.NAP_S", 3600.0)
+    monkeypatch.setattr("tracing.recording.writer.MOST_NOTES", 100)
     with trace(tmp_path / "t.jsonl") as recorder:
         for _ in range(2000):
             shout("text")

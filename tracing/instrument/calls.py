@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracing.operations import ActiveOperation
-from tracing.recorder import Recorder
-from tracing.scope import NOTHING, Scope, current
+from tracing.recording.operations import ActiveOperation
+from tracing.recording.recorder import Recorder
+from tracing.recording.scope import NOTHING, Scope, current
 
 Price = tuple[float, float]
 """What a million prompt tokens and a million completion tokens cost, in any one currency."""
@@ -34,7 +34,7 @@ def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call |
 
 
 def _by_gateway(client: Any, options: Any) -> bool:
-    from tracing.llm.gateway import CALL_HEADER
+    from tracing.llm.serving.gateway import CALL_HEADER
 
     given = options.headers if isinstance(options.headers, Mapping) else NOTHING
     return CALL_HEADER in given or CALL_HEADER in client.default_headers

@@ -9,7 +9,7 @@ from typing import Any
 
 from tracing.instrument.calls import Call, Price, begin_call
 from tracing.instrument.patches import Instrumentation
-from tracing.scope import NOTHING
+from tracing.recording.scope import NOTHING
 
 
 def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Instrumentation:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tracing.instrument.patches import Instrumentation
-from tracing.scope import bind, current
+from tracing.recording.scope import bind, current
 
 
 def threads() -> Instrumentation:

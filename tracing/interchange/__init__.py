@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import Imported
 
 __all__ = ["FORMATS", "Format", "Imported", "format_named"]

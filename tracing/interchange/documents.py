@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tracing.depth import DEEPEST, is_too_deep
-from tracing.elements import Link
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
-from tracing.snapshot import snapshot
+from tracing.files.depth import DEEPEST, is_too_deep
+from tracing.graph.elements import Link
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.values import snapshot
 
 _LISTED = 3
 _AT_ONCE = 1000

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tracing.elements import Operation, Session, Variable
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
-from tracing.recorder import operation, session, trace, variable
-from tracing.store import records_of
+from tracing.files.saving import records_of
+from tracing.graph.elements import Operation, Session, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.recording.recorder import operation, session, trace, variable
 
 
 def recorded() -> ExecutionGraph:

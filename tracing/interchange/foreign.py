@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracing.depth import loads
-from tracing.elements import Link, Operation, Session, Variable
-from tracing.graph import ExecutionGraph
+from tracing.files.depth import loads
+from tracing.graph.elements import Link, Operation, Session, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, text_or_none
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracing.collector import collector_resting
-from tracing.depth import loads
-from tracing.elements import Link, Operation
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.files.depth import loads
+from tracing.files.garbage_collector import collector_resting
+from tracing.graph.elements import Link, Operation
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,

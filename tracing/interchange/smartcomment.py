@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tracing.collector import collector_resting
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.files.garbage_collector import collector_resting
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
     Troubles,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
-from tracing.elements import Operation
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping
 from tracing.interchange.smartcomment_format import (
     EDGE_PLACES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from tracing.elements import Operation
+from tracing.graph.elements import Operation
 
 KEY = "smartcomment"
 """Attribute under which an element keeps the object it was read from; of the graph, the document around them."""

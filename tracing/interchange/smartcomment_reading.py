@@ -8,9 +8,10 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from tracing.elements import Link, Operation, Session, Variable, made_variable
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.files.records import RecordReader
+from tracing.graph.elements import Link, Operation, Session, Variable, made_variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     FreeIds,
     Troubles,
@@ -33,7 +34,6 @@ from tracing.interchange.smartcomment_format import (
     full_node_id,
     kind_of,
 )
-from tracing.records import RecordReader
 
 _Raw = dict[str, Any]
 _SOURCE, _TARGET = itemgetter(SOURCE), itemgetter(TARGET)

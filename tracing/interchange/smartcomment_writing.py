@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tracing.elements import Operation, Session, Variable
-from tracing.graph import ExecutionGraph
+from tracing.files.lines import record_of
+from tracing.graph.elements import Operation, Session, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping, require_room, text_or_none
 from tracing.interchange.literals import decoded
 from tracing.interchange.smartcomment_edges import Edges
@@ -32,7 +33,6 @@ from tracing.interchange.smartcomment_format import (
     kind_of,
     local_time,
 )
-from tracing.lines import record_of
 
 _Raw = dict[str, Any]
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tracing.depth import DEEPEST_LINE, loads
-from tracing.elements import Link, Operation, Variable
 from tracing.errors import TraceError
-from tracing.graph import ExecutionGraph
+from tracing.files.depth import DEEPEST_LINE, loads
+from tracing.files.lines import GRAPH, Record, record_of
+from tracing.files.nesting import outer_operations
+from tracing.files.records import RecordReader
+from tracing.graph.elements import Link, Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign import operation_of
-from tracing.lines import GRAPH, Record, record_of
-from tracing.nesting import outer_operations
-from tracing.records import RecordReader
 
 RECORD = "memtune.record"
 """Attribute of a span or event: the JSON of what it came from."""

@@ -13,18 +13,18 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from tracing.errors import BudgetExceededError, ConfigError, MemtuneError
-from tracing.llm import weights
-from tracing.llm.bodies import Embedded, Said
+from tracing.llm.serving import weights
 from tracing.llm.budget import Budget, Spending
 from tracing.llm.cache import ResponseCache
-from tracing.llm.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
-from tracing.llm.endpoint import Endpoint
-from tracing.llm.gateway import Gateway
+from tracing.llm.http.bodies import Embedded, Said
+from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.ledger import Ledger, Paid
 from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel, price
+from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
+from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
-from tracing.recorder import current_operation, current_recorder
+from tracing.recording.recorder import current_operation, current_recorder
 
 R = TypeVar("R")
 Reply = TypeVar("Reply", Said, Embedded)

@@ -7,8 +7,8 @@ import re
 import threading
 
 from tracing.errors import MalformedReplyError
-from tracing.llm.bodies import Embedded, unpacked
 from tracing.llm.cache import ResponseCache, request_key
+from tracing.llm.http.bodies import Embedded, unpacked
 
 _SUFFIX = re.compile(r" dimension=(\d+)")
 

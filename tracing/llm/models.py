@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ReplyCutShortError
-from tracing.llm.bodies import Said, packed, unpacked
 from tracing.llm.budget import Spending
 from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
-from tracing.llm.endpoint import Endpoint
+from tracing.llm.http.bodies import Said, packed, unpacked
+from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.settings import ModelSettings
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.llm.models import ChatModel
-from tracing.recorder import operation, variable
+from tracing.recording.recorder import operation, variable
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer

@@ -22,10 +22,10 @@ from typing import Any
 from unittest.mock import patch
 
 from tracing.errors import CallFailedError, ContractError, ModelError
-from tracing.graph import ExecutionGraph
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recorder import session, trace
-from tracing.redaction import REDACTED, redact
+from tracing.recording.recorder import session, trace
+from tracing.recording.redaction import REDACTED, redact
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem

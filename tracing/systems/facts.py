@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tracing.errors import MalformedReplyError
-from tracing.llm.strict_json import strict_json
+from tracing.llm.http.strict_json import strict_json
 from tracing.systems.conversations import first_problem
 
 MAX_FACTS = 4

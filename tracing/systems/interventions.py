@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracing.elements import Variable
+from tracing.graph.elements import Variable
 
 if TYPE_CHECKING:
     from tracing.systems.recall import Entry

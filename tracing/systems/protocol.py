@@ -48,7 +48,7 @@ class Answer:
 class MemorySystem(Protocol):
     """A memory system that memtune can build, question and re-prompt.
 
-    `build` and `answer` record their operations in the current trace (`tracing.recorder`), call models only through
+    `build` and `answer` record their operations in the current trace (`tracing.operation`), call models only through
     the given access, and keep no state between calls: equal arguments give equal requests.
     """
 

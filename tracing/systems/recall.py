@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.errors import ModelError
-from tracing.graph import Variable
+from tracing.graph.execution_graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recorder import ActiveOperation, current_recorder, operation
+from tracing.recording.recorder import ActiveOperation, current_recorder, operation
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.texts import Text, noted

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.elements import Variable
-from tracing.recorder import variable
+from tracing.graph.elements import Variable
+from tracing.recording.recorder import variable
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toy_graphs import HERE, chain, document, edge, node
 
 from tracing import ExecutionGraph, TraceError, load_trace, operation, save_trace, trace, variable
-from tracing.elements import Operation, Variable
+from tracing.graph.elements import Operation, Variable
 from tracing.interchange import smartcomment
 from tracing.interchange.documents import Troubles
 from tracing.interchange.exchange_suite import recorded

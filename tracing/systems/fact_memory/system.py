@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tracing.errors import MalformedReplyError
-from tracing.graph import Variable
+from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
+from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
-from tracing.llm.strict_json import strict_json
-from tracing.recorder import ActiveOperation, operation, session, variable
-from tracing.redaction import excerpt
+from tracing.recording.recorder import ActiveOperation, operation, session, variable
+from tracing.recording.redaction import excerpt
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.fact_memory.prompts import PROMPTS

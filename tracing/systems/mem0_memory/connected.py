@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError, ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recorder import bind, current_operation, operation
+from tracing.recording.recorder import bind, current_operation, operation
 from tracing.systems.mem0_memory import library
 from tracing.systems.recall import Entry, check_lengths
 

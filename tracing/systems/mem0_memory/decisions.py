@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.elements import Variable
 from tracing.errors import MalformedReplyError
-from tracing.llm.strict_json import strict_json
+from tracing.graph.elements import Variable
+from tracing.llm.http.strict_json import strict_json
 from tracing.systems.facts import EVENTS
 
 _MOST_ITEMS = 500

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ContractError
-from tracing.llm.loopback import LoopbackServer, Request
+from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.systems.mem0_memory import library
 from tracing.systems.mem0_memory.writing import CONFIG_KEYS, native_prompts
 from tracing.systems.prompts import Candidate, render

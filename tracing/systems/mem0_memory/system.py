@@ -7,7 +7,7 @@ from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recorder import operation, session, variable
+from tracing.recording.recorder import operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.facts import MAX_FACTS

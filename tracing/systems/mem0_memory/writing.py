@@ -9,8 +9,8 @@ from typing import Any
 
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recorder import ActiveOperation, operation, variable
-from tracing.redaction import excerpt
+from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.redaction import excerpt
 from tracing.systems.facts import LONGEST_SHOWN
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of

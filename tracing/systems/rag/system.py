@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracing.llm.access import ModelAccess
-from tracing.recorder import operation, session, variable
+from tracing.recording.recorder import operation, session, variable
 from tracing.systems.answering import ANSWER_PROMPT, answer_from_context
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening

@@ -1,0 +1,157 @@
+"""Survival with a model's help: where words leave it open whether a variable carries the answer, ask about that one.
+
+A probe shows a model the question, the right answer and one variable's text, never more of the trace, and asks whether
+the text tells the answer, with a quote from it. What is not a well-formed reply, or quotes what the text does not say,
+counts as no opinion, and the words decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attribution.judging.words import normalise, occurs
+from attribution.recordings import Recording
+from attribution.survival.carriers import Inquiry, Trail
+from attribution.survival.method import Survival
+from attribution.survival.needs import PRIORS
+from attribution.text.content import text_of
+from tracing.errors import BudgetExceededError, ModelError
+from tracing.graph.elements import Variable
+from tracing.llm.http.strict_json import last_object
+from tracing.recording.recorder import operation
+
+if TYPE_CHECKING:
+    from tracing.llm.models import ChatModel
+
+SURE = 0.8
+"""Least product of how the need is known and how clear its loss is for which no model is asked."""
+
+MOST_PROBES = 3
+"""Variables asked about in each stage, the likeliest first."""
+
+_LONGEST_TEXT = 1500
+_REPLY_TOKENS = 160
+_PROBED = 0.9
+_TASK = """\
+Does the text tell someone who asks the question that the answer is the given one? Paraphrase counts; the right topic \
+without the answer does not.
+
+Question: {question}
+Answer: {answer}
+Text:
+{text}
+
+Reply with a JSON object: "quote", the words of the text that tell it, copied exactly (empty if it does not), and \
+"tells", true or false."""
+_SCHEMA = {
+    "type": "object",
+    "properties": {"quote": {"type": "string", "maxLength": 300}, "tells": {"type": "boolean"}},
+    "required": ["quote", "tells"],
+    "additionalProperties": False,
+}
+
+
+def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
+    """Survival that asks `model` where words leave it unsure; no more of one need after `seconds`."""
+    probe = Probe(model, seconds)
+    return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
+
+
+@dataclass(slots=True)
+class Probe:
+    """Asks a model about single variables; equal questions are answered from the model's cache.
+
+    Attributes:
+        model: that is asked, at temperature 0.
+        seconds: after which no further probe is made in a review; None for no limit.
+        asked: probes made.
+        unusable: those that gave no opinion: failed, empty, malformed or with an invented quote.
+    """
+
+    model: ChatModel
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    asked: int = 0
+    unusable: int = 0
+
+    def review(self, inquiry: Inquiry, trail: Trail) -> Trail:
+        """The trail as the model sees it, from the context backwards; as it was where words are sure or it has no view.
+
+        A stage that tells the answer ends the review: what is later lost is lost after it.
+        """
+        if PRIORS[trail.need.basis] * trail.clarity >= SURE or not inquiry.case.knows_answer:
+            return trail
+        stages = (
+            _likeliest(inquiry, trail, inquiry.answering.context),
+            _likeliest(inquiry, trail, inquiry.flow.current),
+            _likeliest(inquiry, trail, [fact for fact, _ in inquiry.read(trail.need)]),
+        )
+        deadline = None if self.seconds is None else self.clock() + self.seconds
+        seen: list[tuple[Variable, ...]] = []
+        for texts in stages:
+            views = [(variable, self._tells(inquiry, text, deadline)) for variable, text in texts]
+            telling = tuple(variable for variable, view in views if view)
+            if not telling and any(view is None for _, view in views):
+                return trail
+            seen.append(telling)
+            if telling:
+                break
+        context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
+        return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
+
+    def _tells(self, inquiry: Inquiry, text: str, deadline: float | None) -> bool | None:
+        if deadline is not None and self.clock() > deadline:
+            return None
+        question = inquiry.case.question
+        prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
+        self.asked += 1
+        try:
+            with operation("attribution_probe", kind="llm", inputs={"text": text}):
+                reply = self.model.chat(
+                    [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
+                )
+            view = opinion_of(reply.text, text)
+        except (ModelError, BudgetExceededError):
+            view = None
+        self.unusable += view is None
+        return view
+
+
+def opinion_of(reply: str, text: str) -> bool | None:
+    """What a reply says of a text; None if it is malformed, or claims words that are not in the text."""
+    said = last_object(reply)
+    if said is None or not isinstance(said.get("tells"), bool):
+        return None
+    if not said["tells"]:
+        return False
+    quoted = said.get("quote")
+    if not isinstance(quoted, str) or not occurs(normalise(quoted), normalise(text)):
+        return None
+    return True
+
+
+def _likeliest(inquiry: Inquiry, trail: Trail, variables: Iterable[Variable]) -> Sequence[tuple[Variable, str]]:
+    """The variables to ask about, each with the part of its text that is nearest to question and answer."""
+    near: list[tuple[float, Variable, str]] = []
+    for variable in variables:
+        lines = [(inquiry.nearness(line, trail.need), line) for line in text_of(variable.value).splitlines() if line]
+        best = max((score for score, _ in lines), default=0.0)
+        if best > 0:
+            near.append((best, variable, _cut(lines)))
+    near.sort(key=lambda item: -item[0])
+    return [(variable, text) for _, variable, text in near[:MOST_PROBES]]
+
+
+def _cut(lines: Sequence[tuple[float, str]]) -> str:
+    """The nearest lines, as many as a short request holds, in their own order."""
+    kept: set[int] = set()
+    size = 0
+    for at in sorted(range(len(lines)), key=lambda at: -lines[at][0]):
+        size += len(lines[at][1])
+        if kept and size > _LONGEST_TEXT:
+            break
+        kept.add(at)
+    return "\n".join(lines[at][1] for at in sorted(kept))[: 2 * _LONGEST_TEXT]

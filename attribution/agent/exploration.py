@@ -1,0 +1,204 @@
+"""Looking around in a graph: what an agent may ask of it, each reply no longer than it has room for."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+
+from attribution.agent.handles import Handles
+from attribution.text.content import text_of
+from tracing.errors import TraceError
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.search import PIECE, search
+
+REPLY_CHARACTERS = 1500
+LINE_CHARACTERS = 150
+_WINDOW = 120
+_MOST_LINES = 40
+
+TOOLS: Mapping[str, str] = {
+    "operations": "the operations and how often each ran; target: an operation's name, to list its executions",
+    "operation": "what one execution read and made; target: its id",
+    "search": "what says something; text: words or a regular expression; target: a kind, or empty",
+    "view": "a variable's value; target: its id; text: a regular expression to see only the places that match, or "
+    "a number of characters to start from",
+    "producers": "which operations made a variable; target: its id",
+    "consumers": "which operations read a variable; target: its id",
+    "backward": "everything a variable came from; target: its id; text: name of an operation to show only that one",
+    "forward": "everything that came of a variable; target: its id; text: name of an operation to show only that one",
+    "versions": "all versions of a variable; target: its id",
+    "diff": "what changed between two variables; target: the later; text: the earlier, or empty for the version before",
+}
+"""Name of a tool → what it shows and what it needs."""
+
+
+class Exploration:
+    """Answers an agent's questions about one graph.
+
+    Args:
+        graph: to look around in.
+        most: characters of a reply at most.
+    """
+
+    def __init__(self, graph: ExecutionGraph, *, most: int = REPLY_CHARACTERS) -> None:
+        self.graph, self.handles = graph, Handles(graph)
+        self._most = most
+        self._tools: Mapping[str, Callable[[str, str], Iterable[str]]] = {
+            "operations": self._operations,
+            "operation": self._operation,
+            "search": self._search,
+            "view": self._view,
+            "producers": lambda target, _: self._executions(self.graph.producers(self._variable(target).id)),
+            "consumers": lambda target, _: self._executions(self.graph.consumers(self._variable(target).id)),
+            "backward": lambda target, text: self._slice(self.graph.backward_slice(self._variable(target).id), text),
+            "forward": lambda target, text: self._slice(self.graph.forward_slice(self._variable(target).id), text),
+            "versions": lambda target, _: map(self.line, self.graph.versions(self._variable(target).id)),
+            "diff": self._diff,
+        }
+
+    def use(self, tool: str, target: str, text: str) -> str:
+        """What a tool says, cut to what there is room for; a mistake in using it is told in the reply."""
+        if tool not in self._tools:
+            return f"There is no tool {tool!r}; there are {', '.join(self._tools)}."
+        try:
+            return self._cut(self._tools[tool](target.strip(), text.strip()))
+        except TraceError as error:
+            return str(error)
+
+    def line(self, item: Variable | Operation) -> str:
+        """One variable or operation on one line."""
+        if isinstance(item, Operation):
+            return self._execution(item)
+        version = f" version {item.version}" if item.version > 1 else ""
+        return _short(f"{self.handles.variable(item.id)} {item.kind} {item.name}{version}: {_one_line(item)}")
+
+    def _operations(self, target: str, _: str) -> Iterable[str]:
+        if target:
+            found = self.graph.find_operations(name=target)
+            if not found:
+                raise TraceError(f"no operation is named {target!r}; use operations with an empty target")
+            return self._executions(found)
+        counts = Counter(one.name for one in self.graph.operations.values())
+        return [f"{name}: ran {count} times" for name, count in counts.items()]
+
+    def _operation(self, target: str, _: str) -> Iterable[str]:
+        found = self.handles.find_operation(target)
+        if found is None:
+            raise TraceError(f"there is no operation {target!r}; use operations to list them")
+        operation = self.graph.operations[found]
+        yield self._execution(operation)
+        for title, links in (("read", operation.inputs), ("made", operation.outputs)):
+            yield f"{title} {len(links)}:"
+            for role, vid in links:
+                yield f"  {role}: {self.line(self.graph.variables[vid])}"
+
+    def _search(self, target: str, text: str) -> Iterable[str]:
+        if not text:
+            raise TraceError("search needs words in text")
+        kind = target or None
+        found = list(islice(search(self.graph, text, kind=kind), _MOST_LINES))
+        if not found:
+            try:
+                found = list(islice(search(self.graph, f"(?i){text}", regex=True, kind=kind), _MOST_LINES))
+            except TraceError:
+                found = []  # not a phrase that occurs, nor an expression
+        if not found:
+            # People search for several words; what has them all in some order is what they mean.
+            words = [word.casefold() for word in re.findall(r"\w+", text)]
+            having = (
+                one
+                for one in self.graph.variables.values()
+                if words
+                and (kind is None or one.kind == kind)
+                and all(word in text_of(one.value).casefold() for word in words)
+            )
+            return [self.line(one) for one in islice(having, _MOST_LINES)]
+        return [
+            self.line(match.item)
+            if isinstance(match.item, Operation)
+            else _short(f"{self.handles.variable(match.item.id)} {match.item.kind} {match.item.name}: {match.excerpt}")
+            for match in found
+        ]
+
+    def _view(self, target: str, text: str) -> Iterable[str]:
+        variable = self._variable(target)
+        value = text_of(variable.value) or repr(variable.value)
+        yield f"{self.handles.variable(variable.id)} {variable.kind} {variable.name}, {len(value)} characters"
+        if text.isdecimal() or not text:
+            yield value[int(text or 0) :]
+            return
+        # The search refuses an expression that may take for ever.
+        if not any(search(ExecutionGraph([_alone(variable, value)]), text, regex=True)):
+            yield f"nothing matches {text!r}"
+            return
+        expression = re.compile(text)
+        for start in range(0, len(value), PIECE):
+            for found in islice(expression.finditer(value, start, start + PIECE), _MOST_LINES):
+                around = value[max(0, found.start() - _WINDOW) : found.end() + _WINDOW]
+                yield f"at {found.start()}: …{' '.join(around.split())}…"
+
+    def _slice(self, found: ExecutionGraph, text: str) -> Iterable[str]:
+        if text:
+            chosen = found.find_operations(name=text)
+            return [self._execution(one) for one in chosen] or [f"no {text!r} among {len(found.operations)} operations"]
+        lines = [self._execution(one) for one in found.operations.values()]
+        kept = [one for one in found.variables.values() if one.kind not in ("prompt", "query")]
+        return [f"{len(lines)} operations:", *lines, f"{len(kept)} variables:", *map(self.line, kept)]
+
+    def _diff(self, target: str, text: str) -> Iterable[str]:
+        later = self._variable(target)
+        if text:
+            earlier = self._variable(text)
+        elif later.previous in self.graph.variables:
+            earlier = self.graph.variables[later.previous]
+        else:
+            raise TraceError(f"{target} has no version before it; name another variable in text")
+        before, after = (text_of(one.value).splitlines() or [""] for one in (earlier, later))
+        changed = islice(difflib.unified_diff(before, after, lineterm="", n=0), 2, None)
+        return [line for line in changed if not line.startswith("@@")] or ["they say the same"]
+
+    def _variable(self, said: str) -> Variable:
+        found = self.handles.find_variable(said)
+        if found is None:
+            raise TraceError(f"there is no variable {said!r}; use search to find its id")
+        return self.graph.variables[found]
+
+    def _executions(self, operations: Iterable[Operation]) -> Iterable[str]:
+        lines = [self._execution(one) for one in operations]
+        return lines or ["none: it came from outside, or nothing used it"]
+
+    def _execution(self, operation: Operation) -> str:
+        session = self.graph.sessions.get(operation.session or "")
+        where = f" in {session.name}" if session is not None else ""
+        trouble = f", failed: {operation.error}" if operation.error else ""
+        made = ", ".join(self.handles.variable(vid) for vid in operation.output_ids()[:6])
+        more = ", …" if len(operation.outputs) > 6 else ""
+        handle = self.handles.operation(operation.id)
+        return _short(f"{handle} {operation.name}{where}: read {len(operation.inputs)}, made [{made}{more}]{trouble}")
+
+    def _cut(self, lines: Iterable[str]) -> str:
+        kept: list[str] = []
+        room = self._most
+        for line in lines:
+            if len(line) + 1 > room:
+                kept += [line[: max(0, room)], "… (cut; ask for less)"]
+                break
+            kept.append(line)
+            room -= len(line) + 1
+        return "\n".join(kept) or "nothing found"
+
+
+def _alone(variable: Variable, value: str) -> Variable:
+    return Variable(variable.id, "", variable.kind, value)
+
+
+def _one_line(variable: Variable) -> str:
+    return " ".join((text_of(variable.value) or repr(variable.value)).split())
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"

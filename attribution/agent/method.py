@@ -1,0 +1,248 @@
+"""An agent that explores a graph with tools: for wrong answers that survival leaves open, and for people's questions.
+
+Why a loop of its own and not `dspy.ReAct`: that one's context grows with every step until an endpoint refuses it, and
+the names of tools and ids are free text to it. Here a request is composed anew for each step, from the task, the latest
+replies and one line for each earlier one, so it fits a context of 4,096 tokens by construction; every step fits a JSON
+schema, to which a grammar holds the embedded model; and a conclusion is checked against the graph before it counts.
+The idea of a tool-using explorer is MemTrace's; so is that its verdict names an operation and an error type.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from attribution.agent import prompts
+from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
+from attribution.agent.notebook import Note, remembered, tokens_of
+from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
+from tracing.errors import CallFailedError, ModelError, OutOfTimeError
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.http.strict_json import last_object
+from tracing.recording.recorder import operation, trace
+from tracing.systems.conversations import first_problem
+
+if TYPE_CHECKING:
+    from tracing.llm.models import ChatModel
+    from tracing.systems.protocol import OperationSpec
+
+STEPS = 12
+CONTEXT_TOKENS = 6000
+STEP_TOKENS, CONCLUSION_TOKENS = 220, 400
+MOST_GARBAGE = 3
+"""Replies in a row that are no step before it is asked for its conclusion."""
+MOST_REPEATS = 2
+CONCLUSIONS = 3
+"""How often it may try to conclude something that the graph bears out."""
+
+CONFIDENCE: Mapping[str, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
+"""What its words are worth. Models are surer of themselves than they are right."""
+
+_MOST_SHOWN = 4
+
+_Reply = TypeVar("_Reply", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an agent found out about a question.
+
+    Attributes:
+        answer: in prose; None if it found none.
+        evidence: ids of the variables and operations it rests on, all of them in the graph.
+        abstained: why there is no answer; None if there is one.
+        steps: tools it used.
+        tokens: sent and received, those of cached replies included.
+    """
+
+    answer: str | None
+    evidence: tuple[str, ...]
+    abstained: str | None
+    steps: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One exploration under way."""
+
+    task: str
+    notes: list[Note] = field(default_factory=list)
+    asked: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    tokens: int = 0
+    steps: int = 0
+
+
+class Agent:
+    """Explores one graph by tools. An `Attributor`; safe to use from several threads.
+
+    Args:
+        graph: that is explored.
+        model: chat model of a `ModelAccess`.
+        steps: tools it may use for a case.
+        operations: the system's operations with their stages, where they are known.
+        context: tokens of a request and its reply at most; an embedded model's own context where that is less.
+        seconds: after which it does no further step; None for no limit.
+        clock: tells seconds.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        model: ChatModel,
+        *,
+        operations: Sequence[OperationSpec] = (),
+        steps: int = STEPS,
+        context: int = CONTEXT_TOKENS,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._graph, self._specs, self._model = graph, operations, model
+        self._steps, self._seconds, self._clock = steps, seconds, clock
+        settings = model.settings
+        self._room = min(context, settings.context) if settings.embedded else context
+        # A character is a token at worst, and a request has room for several replies.
+        self._exploration = Exploration(graph, most=min(REPLY_CHARACTERS, self._room // 4))
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault a wrong answer is; an abstention where it comes to nothing the graph bears out.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+            OutOfTimeError: it is not done in time; more of it may do.
+        """
+        if case.passed:
+            return Attribution(case, abstained="the answer passed")
+        walk = _Walk(prompts.case_task(case, self._specs, self._exploration))
+        try:
+            verdict = self._explore(walk, prompts.ATTRIBUTION, prompts.Verdict, self._wrong_with)
+        except ModelError as error:
+            return Attribution(case, abstained=f"agent: {error}")
+        if isinstance(verdict, str):
+            return Attribution(case, abstained=f"agent: {verdict}")
+        if verdict.error_type == "none":
+            return Attribution(case, abstained=f"agent: {verdict.reason or 'it found no fault'}")
+        return Attribution(case, (self._blame(verdict),))
+
+    def ask(self, question: str) -> Finding:
+        """Answer a person's question about the graph from what it holds.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+            CallFailedError: the model cannot be reached.
+        """
+        walk = _Walk(prompts.question_task(question, self._exploration))
+        try:
+            said = self._explore(walk, prompts.QUESTION, prompts.Prose, self._unfounded)
+        except CallFailedError:
+            raise
+        except (OutOfTimeError, ModelError) as error:
+            said = str(error)
+        if isinstance(said, str):
+            return Finding(None, (), said, walk.steps, walk.tokens)
+        handles = self._exploration.handles
+        answer = handles.spelled_out(said.answer.strip())
+        return Finding(answer, self._ids(said.evidence), None, walk.steps, walk.tokens)
+
+    def _explore(
+        self, walk: _Walk, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
+    ) -> _Reply | str:
+        """The conclusion of an exploration; in words why there is none."""
+        deadline = None if self._seconds is None else self._clock() + self._seconds
+        garbage = 0
+        with trace(), operation("attribution_agent", kind="llm"):
+            while walk.steps < self._steps and garbage < MOST_GARBAGE:
+                left = self._steps - walk.steps
+                said = self._said(walk, rules + prompts.STEP.format(left=left), prompts.Step, STEP_TOKENS, deadline)
+                if isinstance(said, str):
+                    garbage += 1
+                    walk.notes.append(Note("(your reply)", f"is no step: {said}"))
+                    continue
+                garbage = 0
+                if said.tool == "conclude":
+                    break
+                walk.steps += 1
+                if not self._take(walk, said):
+                    break
+            why = "it never gave a usable reply"
+            for _ in range(CONCLUSIONS):
+                verdict = self._said(walk, rules + prompts.CONCLUDE, kind, CONCLUSION_TOKENS, deadline)
+                why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
+                if not why and not isinstance(verdict, str):
+                    return verdict
+                walk.notes.append(Note("(your conclusion)", f"is refused: {why}"))
+        return f"no usable conclusion in {CONCLUSIONS} attempts; the last: {why}"
+
+    def _take(self, walk: _Walk, step: prompts.Step) -> bool:
+        """Use a tool; False where it goes round in circles."""
+        key = (step.tool, step.target, step.text)
+        asked = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
+        times = walk.asked[key] = walk.asked.get(key, 0) + 1
+        if times > 1:
+            walk.notes.append(Note(asked, "You asked this before; its reply is above. Ask something else or conclude."))
+            return times <= MOST_REPEATS
+        walk.notes.append(Note(asked, self._exploration.use(*key)))
+        return True
+
+    def _said(self, walk: _Walk, rules: str, kind: type[_Reply], most: int, deadline: float | None) -> _Reply | str:
+        """The model's next reply, read; in words why it cannot be."""
+        if deadline is not None and self._clock() > deadline:
+            raise OutOfTimeError(f"not done after {self._seconds:g} seconds; give --timeout more, or a quicker model")
+        room = self._room - most - tokens_of(rules) - tokens_of(walk.task)
+        asked = f"{walk.task}\n\nYour steps so far:\n{remembered(walk.notes, room) or '(none)'}"
+        reply = self._model.chat(
+            [{"role": "system", "content": rules}, {"role": "user", "content": asked}],
+            max_tokens=most,
+            schema=kind.model_json_schema(),
+            temperature=0.0,
+            whole=False,
+        )
+        walk.tokens += reply.prompt_tokens + reply.completion_tokens
+        try:
+            return kind.model_validate(last_object(reply.text) or {})
+        except ValidationError as error:
+            return first_problem(error)
+
+    def _wrong_with(self, verdict: prompts.Verdict) -> str | None:
+        """Why a verdict cannot stand; None if it can."""
+        if verdict.error_type == "none" or verdict.error_type in BEYOND_THE_SYSTEM:
+            return None
+        if self._exploration.handles.find_operation(verdict.operation) is None:
+            executions = self._graph.find_operations(name=verdict.operation)
+            if executions:
+                shown = ", ".join(self._exploration.handles.operation(one.id) for one in executions[:_MOST_SHOWN])
+                return f"{verdict.operation} ran {len(executions)} times ({shown}, …); give the id of one execution"
+            return f"there is no operation {verdict.operation!r}; give the id of one that the tools showed"
+        return None
+
+    def _unfounded(self, said: prompts.Prose) -> str | None:
+        handles = self._exploration.handles
+        unknown = handles.unknown(said.answer) + [one for one in said.evidence if not self._ids([one])]
+        if unknown:
+            return f"{', '.join(unknown)} is in no graph; cite ids that the tools showed"
+        if not said.answer.strip():
+            return "the answer is empty"
+        return None if said.evidence else "evidence is empty; cite the ids that the answer rests on"
+
+    def _blame(self, verdict: prompts.Verdict) -> Blame:
+        handles = self._exploration.handles
+        assert verdict.error_type != "none"  # noqa: S101 (told apart by the caller)
+        beyond = {"AnnotationError": "annotation", "JudgeError": "judge"}.get(verdict.error_type)
+        found = None if beyond else handles.find_operation(verdict.operation)
+        return Blame(
+            operation=beyond or self._graph.operations[found or ""].name,
+            operation_id=found,
+            error_type=verdict.error_type,
+            confidence=CONFIDENCE[verdict.confidence],
+            reason=handles.spelled_out(" ".join(verdict.reason.split())),
+            evidence=tuple(one for one in self._ids(verdict.evidence) if one in self._graph.variables),
+        )
+
+    def _ids(self, said: Any) -> tuple[str, ...]:
+        handles = self._exploration.handles
+        found = [handles.find_variable(one) or handles.find_operation(one) for one in said]
+        return tuple(dict.fromkeys(one for one in found if one is not None))

@@ -1,0 +1,49 @@
+"""Two methods of attribution, the costly one only where the cheap one is unsure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attribution.cases import Attribution, Case
+from tracing.errors import OutOfTimeError
+
+if TYPE_CHECKING:
+    from attribution.benchmark.suites import Attributor
+
+UNSURE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """An `Attributor` that asks `first`, and `second` where that abstains or is less sure than `unsure`.
+
+    Where both name something, the surer one is followed and the other kept as an alternative.
+    """
+
+    first: Attributor
+    second: Attributor
+    unsure: float = UNSURE
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is. Where the time for `second` is over, what `first` said stands.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+            OutOfTimeError: as `second`, where `first` abstains.
+        """
+        cheap = self.first.attribute(case)
+        if case.passed or (cheap.main is not None and cheap.main.confidence >= self.unsure):
+            return cheap
+        try:
+            costly = self.second.attribute(case)
+        except OutOfTimeError:
+            if cheap.main is None:
+                raise
+            return cheap
+        if costly.main is None:
+            return cheap if cheap.main is not None else costly
+        if cheap.main is None:
+            return costly
+        better, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
+        return replace(better, alternatives=(*other.decisive, *better.alternatives))

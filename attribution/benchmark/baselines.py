@@ -1,0 +1,71 @@
+"""Baselines that read nothing: always the same error type, or one at random, on an operation the case passed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from attribution.cases import Attribution, Blame, Case, ErrorType
+from attribution.recordings import Recording
+from attribution.survival.flow import Flow
+from tracing.graph.elements import Operation
+from tracing.systems.protocol import Stage
+
+STAGES: Mapping[ErrorType, Stage] = {
+    "ExtractionError": "extract",
+    "UpdateError": "update",
+    "DeletionError": "update",
+    "RetrievalError": "retrieve",
+    "ResponseError": "answer",
+}
+"""The stage in which an error of this type is made."""
+
+
+class Constant:
+    """Always names one error type, on the last operation of its stage that the case passed through.
+
+    With the most frequent type of a suite this is its majority baseline.
+    """
+
+    def __init__(self, recording: Recording, error_type: ErrorType) -> None:
+        self._error_type = error_type
+        self._flow = Flow(recording.graph, recording.operations)
+
+    def attribute(self, case: Case) -> Attribution:
+        """The same for every case; the confidence says nothing."""
+        return Attribution(case, (_blame(self._flow, case, self._error_type, 0.5, "always named"),))
+
+
+class Random:
+    """Names one of the error types of a memory system at random; equal seeds give equal answers."""
+
+    def __init__(self, recording: Recording, seed: int = 0) -> None:
+        self._flow = Flow(recording.graph, recording.operations)
+        self._seed = seed
+
+    def attribute(self, case: Case) -> Attribution:
+        """Drawn anew for every case, from nothing but the seed and the case's name."""
+        chance = random.Random(f"{self._seed} {case.conversation} {case.question.id}")  # noqa: S311 - no secret
+        types = list(STAGES)
+        return Attribution(case, (_blame(self._flow, case, chance.choice(types), 1 / len(types), "drawn"),))
+
+
+def _blame(flow: Flow, case: Case, error_type: ErrorType, confidence: float, why: str) -> Blame:
+    passed = _operations(flow, case, STAGES[error_type])
+    operation = passed[-1] if passed else None
+    name = operation.name if operation else flow.named(STAGES[error_type])
+    return Blame(name, operation.id if operation else None, error_type, confidence, f"{error_type} is {why}")
+
+
+def _operations(flow: Flow, case: Case, stage: Stage) -> list[Operation]:
+    """The operations of a stage that the case passed through, in the order recorded."""
+    answering = flow.answering(case.question.id, case.prediction)
+    if stage == "answer":
+        return [answering.answer] if answering else []
+    if stage == "retrieve":
+        return list(answering.retrievals) if answering else []
+    readers = [reader for turn in case.question.evidence for reader in flow.readers(turn)]
+    if stage == "extract":
+        return readers
+    facts = [fact for turn in case.question.evidence for fact, _ in flow.extracted(turn)]
+    return list({one.id: one for fact in facts for one in flow.written(fact).operations}.values())

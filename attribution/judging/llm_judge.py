@@ -1,0 +1,254 @@
+"""Judging a reply by asking a model whether it says the same as an accepted answer.
+
+Where the model tells log-probabilities, the verdict is its margin: how much likelier `yes` is than `no` as the first
+token of its reply. A model leans towards one of the two whatever it is asked, so the margin has a threshold, fitted on
+cases that the judging by words decides beyond doubt (the idea of Zhao et al. 2021, "Calibrate before use"). Elsewhere
+the model writes a label as JSON. A reply that is neither is an abstention, and the judging by words decides.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from attribution.judging.words import Judgement, judge
+from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.http.strict_json import strict_json
+from tracing.recording.recorder import operation, trace
+from tracing.systems.conversations import Question
+
+if TYPE_CHECKING:
+    from tracing.llm.models import ChatModel
+
+LLM_JUDGE = "llm_judge"
+"""Name of the metric."""
+
+FEWEST_CASES = 6
+"""Cases of either kind, right and wrong together, below which no threshold is fitted."""
+
+PROBES = 3
+"""Replies after which a model that gave few margins is taken to have none."""
+
+ALTERNATIVES = 20
+LABEL_TOKENS = 160
+
+Mode = Literal["margin", "label"]
+
+_TASK = """You grade an answer that was given from memory about a long conversation.
+
+Question: {question}
+Correct answer: {answers}
+Answer to grade: {reply}
+
+The answer to grade is right if it says what the correct answer says. Be generous about how it says so: other words, a \
+synonym, a full sentence, more detail, a number as digits or words, a date in another format, and a relative date that \
+means the same day are all fine. It is wrong if it names something else, contradicts the correct answer, leaves out a \
+part that the question asks for, or says that it does not know although there is a correct answer. Where the correct \
+answer is that this is unknown, only an answer that says so is right.
+"""
+_ASK_MARGIN = _TASK + "\nIs the answer to grade right? Reply with one word, yes or no."
+_ASK_LABEL = (
+    _TASK + '\nReply with JSON: {{"reason": "one short sentence", "label": "right"}} or '
+    '{{"reason": "one short sentence", "label": "wrong"}}.'
+)
+_LABEL_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 240},
+        "label": {"type": "string", "enum": ["right", "wrong"]},
+    },
+    "required": ["reason", "label"],
+    "additionalProperties": False,
+}
+_NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the model says of a reply.
+
+    Attributes:
+        margin: log-odds of yes against no, above the threshold for right; 1 or -1 for a label. None where it abstains.
+        words: what the judging by words says.
+    """
+
+    margin: float | None
+    words: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How the margin was made a verdict.
+
+    Attributes:
+        mode: whether margins or labels are used.
+        threshold: the least margin that counts as right (0 for labels).
+        n: cases it was fitted on; 0 where there were too few, or none of one kind.
+    """
+
+    mode: Mode = "margin"
+    threshold: float = 0.0
+    n: int = 0
+
+
+class LlmJudge:
+    """A judge that asks a model; the same reply to a question is asked about once.
+
+    Args:
+        model: that is asked, at temperature 0.
+
+    Attributes:
+        calibration: how margins are read, as `calibrate` found it.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self.calibration = Calibration()
+        self._model = model
+        self._margins: dict[tuple[Mode, str, tuple[str, ...], str], float | None] = {}
+
+    def judge(self, question: Question, reply: str) -> Judgement:
+        """The judgement of a reply, its score 1 or 0 by the model; by words where the model abstains.
+
+        Raises:
+            ModelError: the call failed.
+            BudgetExceededError: a budget does not allow the call.
+        """
+        opinion = self.opinion(question, reply)
+        if opinion.margin is None:
+            return opinion.words
+        return replace(opinion.words, score=float(opinion.margin > 0))
+
+    def opinion(self, question: Question, reply: str) -> Opinion:
+        """What the model and the words say of a reply.
+
+        Raises:
+            ModelError, BudgetExceededError: as `judge`.
+        """
+        words = judge(reply, question.answers)
+        if not reply.strip():
+            return Opinion(-math.inf, words)
+        margin = self._margin(self.calibration.mode, question, reply)
+        return Opinion(None if margin is None else margin - self.calibration.threshold, words)
+
+    def calibrate(self, replies: Iterable[tuple[Question, str]]) -> Calibration:
+        """Find out whether the model tells log-probabilities, and fit the threshold on replies that words decide.
+
+        Words decide a reply that has the accepted answer and little else, and one that shares no word with it.
+
+        Raises:
+            ModelError, BudgetExceededError: as `judge`.
+        """
+        judged = [(question, reply, _decided(question, reply)) for question, reply in replies]
+        decided = [(question, reply, right) for question, reply, right in judged if right is not None]
+        margins: list[tuple[float, bool]] = []
+        for at, (question, reply, right) in enumerate(decided, start=1):
+            margin = self._margin("margin", question, reply)
+            if margin is not None:
+                margins.append((margin, right))
+            if at in (PROBES, len(decided)) and len(margins) * 2 < at:
+                # No log-probabilities, or replies that are neither yes nor no.
+                self.calibration = Calibration("label")
+                return self.calibration
+        threshold = _threshold(margins) if len(margins) >= FEWEST_CASES else None
+        fitted = 0 if threshold is None else len(margins)
+        self.calibration = Calibration("margin", threshold or 0.0, fitted)
+        return self.calibration
+
+    def _margin(self, mode: Mode, question: Question, reply: str) -> float | None:
+        key = (mode, question.question, question.answers, reply)
+        if key not in self._margins:
+            # A trace of its own: what the judge costs is not the memory system's, but has a name in the meter.
+            with trace(), operation("judge", kind="llm"):
+                self._margins[key] = (self._yes_or_no if mode == "margin" else self._label)(question, reply)
+        return self._margins[key]
+
+    def _yes_or_no(self, question: Question, reply: str) -> float | None:
+        try:
+            said = self._model.chat(
+                _messages(_ASK_MARGIN, question, reply),
+                max_tokens=1,
+                temperature=0.0,
+                whole=False,
+                alternatives=ALTERNATIVES,
+            )
+        except CallFailedError as error:
+            if _NO_LOGPROBS.search(str(error)):
+                return None
+            raise
+        return _yes_minus_no(said.first_token or {})
+
+    def _label(self, question: Question, reply: str) -> float | None:
+        said = self._model.chat(
+            _messages(_ASK_LABEL, question, reply),
+            max_tokens=LABEL_TOKENS,
+            schema=_LABEL_SCHEMA,
+            temperature=0.0,
+            whole=False,
+        )
+        try:
+            label = strict_json(said.text)["label"]
+        except (MalformedReplyError, KeyError, TypeError):
+            return None
+        return {"right": 1.0, "wrong": -1.0}.get(label) if isinstance(label, str) else None
+
+
+def _messages(template: str, question: Question, reply: str) -> list[dict[str, str]]:
+    # As JSON strings, so that a reply cannot pass for a part of the task.
+    answers = " or ".join(json.dumps(answer, ensure_ascii=False) for answer in question.answers)
+    asked, given = (json.dumps(text, ensure_ascii=False) for text in (question.question, reply))
+    return [{"role": "user", "content": template.format(question=asked, answers=answers, reply=given)}]
+
+
+def _decided(question: Question, reply: str) -> bool | None:
+    """Whether a reply is right, where its words leave no doubt."""
+    words = judge(reply, question.answers)
+    if words.score == 1:
+        return True
+    return False if reply.strip() and words.f1 == words.contains == 0 else None
+
+
+def _yes_minus_no(alternatives: Mapping[str, float]) -> float | None:
+    """Log-odds of yes against no among the likeliest first tokens; None where neither is one of them.
+
+    One that is not among them is at most as likely as the least of them.
+    """
+    said: dict[str, list[float]] = {"yes": [], "no": []}
+    for token, logprob in alternatives.items():
+        word = token.strip(" \n\t\"'*.▁Ġ").casefold()
+        if word in said:
+            said[word].append(logprob)
+    if not any(said.values()):
+        return None
+    least = min(alternatives.values())
+    yes, no = (_log_of_sum(each) if each else least for each in said.values())
+    return yes - no
+
+
+def _log_of_sum(logs: Sequence[float]) -> float:
+    """Logarithm of the sum of numbers given by their logarithms; those may be too small to be numbers themselves."""
+    greatest = max(logs)
+    return greatest + math.log(sum(math.exp(each - greatest) for each in logs))
+
+
+def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
+    """The threshold with the best mean of sensitivity and specificity, the nearest to 0 of several.
+
+    None where all margins are of one kind.
+    """
+    right = sum(is_right for _, is_right in margins)
+    if right in (0, len(margins)):
+        return None
+    values = sorted({margin for margin, _ in margins})
+    between = [(low + high) / 2 for low, high in pairwise(values)]
+
+    def balanced(threshold: float) -> float:
+        hits = sum(margin > threshold for margin, is_right in margins if is_right) / right
+        rejections = sum(margin <= threshold for margin, is_right in margins if not is_right) / (len(margins) - right)
+        return hits + rejections
+
+    return max((0.0, *between), key=lambda each: (balanced(each), -abs(each)))

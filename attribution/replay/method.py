@@ -1,0 +1,261 @@
+"""Attribution by counterfactual replay: put one output right, run again what comes after it, and see whether it helps.
+
+The decisive operation is the earliest whose inputs carried what was needed, whose output did not, and whose repair
+rescues the answer. Where no repair alone does, all outputs that are wrong on the way are put right together, and those
+that prove unnecessary are left out again, latest first, until each that remains is needed (as in delta debugging,
+Zeller and Hildebrandt 2002, one at a time).
+
+Every run is the system's own code with its own prompts. What comes before a repair sends the requests it sent before,
+which the response cache answers; so only what is downstream costs calls. An access without a cache pays for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attribution.cases import BEYOND_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, Verdict
+from attribution.judging.words import Judgement
+from attribution.replay.repair import Finding, Place, Repairs
+from attribution.survival.flow import rewrites
+from attribution.survival.gold import Gold
+from attribution.text.content import Vocabulary
+from tracing.errors import ModelError
+from tracing.graph.elements import Operation
+from tracing.recording.recorder import session, trace
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.interventions import Heard, intervene
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Memory, MemorySystem
+
+if TYPE_CHECKING:
+    from attribution.benchmark.suites import Attributor
+    from tracing.graph.execution_graph import ExecutionGraph
+    from tracing.llm.access import ModelAccess
+
+CONFIRMED, JOINT = 0.95, 0.8
+"""Confidence in an operation whose repair rescues alone, and in one of several that do so only together."""
+
+Judged = Callable[[Question, str], Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What came of putting one output right."""
+
+    finding: Finding
+    verdict: Verdict
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What replay found out of one case.
+
+    Attributes:
+        attribution: the decisive operations, or an abstention.
+        checks: the repairs tried alone, earliest first.
+        runs: how often the system was run again, in whole or in part.
+        calls: model calls that this cost, those answered from the cache left out.
+    """
+
+    attribution: Attribution
+    checks: tuple[Check, ...] = ()
+    runs: int = 0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One more run of a question: the reply, whether it is right, and which outputs on the way to it are wrong."""
+
+    reply: str
+    rescued: bool
+    findings: tuple[Finding, ...]
+
+
+class Replay:
+    """Replays the wrong answers of one conversation; its memory is built once for all of them.
+
+    Args:
+        system: the system under test.
+        candidate: the prompts it was run with.
+        access: its models, with a response cache.
+        conversation: what it was run on.
+        judged: judges a reply, as the cases were judged.
+        graph: of the run the cases come from, so that blames name its operations; None leaves them with the ids of the
+            rebuilt run.
+        most_runs: how often a case may be run again at most.
+    """
+
+    def __init__(
+        self,
+        system: MemorySystem,
+        candidate: Candidate,
+        access: ModelAccess,
+        conversation: Conversation,
+        judged: Judged,
+        *,
+        graph: ExecutionGraph | None = None,
+        most_runs: int = 12,
+    ) -> None:
+        self._system, self._candidate, self._access = system, candidate, access
+        self._conversation, self._judged, self._graph = conversation, judged, graph
+        self._most_runs = most_runs
+        self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self._verbatim = not rewrites(system.operations)
+        self._answering = {spec.name for spec in system.operations if spec.stage in ("retrieve", "answer")}
+        self._built: tuple[Memory, Heard] | None = None
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault a wrong answer is, as replay tells. Raises as `examine`."""
+        return self.examine(case).attribution
+
+    def examine(self, case: Case) -> Replayed:
+        """Replay a wrong answer.
+
+        Raises:
+            ModelError, BudgetExceededError: a call downstream of a repair failed.
+        """
+        if case.passed:
+            return Replayed(Attribution(case, abstained="the answer passed"))
+        inquest = _Inquest(self, case.question, self._most_runs)
+        with self._access.watch() as watch:
+            decisive, confidence, abstained = inquest.decisive()
+        blames = tuple(self._blame(finding, confidence, case) for finding in decisive)
+        attribution = Attribution(case, blames, None if blames else abstained)
+        return Replayed(attribution, tuple(inquest.checks), inquest.runs, watch.calls)
+
+    def verdict(self, case: Case, blame: Blame) -> Verdict:
+        """Whether the repair of the operation that somebody blamed rescues the answer. Raises as `examine`."""
+        places = [
+            finding.place
+            for finding in self.run(case.question, ()).findings
+            if finding.place.operation == blame.operation
+            and blame.operation_id in (None, self._operation_id(finding, case))
+        ]
+        if not places:
+            return "not repairable"
+        rescued = any(self.run(case.question, (place,)).rescued for place in places)
+        return "confirmed" if rescued else "refuted"
+
+    def run(self, question: Question, chosen: Collection[Place] | None) -> Run:
+        """Ask a question again, with the outputs of the chosen places put right (None: all that are wrong).
+
+        Raises:
+            ModelError, BudgetExceededError: a call failed.
+        """
+        gold = Gold(question, self._conversation, self._vocabulary, verbatim=self._verbatim)
+        repairs = Repairs(gold, chosen)
+        memory, heard = self._base()
+        if chosen is None or any(place.operation not in self._answering for place in chosen):
+            with trace(prefix="b"), intervene(repairs):
+                memory = self._system.build(self._conversation, self._candidate, self._access)
+        else:
+            heard.tell(repairs)
+        with trace(prefix="a"), session(question.id), intervene(repairs):
+            reply = self._system.answer(memory, question, self._candidate, self._access).text
+        return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.findings))
+
+    def _base(self) -> tuple[Memory, Heard]:
+        """The memory as it is, and what was emitted when it was built."""
+        if self._built is None:
+            heard = Heard()
+            with trace(prefix="b"), intervene(heard):
+                self._built = self._system.build(self._conversation, self._candidate, self._access), heard
+        return self._built
+
+    def _blame(self, finding: Finding, confidence: float, case: Case) -> Blame:
+        operation = finding.place.operation
+        where = self._operation_id(finding, case)
+        return Blame(operation, where, finding.error_type, confidence, finding.reason, verdict="confirmed")
+
+    def _operation_id(self, finding: Finding, case: Case) -> str | None:
+        """The execution of the case's own graph that did what the finding says; None where none did."""
+        if self._graph is None:
+            return finding.operation_id
+        place, seen = finding.place, 0
+        for operation in self._graph.operations.values():
+            if operation.name == place.operation and place.about in _matters(self._graph, operation, case):
+                seen += 1
+                if seen == place.number:
+                    return operation.id
+        return None
+
+
+class _Inquest:
+    """The replays of one case, within a number of runs."""
+
+    def __init__(self, replay: Replay, question: Question, most_runs: int) -> None:
+        self.checks: list[Check] = []
+        self.runs = 0
+        self._replay, self._question, self._left = replay, question, most_runs
+
+    def decisive(self) -> tuple[Sequence[Finding], float, str | None]:
+        """The decisive findings with the confidence in each; or none, and why."""
+        base = self._run(())
+        if base.rescued:
+            return (), 0.0, "the answer is right when the question is asked again"
+        for finding in base.findings[: self._left // 2]:
+            run = self._run((finding.place,))
+            self.checks.append(Check(finding, "confirmed" if run.rescued else "refuted", run.reply))
+            if run.rescued:
+                return (finding,), CONFIRMED, None
+        if not base.findings:
+            return (), 0.0, "no operation's output is wrong given its inputs, as far as the gold evidence tells"
+        whole = self._run(None)
+        if not whole.rescued:
+            return (), 0.0, "no repair rescues the answer"
+        return self._needed(whole.findings), JOINT, None
+
+    def _needed(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """A smallest part of the findings whose repairs together still rescue, as far as the number of runs allows."""
+        needed = list(findings)
+        for finding in reversed(findings):
+            rest = [other for other in needed if other is not finding]
+            if self.runs < self._left and rest and self._run([other.place for other in rest]).rescued:
+                needed = rest
+        return needed
+
+    def _run(self, chosen: Collection[Place] | None) -> Run:
+        self.runs += 1
+        return self._replay.run(self._question, chosen)
+
+
+def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tuple[str, ...]]:
+    """What an execution works on, in the ways in which a place may say it."""
+    given = [graph.variables[vid] for vid in operation.input_ids()]
+    where = graph.sessions.get(operation.session or "")
+    asked = where is not None and where.name == case.question.id
+    facts = " ".join(str(variable.value) for variable in given if variable.kind == "fact")
+    turns = tuple(variable.name for variable in given if variable.kind == "message")
+    return [turns, (facts,), (case.question.id,) if asked else ()]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An `Attributor` whose blames on operations have replay's verdict.
+
+    Where a call that the check needs fails, the blame stays without one.
+    """
+
+    first: Attributor
+    replay: Replay
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is, as `first` says.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the next call.
+        """
+        said = self.first.attribute(case)
+        return replace(said, decisive=tuple(self._checked(case, blame) for blame in said.decisive))
+
+    def _checked(self, case: Case, blame: Blame) -> Blame:
+        if blame.error_type in BEYOND_THE_SYSTEM:
+            return blame
+        try:
+            return replace(blame, verdict=self.replay.verdict(case, blame))
+        except ModelError:
+            return blame

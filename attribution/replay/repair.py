@@ -1,0 +1,182 @@
+"""Repairs: what a correct operation would have emitted from its own actual inputs, in its own format.
+
+Each rule compares an output with what the gold content of one question calls for, given what the operation saw:
+    - extraction: the gold facts of the turns it read, in place of what garbles them;
+    - decision: the event on the entries it was shown that keeps what is needed and lets go of what was changed;
+    - storing: what was decided;
+    - retrieval: the needed entry, if the store holds it;
+    - answer: the gold answer, if the context carries it.
+Where the inputs lack what is needed there is nothing to repair: the fault lies before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from attribution.cases import ErrorType
+from attribution.survival.carriers import quote
+from attribution.survival.gold import Gold
+from tracing.graph.elements import Variable
+from tracing.recording.redaction import redact
+from tracing.systems.interventions import Change, Intervention, Step
+from tracing.systems.recall import Entry
+
+T = TypeVar("T")
+
+_FEW_MESSAGES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which execution of an operation, in words that hold for every run of the same system.
+
+    Attributes:
+        operation: its name.
+        about: what it works on: turn ids, the new fact as a trace has it, or the question's id.
+        number: of the executions of that operation about the same, which one.
+    """
+
+    operation: str
+    about: tuple[str, ...]
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An output that a correct operation would not have emitted from the same inputs.
+
+    Attributes:
+        place: where.
+        operation_id: the execution's id in the trace of the run that was looked at.
+        error_type: what kind of error the output is.
+        reason: one plain sentence: what it emitted, and what it should have.
+    """
+
+    place: Place
+    operation_id: str
+    error_type: ErrorType
+    reason: str
+
+
+class Repairs(Intervention):
+    """Finds the outputs of one run that are wrong for one question, and puts those of chosen places right.
+
+    Attributes:
+        findings: the wrong outputs, in the order in which they were emitted, those put right included.
+    """
+
+    def __init__(self, gold: Gold, chosen: Collection[Place] | None = ()) -> None:
+        """`chosen` are the places to put right; None puts right whatever is wrong."""
+        self.findings: list[Finding] = []
+        self._gold, self._chosen = gold, chosen
+        self._seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        """The gold facts of the turns read, if they are not told already."""
+        gold, turns = self._gold, [message.name for message in messages]
+        missing = gold.statements(turns)
+        right = statements
+        if missing and not gold.told(turns, statements, traced=len(turns) <= _FEW_MESSAGES):
+            if gold.is_verbatim:
+                right = [gold.time_of(turns), *map(gold.spoken, turns)]
+            else:
+                right = [*(text for text in statements if not gold.garbles(text, turns)), *missing]
+        reason = f"{step.operation} read {quote(' '.join(missing))} in {', '.join(turns)} and did not tell it"
+        return self._put_right(step, tuple(turns), statements, right, "ExtractionError", reason)
+
+    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        """The event that keeps what is needed and lets go of what was changed or withdrawn."""
+        right = self._decision(fact, shown, change)
+        kind: ErrorType = "DeletionError" if "DELETE" in (right.event, change.event) else "UpdateError"
+        reason = f"{step.operation} decided {_said(change)} on {quote(fact)}, where {_said(right)} was due"
+        return self._put_right(step, (fact,), change, right, kind, reason)
+
+    def stored(self, step: Step, given: Change, change: Change) -> Change:
+        """What was decided."""
+        kind: ErrorType = "DeletionError" if "DELETE" in (given.event, change.event) else "UpdateError"
+        done, due = f"{_said(change)} {quote(change.text)}", f"{_said(given)} {quote(given.text)}"
+        reason = f"{step.operation} did {done}, where {due} was due"
+        return self._put_right(step, (given.text,), change, given, kind, reason)
+
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+        """The needed entries first, if the store holds any that were not found."""
+        missed = self._missed(entries, found)
+        kept = [entry for entry in found if entry not in missed]
+        right = [*missed, *kept][: max(len(found), len(missed))] if missed else found
+        held = ", ".join(f"{entry.id} {quote(entry.text)}" for entry in missed)
+        reason = f"the store held {held}, but it is not among the {len(found)} that {step.operation} gave"
+        return self._put_right(step, (query.name,), found, right, "RetrievalError", reason)
+
+    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
+        """The gold answer, if the context tells it."""
+        right = self._gold.answer if self._gold.answered_by(context) else reply
+        reason = f"the context tells {quote(right)}, but the reply of {step.operation} is {quote(reply)}"
+        return self._put_right(step, (query.name,), reply, right, "ResponseError", reason)
+
+    def _put_right(
+        self, step: Step, about: tuple[str, ...], output: T, right: T, error_type: ErrorType, reason: str
+    ) -> T:
+        about = tuple(map(redact, about))
+        self._seen[step.operation, about] += 1
+        place = Place(step.operation, about, self._seen[step.operation, about])
+        if output == right:
+            return output
+        self.findings.append(Finding(place, step.id, error_type, reason))
+        return right if self._chosen is None or place in self._chosen else output
+
+    def _decision(self, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+        gold = self._gold
+        target = next((entry for entry in shown if entry.id == change.target), None)
+        outdated = next((entry for entry in shown if gold.asserts_former(entry.text)), None)
+        stores = change.event in ("ADD", "UPDATE")
+        if gold.unknowable:
+            if not gold.retracts(fact) or (change.event == "DELETE" and target is outdated):
+                return change
+            if outdated is not None:
+                return Change("DELETE", outdated.id, fact)
+            # What it withdraws was not put before the decision: the withdrawal itself must be kept.
+            held = any(gold.retracts(entry.text) for entry in shown)
+            return change if stores or held else Change("ADD", text=fact)
+        if gold.carries_any(fact):
+            if outdated is not None and not (target is outdated and stores):
+                return Change("UPDATE", outdated.id, fact)
+            if stores and not gold.carries_any(change.text):
+                return replace(change, text=fact)
+            held = any(gold.carries_any(entry.text) for entry in shown if change.event == "NONE" or entry != target)
+            return change if stores or held else Change("ADD", text=fact)
+        # What is needed holds to the end of the conversation, so no other fact may replace it.
+        lost = change.event in ("UPDATE", "DELETE") and target is not None and gold.carries_any(target.text)
+        if not lost or (stores and gold.carries_any(change.text)):
+            return change
+        return self._elsewhere(fact, shown, target)
+
+    def _elsewhere(self, fact: str, shown: Sequence[Entry], spared: Entry | None) -> Change:
+        """The right event for a fact on another matter, which must spare an entry."""
+        known = self._gold.fact_of(fact)
+        others = [entry for entry in shown if entry != spared]
+        at = self._gold.replaced_by(known, [entry.text for entry in others]) if known is not None else None
+        if known is None or at is None:
+            return Change("ADD", text=fact)
+        return Change("DELETE" if known.action == "delete" else "UPDATE", others[at].id, fact)
+
+    def _missed(self, entries: Sequence[Entry], found: Sequence[Entry]) -> list[Entry]:
+        gold, texts = self._gold, [entry.text for entry in found]
+        wanted: list[Callable[[str], bool]]
+        if gold.unknowable:
+            wanted = [] if gold.answered_by(texts) else [gold.retracts]
+        else:
+            wanted = [lambda text, need=need: gold.carries(text, need) for need in gold.needs]  # type: ignore[misc]
+        missed: Mapping[str, Entry] = {
+            entry.id: entry
+            for tells in wanted
+            if not any(map(tells, texts))
+            for entry in [entry for entry in entries if tells(entry.text)][:1]
+        }
+        return list(missed.values())
+
+
+def _said(change: Change) -> str:
+    return change.event if change.target is None else f"{change.event} {change.target}"

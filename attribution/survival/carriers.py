@@ -1,0 +1,253 @@
+"""One wrong answer under inquiry: which variables carry what it needed, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from attribution.cases import Case
+from attribution.survival.flow import Answering, Flow
+from attribution.survival.needs import STATED, Need
+from attribution.survival.subject import Grade, Subject
+from attribution.text.content import Vocabulary, content_of, text_of
+from attribution.text.dates import spans_of, tells
+from attribution.text.phrases import says_retracted
+from attribution.text.utterances import is_most_of, repeated
+from tracing.graph.elements import Variable
+from tracing.recording.redaction import redact
+from tracing.systems.conversations import Conversation
+
+_MOST_OF_A_TURN = 0.5
+_SAME_MATTER = 0.5
+_NOTHING = Grade(0.0, "absent", 0.0, False, False)
+_LONGEST_QUOTE = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The variables that carry a need after each stage, and how clear that is.
+
+    Attributes:
+        need: what is followed, with the threshold that parts what carries it from what does not.
+        extracted: what was made on reading its turns.
+        stored: what the memory holds in the end.
+        context: what the answer was given.
+        reviewed: whether somebody looked who understands more than words.
+        clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
+    """
+
+    need: Need
+    extracted: tuple[Variable, ...]
+    stored: tuple[Variable, ...]
+    context: tuple[Variable, ...]
+    clarity: float
+    reviewed: bool = False
+
+
+class Inquiry:
+    """A case with everything its verdicts look at."""
+
+    def __init__(
+        self, case: Case, answering: Answering, flow: Flow, conversation: Conversation, vocabulary: Vocabulary
+    ) -> None:
+        self.case, self.answering, self.flow = case, answering, flow
+        self.conversation, self.vocabulary = conversation, vocabulary
+        near = case.question.near_miss
+        self.confused = near is not None and self._says(content_of(near.value))
+        """Whether the reply is the near miss."""
+        self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
+        self.is_verbatim = not flow.rewrites()
+        """Whether what is stored is cut from the conversation."""
+        self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
+        self._turns = {turn.id: turn for turn in conversation.turns()}
+
+    def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
+        """How well a variable carries a need. A context of several entries counts by its best line."""
+        return self._best(self._grades(variable, need, frozenset(), traced=traced))
+
+    def nearness(self, text: str, need: Need) -> float:
+        """How much of the question's subject and of a need's words a text has, to choose what to look at."""
+        found = content_of(text)
+        held = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+        return held + self.subject.about(found)
+
+    def read(self, need: Need) -> list[tuple[Variable, Grade]]:
+        """Everything that was extracted on reading the need's turns, with its grade."""
+        found: dict[str, tuple[Variable, Grade]] = {}
+        for turn in need.turns:
+            said = content_of(self._turns[turn].text)
+            for variable, few in self.flow.extracted(turn):
+                holds_turn = self.is_verbatim and self._holds_most(variable, said)
+                found[variable.id] = (variable, self.grade(variable, need, traced=few or holds_turn))
+        return list(found.values())
+
+    def trail(self, need: Need) -> Trail:
+        """Follow a need through the stages.
+
+        What reaches the context well enough has survived. Otherwise the stage that loses most is looked for, and the
+        threshold put into the middle of that loss: a paraphrase that fades a little at each stage is not pinned on
+        the one where it happens to pass a fixed line.
+        """
+        read = self.read(need)
+        sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
+        made = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
+        descendants = frozenset(version.id for result in made for version in self.flow.later(result))
+        texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
+        stored = [
+            (entry, self.grade(entry, need, traced=entry.id in descendants))
+            for entry in self._touching(need, self.flow.current, descendants)
+        ]
+        pieces = [
+            (given, self._grades(given, need, texts, traced=self._shows(given, descendants)))
+            for given in self._touching(need, self.answering.context, descendants, texts)
+        ]
+        context = [(given, self._best(grades)) for given, grades in pieces]
+        stages = (read, stored, context)
+        kept = [self._kept(stage, need) for stage in stages[:2]]
+        kept.append(self._kept([(given, grade) for given, grades in pieces for grade in grades], need))
+        # What is in a later stage was in the earlier ones, if only from other turns.
+        kept = [1.0, max(kept), max(kept[1:]), kept[2]]
+        if kept[-1] >= need.threshold:
+            clarity = 0.5 + 0.5 * (kept[-1] - need.threshold) / (1 - need.threshold)
+        else:
+            at = max(range(3), key=lambda at: kept[at] - kept[at + 1])
+            need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
+            clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
+        extracted, held, given = (
+            _carriers(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
+        )
+        return Trail(need, extracted, held, given, clarity)
+
+    def standing(self, former: Need, instead_of: Need | None) -> list[Variable]:
+        """The stored entries that still assert a former value, without the value that replaced it."""
+        return [
+            entry
+            for entry in self._touching(former, self.flow.current)
+            if self.grade(entry, former).carries
+            and not self.withdraws(entry)
+            and (instead_of is None or not self.grade(entry, instead_of).carries)
+        ]
+
+    def withdraws(self, entry: Variable) -> bool:
+        """Whether an entry tells that the value no longer holds; one cut from the conversation, by the evidence."""
+        text = text_of(entry.value)
+        if not self.is_verbatim:
+            return says_retracted(text)
+        evidence = (self._turns[turn] for turn in self.case.question.evidence if turn in self._turns)
+        told = (repeated(turn, text, self.conversation.speakers) for turn in evidence)
+        return any(one is not None and not one.misascribed for one in told)
+
+    def shown(self, entries: Iterable[Variable]) -> list[Variable]:
+        """The pieces of context that show any of these entries."""
+        wanted = list(entries)
+        ids, texts = {entry.id for entry in wanted}, [text_of(entry.value) for entry in wanted]
+        return [
+            given
+            for given in self.answering.context
+            if given.id in ids
+            or given.attributes.get("entry") in ids
+            or (self.flow.entry_of(given) is None and any(text and text in text_of(given.value) for text in texts))
+        ]
+
+    def reply_says(self, need: Need) -> bool:
+        """Whether the reply gives this content."""
+        if need.times:
+            day = need.said
+            return any(tells(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
+        return any(map(self._says, need.forms))
+
+    def _touching(
+        self,
+        need: Need,
+        variables: Iterable[Variable],
+        descendants: frozenset[str] = frozenset(),
+        texts: frozenset[str] = frozenset(),
+    ) -> list[Variable]:
+        """Those made from a need's turns, which may tell it otherwise, or with any word of it; others need no grading.
+
+        Args:
+            need: what is looked for.
+            variables: entries or pieces of context.
+            descendants: ids of the entries made from its turns.
+            texts: what these say.
+        """
+        wanted = frozenset().union(*need.forms)
+
+        def touches(variable: Variable) -> bool:
+            text = text_of(variable.value)
+            return not wanted.isdisjoint(content_of(text)) or any(known in text for known in texts)
+
+        return [one for one in variables if self._shows(one, descendants) or touches(one)]
+
+    def _says(self, form: frozenset[str]) -> bool:
+        return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
+
+    def _grades(self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool) -> list[Grade]:
+        """The grades of a variable's text; of each of its lines where it is a context of several entries.
+
+        `texts` are those of entries that the graph traces to the need's turns.
+        """
+        text = text_of(variable.value)
+        if self.is_verbatim:
+            dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
+            return [_NOTHING if dropped else self.subject.grade_verbatim(need, text, traced=traced)]
+        apart = variable.kind == "context" and self.flow.entry_of(variable) is None
+        return [
+            self.subject.grade(need, line, traced=traced or any(known in line for known in texts))
+            for line in (text.splitlines() if apart else (text,))
+        ]
+
+    def _dropping(self, need: Need) -> frozenset[str]:
+        """Ids of what was cut from a need's turns without them: where another turn echoes them, they are lost still."""
+        known = self._dropped.get(need.turns)
+        if known is None:
+            kept, lost = set[str](), set[str]()
+            for turn in need.turns:
+                said = content_of(self._turns[turn].text)
+                made = [variable for variable, _ in self.flow.extracted(turn)]
+                found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
+                (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)
+            known = self._dropped[need.turns] = frozenset(lost - kept)
+        return known
+
+    def _best(self, grades: Sequence[Grade]) -> Grade:
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=_NOTHING)
+
+    def _kept(self, graded: Sequence[tuple[Variable, Grade]], need: Need) -> float:
+        """How much of a need a stage has: in one text, or in several that are on its subject taken together."""
+        relevant = [grade for _, grade in graded if grade.relevant and grade.coverage > 0]
+        if not relevant:
+            return 0.0
+        best = max(grade.coverage for grade in relevant)
+        if need.times:
+            return best
+        near = [grade for grade in relevant if grade.about >= _SAME_MATTER or grade.traced]
+        together = frozenset().union(*(grade.found for grade in near))
+        return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
+
+    def _shows(self, given: Variable, entries: frozenset[str]) -> bool:
+        entry = self.flow.entry_of(given)
+        return given.id in entries or (entry is not None and entry.id in entries)
+
+    def _holds_most(self, variable: Variable, said: frozenset[str]) -> bool:
+        return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= _MOST_OF_A_TURN
+
+
+def quote(text: str) -> str:
+    """A text in quotation marks, without credentials and cut to a readable length."""
+    line = redact(" ".join(text.split()))
+    return f"'{line[: _LONGEST_QUOTE - 1]}…'" if len(line) > _LONGEST_QUOTE else f"'{line}'"
+
+
+def quoted(variable: Variable) -> str:
+    """A variable's text in quotation marks."""
+    return quote(text_of(variable.value))
+
+
+def _carriers(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
+    """What carries a need on its own; where only several together do, what carries most of it."""
+    if kept < threshold:
+        return ()
+    relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]
+    most = max((coverage for _, coverage in relevant), default=0.0)
+    return tuple(variable for variable, coverage in relevant if coverage >= min(threshold, most))

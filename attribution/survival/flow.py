@@ -1,0 +1,297 @@
+"""How information flows through a graph, by the stages of its operations: read, extracted, written, current, used."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attribution.text.content import content_of, text_of
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.systems.protocol import OperationSpec, Stage
+
+_NOT_CONTENT = frozenset(("prompt", "query"))
+_FEW_MESSAGES = 2
+_DECIDED_TEXTS = ("text", "memory", "new_memory", "content", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What the update stage did with one extracted fact, other than change it later.
+
+    Attributes:
+        operations: the update operations that the fact went through, in order.
+        results: the entries and delete markers they made.
+    """
+
+    operations: tuple[Operation, ...]
+    results: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """How one question was answered: the operations, and what the last of them was given to answer from."""
+
+    retrievals: tuple[Operation, ...]
+    answer: Operation
+    context: tuple[Variable, ...]
+
+
+class Flow:
+    """Questions to one graph about where content went. Built once a graph; operations are known by their specs' stages.
+
+    Args:
+        graph: the memory's build and its answers in one graph.
+        operations: the system's operations in pipeline order; others in the graph are passed over.
+    """
+
+    def __init__(self, graph: ExecutionGraph, operations: Sequence[OperationSpec]) -> None:
+        self.graph = graph
+        self.specs: Mapping[str, OperationSpec] = {spec.name: spec for spec in operations}
+        self._messages: dict[str, list[Variable]] = defaultdict(list)
+        self._following: dict[str, list[Variable]] = defaultdict(list)
+        self._changed: set[str] = set()
+        self._answers: dict[str, Operation] = {}
+        self._retrievals: dict[str, list[Operation]] = defaultdict(list)
+        for variable in graph.variables.values():
+            if variable.kind == "message":
+                self._messages[variable.name].append(variable)
+        for operation in graph.operations.values():
+            self._follow(operation)
+            session = graph.sessions.get(operation.session or "")
+            if session is not None and self.stage(operation) == "answer":
+                self._answers[session.name] = operation
+            elif session is not None and self.stage(operation) == "retrieve":
+                self._retrievals[session.name].append(operation)
+        for variable in graph.variables.values():
+            if variable.previous is not None and variable.name not in self._changed:
+                self._following[variable.previous].append(variable)
+        self.current = [variable for variable in self._stored() if not self._following.get(variable.id)]
+        """Everything the memory holds in the end: the latest versions of the entries that were not deleted."""
+
+    def stage(self, operation: Operation) -> Stage | None:
+        """What an operation does with information; None for one that no spec names."""
+        spec = self.specs.get(operation.name)
+        return spec.stage if spec else None
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the system has a stage at all."""
+        return any(spec.stage == stage for spec in self.specs.values())
+
+    def rewrites(self) -> bool:
+        """Whether the stored texts are worded by a model; see the function of this name."""
+        return rewrites(self.specs.values())
+
+    def has_prompt(self, operation: Operation) -> bool:
+        """Whether a prompt steers the operation."""
+        spec = self.specs.get(operation.name)
+        return spec is not None and spec.prompt is not None
+
+    def named(self, stage: Stage) -> str:
+        """Name of the first operation of a stage, preferably one that a prompt steers."""
+        specs = [spec for spec in self.specs.values() if spec.stage == stage]
+        return next((spec.name for spec in specs if spec.prompt), specs[0].name if specs else stage)
+
+    def messages(self, turn: str) -> list[Variable]:
+        """The variables of a turn."""
+        return self._messages.get(turn, [])
+
+    def readers(self, turn: str) -> list[Operation]:
+        """The extract operations that read a turn, directly or after another of them, in the order recorded."""
+        found: dict[str, Operation] = {}
+        queue = [message.id for message in self.messages(turn)]
+        for vid in queue:
+            for operation in self.graph.consumers(vid):
+                if self.stage(operation) == "extract" and operation.id not in found:
+                    found[operation.id] = operation
+                    queue += operation.output_ids()
+        return list(found.values())
+
+    def extracted(self, turn: str) -> list[tuple[Variable, bool]]:
+        """What was extracted when a turn was read, each with whether it can come from few other turns.
+
+        Outputs that a further extract operation reads are on the way and left out. A system without an extract
+        stage keeps the messages themselves.
+        """
+        if not self.has("extract"):
+            return [(message, True) for message in self.messages(turn)]
+        found: dict[str, tuple[Variable, bool]] = {}
+        for operation in self.readers(turn):
+            few = sum(self.graph.variables[vid].kind == "message" for vid in operation.input_ids()) <= _FEW_MESSAGES
+            for vid in operation.output_ids():
+                if self._is_final(vid):
+                    found[vid] = (self.graph.variables[vid], few)
+        return list(found.values())
+
+    def written(self, fact: Variable) -> Writing:
+        """How the update stage took a fact in. An extracted entry is its own result, through no operation."""
+        if fact.kind == "memory_entry":
+            return Writing((), (fact,))
+        operations: dict[str, Operation] = {}
+        results: dict[str, Variable] = {}
+        queue = [fact.id]
+        for vid in queue:
+            for operation in self.graph.consumers(vid):
+                if self.stage(operation) != "update" or operation.id in operations:
+                    continue
+                operations[operation.id] = operation
+                for made in (self.graph.variables[out] for out in operation.output_ids()):
+                    if made.kind in ("memory_entry", "delete_marker"):
+                        results[made.id] = made
+                    else:
+                        queue.append(made.id)
+        return Writing(tuple(operations.values()), tuple(results.values()))
+
+    def following(self, entry: Variable) -> list[Variable]:
+        """The versions made directly from an entry, a delete marker included."""
+        return self._following.get(entry.id, [])
+
+    def later(self, entry: Variable) -> list[Variable]:
+        """An entry with all its later versions, oldest first."""
+        found = {entry.id: entry}
+        queue = [entry]
+        for version in queue:
+            fresh = [one for one in self._following.get(version.id, []) if one.id not in found]
+            found.update((one.id, one) for one in fresh)
+            queue += fresh
+        return queue
+
+    def decider(self, operation: Operation) -> Operation | None:
+        """The prompted update operation whose decision `operation` was to carry out; None if it had none."""
+        for vid in operation.input_ids():
+            for producer in self.graph.producers(vid):
+                if self.stage(producer) == "update" and self.has_prompt(producer) and self._decides(vid):
+                    return producer
+        return None
+
+    def at_fault(self, operation: Operation) -> Operation:
+        """Who answers for what an update operation did: the one that decided it, unless it did something else."""
+        if self.has_prompt(operation):
+            return operation
+        decider = self.decider(operation)
+        return decider if decider is not None and self._carried_out(operation, decider) else operation
+
+    def answering(self, question: str, prediction: str | None) -> Answering | None:
+        """How a question was answered, found by the reply's variable or by the session named for the question.
+
+        None where the graph has no answer operation for it.
+        """
+        answer = self._answers.get(question)
+        if prediction in self.graph.variables:
+            answer = next((op for op in self.graph.producers(prediction) if self.stage(op) == "answer"), answer)
+        if answer is None:
+            return None
+        retrievals = self._retrievals.get(question, [])
+        context = self.inputs_of(answer)
+        if not retrievals:
+            made = (op for variable in context for op in self.graph.producers(variable.id))
+            retrievals = list({op.id: op for op in made if self.stage(op) == "retrieve"}.values())
+        return Answering(tuple(retrievals), answer, tuple(context))
+
+    def entry_of(self, context: Variable) -> Variable | None:
+        """The stored entry that a piece of context shows, where the trace tells."""
+        return self.graph.variables.get(str(context.attributes.get("entry", "")))
+
+    def inputs_of(self, operation: Operation) -> list[Variable]:
+        """What an operation was given to work on, its prompt and query left out."""
+        inputs = (self.graph.variables[vid] for vid in operation.input_ids())
+        return [variable for variable in inputs if variable.kind not in _NOT_CONTENT]
+
+    def outputs_of(self, operation: Operation) -> list[Variable]:
+        """What an operation made."""
+        return [self.graph.variables[vid] for vid in operation.output_ids()]
+
+    def _follow(self, operation: Operation) -> None:
+        """Take down which version an update made of which: what it read and made tells, not the versions' numbers.
+
+        Foreign traces number versions in the order in which they were first seen.
+        """
+        if self.stage(operation) != "update":
+            return
+        read = {self.graph.variables[vid].name: self.graph.variables[vid] for vid in operation.input_ids()}
+        for made in map(self.graph.variables.__getitem__, operation.output_ids()):
+            old = read.get(made.name)
+            if old is not None and old.id != made.id and old.kind == "memory_entry":
+                self._following[old.id].append(made)
+                self._changed.add(made.name)
+
+    def _stored(self) -> list[Variable]:
+        """Everything that was ever in the memory. Without an update stage that is whatever was extracted."""
+        variables = self.graph.variables
+        if self.has("update"):
+            return [variable for variable in variables.values() if variable.kind == "memory_entry"]
+        if not self.has("extract"):
+            return [message for messages in self._messages.values() for message in messages]
+        extracts = [op for op in self.graph.operations.values() if self.stage(op) == "extract"]
+        return [variables[vid] for op in extracts for vid in op.output_ids() if self._is_final(vid)]
+
+    def _is_final(self, vid: str) -> bool:
+        return not any(self.stage(reader) == "extract" for reader in self.graph.consumers(vid))
+
+    def _decides(self, vid: str) -> bool:
+        return self.graph.variables[vid].kind not in ("memory_entry", "delete_marker", "fact")
+
+    def _carried_out(self, operation: Operation, decider: Operation) -> bool:
+        decision = event_of(self.outputs_of(decider))
+        if decision is None:
+            return True
+        event, target = decision
+        results = [made for made in self.outputs_of(operation) if made.kind in ("memory_entry", "delete_marker")]
+        if event in ("ADD", "UPDATE") and not self._says_what_was_decided(event, operation, decider, results):
+            return False
+        if event in ("UPDATE", "DELETE") and target is not None:
+            kind = "memory_entry" if event == "UPDATE" else "delete_marker"
+            return any(
+                made.kind == kind
+                and made.previous is not None
+                and target in (made.previous, made.name, self.graph.variables[made.previous].name)
+                for made in results
+            )
+        if event == "ADD":
+            return any(made.kind == "memory_entry" and made.previous is None for made in results)
+        return not results
+
+    def _says_what_was_decided(
+        self, event: str, operation: Operation, decider: Operation, results: Sequence[Variable]
+    ) -> bool:
+        """Whether what was stored is the decision's text or, where that has none, in words that were given for it."""
+        said = [content_of(text_of(made.value)) for made in results]
+        decided = [content_of(text) for text in map(_text_decided, self.outputs_of(decider)) if text]
+        if decided:
+            return any(text <= found for text in decided for found in said)
+        given = self.inputs_of(operation)
+        if event != "ADD" or all(variable.kind != "fact" for variable in given):
+            given += self.inputs_of(decider)  # an update may merge what the decision was shown; what is new is the fact
+        words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in given))
+        return all(found <= words for found in said)
+
+
+def _text_decided(variable: Variable) -> str:
+    """The new text that a decision gives for an entry; empty where it gives none."""
+    value: Any = variable.value
+    if not isinstance(value, Mapping):
+        return ""
+    return next((value[key] for key in _DECIDED_TEXTS if isinstance(value.get(key), str)), "")
+
+
+def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
+    """The event (ADD, UPDATE, DELETE, NONE) and the target of a decision among an operation's outputs."""
+    for variable in outputs:
+        value: Any = variable.value
+        if isinstance(value, Mapping) and isinstance(value.get("event"), str):
+            target = value.get("target")
+            return value["event"].upper(), None if target is None else str(target)
+    return None
+
+
+def rewrites(operations: Iterable[OperationSpec]) -> bool:
+    """Whether what a system stores is worded by a model, and not cut from the conversation."""
+    return any(spec.prompt is not None for spec in operations if spec.stage in ("extract", "update"))
+
+
+def trouble_of(operation: Operation) -> str | None:
+    """What went wrong in an operation technically: the exception that left it, or a reply it could not read."""
+    malformed = operation.attributes.get("malformed")
+    return operation.error or (f"malformed reply: {malformed}" if malformed else None)

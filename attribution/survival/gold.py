@@ -1,0 +1,136 @@
+"""What a faultless system would know and say of one question, as far as its gold evidence tells: no graph, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from attribution.survival.needs import Need, needs_of
+from attribution.survival.outdated import fact_of, former_value, is_unknowable
+from attribution.survival.subject import Subject
+from attribution.text.content import Vocabulary, content_of
+from attribution.text.phrases import says_retracted
+from tracing.systems.conversations import Conversation, Fact, Question
+
+_SAME_FACT = 0.6
+_GARBLED = 0.5
+
+
+class Gold:
+    """The gold content of one question, and which texts carry it.
+
+    Args:
+        question: with its gold answers and evidence turns.
+        conversation: which it is about, with its gold facts where they are annotated.
+        vocabulary: of that conversation.
+        verbatim: the system stores what was said word for word, so that a text carries it only in those words.
+    """
+
+    def __init__(
+        self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, verbatim: bool
+    ) -> None:
+        self.question, self.conversation = question, conversation
+        self.unknowable = is_unknowable(question)
+        self.needs: Sequence[Need] = () if self.unknowable else needs_of(question, conversation, vocabulary)
+        self._former = former_value(question, conversation, vocabulary)
+        self._fact = fact_of(question, conversation)
+        self._vocabulary = vocabulary
+        self.is_verbatim = verbatim
+        self._subject = Subject(question, conversation, vocabulary)
+        self._turns = {turn.id: turn for turn in conversation.turns()}
+        self._times = {turn.id: session.time for session in conversation.sessions for turn in session.turns}
+
+    @property
+    def answer(self) -> str:
+        """The canonical gold answer."""
+        return self.question.answers[0]
+
+    def carries(self, text: str, need: Need, *, traced: bool = False) -> bool:
+        """Whether a text carries a need, of the person asked about; `traced` if it is known to come from its turns."""
+        if self.is_verbatim:
+            return any(self._repeats(text, turn, dated=need.basis == "dated") for turn in need.turns)
+        return self._subject.grade(need, text, traced=traced).carries
+
+    def carries_any(self, text: str) -> bool:
+        """Whether a text carries a part of what the answer needs."""
+        return any(self.carries(text, need) for need in self.needs)
+
+    def answered_by(self, texts: Iterable[str]) -> bool:
+        """Whether texts tell together what the answer needs; or, where there is no answer, that none of them does."""
+        given = list(texts)
+        if self.unknowable:
+            return not any(map(self.asserts_former, given)) or any(map(self.retracts, given))
+        return bool(self.needs) and all(any(self.carries(text, need) for text in given) for need in self.needs)
+
+    def asserts_former(self, text: str) -> bool:
+        """Whether a text still asserts the value that was changed or withdrawn, and not the present one."""
+        if self._former is None or self.carries_any(text):
+            return False
+        return self.carries(text, self._former) and (self.is_verbatim or not says_retracted(text))
+
+    def retracts(self, text: str) -> bool:
+        """Whether a text is the withdrawal because of which the question has no answer."""
+        if not self.unknowable:
+            return False
+        if self.is_verbatim:
+            return any(self._repeats(text, turn, dated=False) for turn in self.question.evidence)
+        found = content_of(text)
+        if self._subject.person(found) == "other":
+            return False
+        same = self._fact is not None and self._same(self._fact, text)
+        return same or (says_retracted(text) and self._subject.about(found) > 0)
+
+    def statements(self, turns: Collection[str]) -> list[str]:
+        """What must be taken in from these turns: the gold fact, or what was said where no fact is annotated."""
+        if self._fact is not None and not self.is_verbatim:
+            return [self._fact.text] if self._fact.turn in turns else []
+        wanted = self.question.evidence if self.unknowable else [turn for need in self.needs for turn in need.turns]
+        return [self.spoken(turn) for turn in dict.fromkeys(wanted) if turn in turns]
+
+    def told(self, turns: Collection[str], statements: Sequence[str], *, traced: bool) -> bool:
+        """Whether statements made of these turns tell what the turns say of the matter."""
+        if self.unknowable:
+            return any(map(self.retracts, statements))
+        said = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
+        return all(any(self.carries(text, need, traced=traced) for text in statements) for need in said)
+
+    def garbles(self, text: str, turns: Collection[str]) -> bool:
+        """Whether a text is a distorted form of what these turns say of the matter, and not about something else."""
+        if self._fact is None or self._fact.turn not in turns:
+            return False
+        likeness = {fact.id: self._likeness(fact, text) for fact in self.conversation.facts if fact.turn in turns}
+        return likeness[self._fact.id] >= max(_GARBLED, *likeness.values())
+
+    def fact_of(self, text: str) -> Fact | None:
+        """The annotated fact that a text states, if it states one."""
+        likely = max(self.conversation.facts, key=lambda fact: self._likeness(fact, text), default=None)
+        return likely if likely is not None and self._same(likely, text) else None
+
+    def replaced_by(self, fact: Fact, texts: Sequence[str]) -> int | None:
+        """Which of the texts an update or deletion is about; None if it is none of them."""
+        old = next((other for other in self.conversation.facts if other.id == fact.of), None)
+        if old is None:
+            return None
+        return next((at for at, text in enumerate(texts) if self._same(old, text)), None)
+
+    def spoken(self, turn: str) -> str:
+        """A turn as systems are given it."""
+        return self._turns[turn].spoken
+
+    def time_of(self, turns: Iterable[str]) -> str:
+        """When the first of these turns was said, as the conversation tells."""
+        return next((self._times[turn] for turn in turns if turn in self._times), "")
+
+    def _same(self, fact: Fact, text: str) -> bool:
+        return self._likeness(fact, text) >= _SAME_FACT
+
+    def _likeness(self, fact: Fact, text: str) -> float:
+        return self._vocabulary.coverage(content_of(fact.text), content_of(text))
+
+    def _repeats(self, text: str, turn: str, *, dated: bool) -> bool:
+        """Whether a text holds a turn word for word, ascribed to nobody else."""
+        said = self._turns[turn]
+        others = tuple(f"{name}:" for name in self.conversation.speakers if name != said.speaker)
+        lines = [line.strip() for line in text.splitlines() if said.text in line]
+        if dated and self._times[turn] not in text:
+            return False
+        return any(not line.startswith(others) for line in lines)

@@ -1,0 +1,333 @@
+"""What a question needs: the content that must survive from the evidence turns to the answer, and whose it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import pairwise
+from typing import Literal
+
+from attribution.text.content import Vocabulary, content_of, is_date
+from attribution.text.dates import Span, days_of, same_time, spans_of, tells
+from attribution.text.phrases import clauses_of, denies
+from attribution.text.question_kinds import count_asked, is_count, is_inferred, is_literal, is_yes_or_no
+from tracing.systems.conversations import Conversation, Question, Turn
+
+Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
+
+STATED = 0.6
+"""Least part of an answer's content words, by weight, that a text must hold to state the answer."""
+
+IMPLIED = 0.4
+"""The same of the words of a turn from which an answer is to be concluded."""
+
+PRIORS: dict[Basis, float] = {
+    "stated": 1.0,
+    "partly": 0.8,
+    "dated": 0.8,
+    "elsewhere": 0.65,
+    "unstated": 0.65,
+    "implied": 0.5,
+}
+"""What a basis leaves of the confidence: an answer that must be inferred can be lost in ways words don't show."""
+
+_PARTLY = 0.3
+_ON_TOPIC = 0.5
+_TELLING_WORDS = 6
+_ITEM_WORDS = 3
+_CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
+_DURATION = re.compile(r"\b(?:day|week|month|year)s?\b|[天周月年]|週", re.I)
+_POINTING = re.compile(
+    r"\b(?:this|these|here(?:'s| is| are)|look|check \w+ out|check out|pic\w*|photo\w*|image|see)\b|这|看|これ|写真",
+    re.I,
+)
+_BETWEEN_ITEMS = re.compile(r"[,;]\s*(?:and\b|or\b)?|\s(?:and|or|&)\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Content that must survive for the answer to be possible.
+
+    Attributes:
+        forms: sets of content words; a text that holds enough of any one of them carries the content.
+        turns: ids of the turns that say it; any of them is enough.
+        label: how to name it in a sentence.
+        basis: "stated" in the evidence; "partly" stated there; "dated", relative to when the turn was said; said
+            "elsewhere", in other turns than the annotated ones; "unstated", in no words of any turn (it may have
+            been in a picture); "implied", to be inferred from what the turns say.
+        unique: no other turn says it, so that a text that does can only have it from these.
+        threshold: least coverage of a form with which a text carries the content.
+        denied: whether the turns say that it is not so.
+        times: spans of time, any of which is the content; then words do not count.
+        since: spans of time that tell a span of time up to the day it was said, or from then on: two years ago, 2021.
+        count: how many things it is that there are, so that naming each of them tells it; 0 if it is no such number.
+        said: the day on which the turns were said.
+        on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
+    """
+
+    forms: tuple[frozenset[str], ...]
+    turns: tuple[str, ...]
+    label: str
+    basis: Basis = "stated"
+    unique: bool = True
+    threshold: float = STATED
+    denied: bool = False
+    times: tuple[Span, ...] = ()
+    since: tuple[Span, ...] = ()
+    count: int = 0
+    said: date | None = None
+    on_that_day: bool = False
+
+
+def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> list[Need]:
+    """What must survive for a question that has an answer: a need for each item of the answer that a turn states.
+
+    Empty when no turn supports the gold answer and it is of a kind (a name, a number) that cannot be inferred either.
+    """
+    turns = {turn.id: turn for turn in conversation.turns()}
+    evidence = [turns[turn] for turn in question.evidence if turn in turns]
+    forms = tuple(form for form in dict.fromkeys(map(content_of, question.answers)) if form)
+    if forms and not is_yes_or_no(question):
+        needs = _known(question, forms, evidence, conversation, vocabulary)
+        if needs:
+            return [replace(need, count=count_asked(question)) for need in needs] if len(needs) == 1 else needs
+        if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
+            elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
+            if elsewhere:
+                return [elsewhere]
+            if evidence and (is_inferred(question) or is_count(question)):
+                return [_implied(turn, content_of(question.question), conversation, vocabulary) for turn in evidence]
+            if evidence and is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
+                return []
+            if evidence:
+                return [_unstated((forms, question.answers[0]), evidence)]
+    wanted = frozenset().union(content_of(question.question), *forms)
+    return [_implied(turn, wanted, conversation, vocabulary) for turn in evidence]
+
+
+def listed(text: str) -> int:
+    """The greatest number of things that a clause of a text lists, 1 where it is no list."""
+    return max(
+        (len([item for item in _BETWEEN_ITEMS.split(one) if content_of(item)]) for one in clauses_of(text)), default=0
+    )
+
+
+def _known(
+    question: Question,
+    forms: tuple[frozenset[str], ...],
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> list[Need]:
+    """The needs for what the evidence says of the answer, in words or as a time; none if it says nothing of it."""
+    label = question.answers[0]
+    timed = _timed(forms, label, evidence, conversation)
+    if timed is not None:
+        return [timed]
+    found: list[Need] = []
+    unstated: list[_Item] = []
+    answered = {turn.id: before for before, turn in pairwise(conversation.turns()) if before.speaker != turn.speaker}
+    for item in _items(question.answers):
+        needs = _stated(item, evidence, conversation, vocabulary) or _replied(item, evidence, answered, vocabulary)
+        if not needs:
+            part = _partly(item, evidence, conversation, vocabulary)
+            needs = [part] if part is not None else []
+        found += needs
+        if not needs:
+            unstated.append(item)
+    if found:
+        silent = [turn for turn in evidence if not any(turn.id in need.turns for need in found)]
+        found += [_unstated(item, silent or evidence) for item in unstated]
+    return found
+
+
+def _elsewhere(
+    question: Question,
+    forms: tuple[frozenset[str], ...],
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> Need | None:
+    """The need for an answer that other turns on the question's topic state, though not the annotated ones."""
+    topic = content_of(question.question).difference(*map(content_of, conversation.speakers))
+    turns = [
+        turn
+        for turn in stating(conversation.turns(), forms, vocabulary)
+        if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= _ON_TOPIC
+    ]
+    return Need(forms, _ids(turns), question.answers[0], "elsewhere", unique=len(turns) == 1) if turns else None
+
+
+def _unstated(item: _Item, evidence: Sequence[Turn]) -> Need:
+    forms, label = item
+    return Need(forms, _ids(evidence), label, "unstated", unique=False)
+
+
+_Item = tuple[tuple[frozenset[str], ...], str]
+
+
+def _items(answers: Sequence[str]) -> list[_Item]:
+    """The items of an answer that is a list, each with its one form; else the answer as one item with all its forms.
+
+    Clauses are no items: they are paraphrased as a whole.
+    """
+    forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
+    listed = [item.strip() for item in _BETWEEN_ITEMS.split(answers[0]) if content_of(item)]
+    clauses = any(len(item.split()) > _ITEM_WORDS or _CLAUSE.match(item) for item in listed)
+    if len(listed) > 1 and not clauses and not is_date(answers[0]):
+        return [((content_of(item),), item) for item in listed]
+    return [(forms, answers[0])]
+
+
+def _stated(
+    item: _Item,
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> list[Need]:
+    """The needs for an item that one turn states, or several turns together; none if they don't."""
+    forms, label = item
+    saying = stating(evidence, forms, vocabulary)
+    if saying:
+        return [_need(forms, saying, label, "stated", conversation, vocabulary)]
+    spoken = frozenset().union(*(content_of(turn.spoken) for turn in evidence))
+    if vocabulary.coverage(forms[0], spoken) < STATED:
+        return []
+    parts: list[Need] = []
+    left = forms[0] & spoken
+    while left:
+        turn = max(evidence, key=lambda turn: vocabulary.coverage(left, content_of(turn.spoken)))
+        part = left & content_of(turn.spoken)
+        parts.append(_need((part,), [turn], " ".join(sorted(part)), "stated", conversation, vocabulary))
+        left -= part
+    return parts
+
+
+def _replied(item: _Item, evidence: Sequence[Turn], answered: Mapping[str, Turn], vocabulary: Vocabulary) -> list[Need]:
+    """The need for an item that a turn says only together with the one it replies to: Did you hike? We just did."""
+    forms, label = item
+    for turn in evidence:
+        before = answered.get(turn.id)
+        both = content_of(f"{before.text}\n{turn.text}") if before is not None else frozenset[str]()
+        if any(vocabulary.coverage(form, both) >= STATED for form in forms):
+            return [Need(forms, (turn.id,), label, "partly", unique=False)]
+    return []
+
+
+def _partly(
+    item: _Item,
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> Need | None:
+    """The need for what one turn states of an item, if that is a good part of it."""
+    forms, label = item
+    found = [(vocabulary.coverage(form, content_of(turn.text)), form, turn) for form in forms for turn in evidence]
+    coverage, form, turn = max(found, key=lambda one: one[0], default=(0.0, frozenset[str](), None))
+    if turn is None or coverage < _PARTLY:
+        return None
+    return _need((form & content_of(turn.text),), [turn], label, "partly", conversation, vocabulary)
+
+
+def _timed(
+    forms: tuple[frozenset[str], ...], label: str, evidence: Sequence[Turn], conversation: Conversation
+) -> Need | None:
+    """The need for a time that a turn names, or that is the time at which it was said; None for other answers."""
+    gold = spans_of(label)
+    if not gold or not is_date(label):
+        return None
+    days = days_of(conversation)
+    told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
+    naming = [turn for turn in evidence if any(same_time(one, other) for one in told[turn.id] for other in gold)]
+
+    def need(naming: Sequence[Turn], times: Iterable[Span], *, on_that_day: bool = False) -> Need:
+        spans, day = tuple(dict.fromkeys(times)), days[naming[0].id]
+        return Need(forms, _ids(naming), label, "dated", unique=False, times=spans, said=day, on_that_day=on_that_day)
+
+    if naming:
+        spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
+        return need(naming, (*gold, *spans))
+    then = [
+        turn
+        for turn in evidence
+        if not told[turn.id] and (day := days[turn.id]) and any(tells((day.toordinal(),) * 2, one) for one in gold)
+    ]
+    if then:
+        return need(then, gold, on_that_day=True)
+    other = [turn for turn in evidence if told[turn.id]]
+    if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
+        # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
+        return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
+    near = [] if other else _telling_nearby(gold, evidence, conversation)
+    return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
+
+
+def _telling_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
+    """The turns of the evidence's sessions that tell the time: who goes on about something does not date it again."""
+    days = days_of(conversation)
+    sessions = [session for session in conversation.sessions if any(turn in evidence for turn in session.turns)]
+    return [
+        turn
+        for session in sessions
+        for turn in session.turns
+        if any(same_time(one, other) for one in spans_of(turn.text, days[turn.id]) for other in gold)
+    ]
+
+
+def _need(
+    forms: tuple[frozenset[str], ...],
+    saying: Sequence[Turn],
+    label: str,
+    basis: Basis,
+    conversation: Conversation,
+    vocabulary: Vocabulary,
+) -> Need:
+    ids = _ids(saying)
+    others = (turn for turn in conversation.turns() if turn.id not in ids)
+    denied = any(denies(clause_with(forms, turn.text, vocabulary)) for turn in saying)
+    days = days_of(conversation) if _DURATION.search(label) else {}
+    since = tuple(span for turn in saying if days for span in spans_of(turn.text, days[turn.id]))
+    unique = not stating(others, forms, vocabulary)
+    return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, said=days.get(ids[0]))
+
+
+def clause_with(forms: Sequence[frozenset[str]], text: str, vocabulary: Vocabulary) -> str:
+    """The clause of a text that holds most of any of the forms."""
+    clauses = clauses_of(text)
+
+    def held(clause: str) -> float:
+        found = content_of(clause)
+        return max((vocabulary.coverage(form, found) for form in forms), default=0.0)
+
+    return max(clauses, key=held, default="") if len(clauses) > 1 else text
+
+
+def stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: Vocabulary) -> list[Turn]:
+    """The turns that hold enough of any of the forms, the speaker's name included."""
+    wanted = frozenset().union(*forms)
+    found: list[Turn] = []
+    for turn in turns:
+        said = content_of(turn.spoken)
+        if not wanted.isdisjoint(said) and any(vocabulary.coverage(form, said) >= STATED for form in forms):
+            found.append(turn)
+    return found
+
+
+def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, vocabulary: Vocabulary) -> Need:
+    speakers = frozenset().union(*map(content_of, conversation.speakers))
+    said = content_of(turn.text) - speakers
+    telling = sorted(said, key=lambda word: (word in wanted, vocabulary.weight(word), word), reverse=True)
+    return Need(
+        (frozenset(telling[:_TELLING_WORDS]),),
+        (turn.id,),
+        f"what {turn.id} says",
+        "implied",
+        False,
+        IMPLIED,
+    )
+
+
+def _ids(turns: Iterable[Turn]) -> tuple[str, ...]:
+    return tuple(turn.id for turn in turns)

@@ -1,0 +1,44 @@
+"""What no longer holds: values that an update or a deletion should have done away with, as annotated."""
+
+from __future__ import annotations
+
+from attribution.survival.needs import Need, stating
+from attribution.text.content import Vocabulary, content_of
+from attribution.text.phrases import says_unknown
+from tracing.systems.conversations import Conversation, Fact, Question
+
+
+def former_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
+    """The value that an update or a deletion should have done away with, where the annotation tells."""
+    said = _former_value(question, conversation)
+    if said is None:
+        return None
+    label, form, turn = said
+    # The turn that ends a value often repeats it.
+    silent = [other for other in conversation.turns() if other.id not in (turn, *question.evidence)]
+    return Need((form,), (turn,), label, unique=not stating(silent, (form,), vocabulary))
+
+
+def _former_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
+    fact = fact_of(question, conversation)
+    old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
+    near = question.near_miss
+    withdrawn = is_unknowable(question)
+    if near is not None and (old is None or old.turn == near.turn) and (withdrawn or question.kind == "updated"):
+        return near.value, content_of(near.value), near.turn
+    if old is None or fact is None:
+        return None
+    speakers = frozenset().union(*map(content_of, conversation.speakers))
+    known = content_of(fact.text) | content_of(question.question) | speakers
+    value = content_of(old.text) - known
+    return (old.text, value, old.turn) if value else None
+
+
+def fact_of(question: Question, conversation: Conversation) -> Fact | None:
+    """The annotated fact that answers the question."""
+    return next((fact for fact in conversation.facts if fact.id == question.fact), None)
+
+
+def is_unknowable(question: Question) -> bool:
+    """Whether the right answer is that there is none."""
+    return question.kind == "deleted" or all(map(says_unknown, question.answers))

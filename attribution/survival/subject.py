@@ -1,0 +1,181 @@
+"""Whom and what a question is about, and how well a text carries what it needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from attribution.survival.needs import STATED, Need, clause_with, listed
+from attribution.survival.outdated import fact_of
+from attribution.text.content import Vocabulary, content_of
+from attribution.text.dates import spans_of, tells, without_stamp
+from attribution.text.phrases import denies
+from attribution.text.utterances import Repeated, passages_of, repeated
+from tracing.systems.conversations import Conversation, Question
+
+Person = Literal["right", "absent", "other"]
+
+ABOUT = 0.34
+"""Least part of the question's subject that a text must name to be about it."""
+
+_CLEARLY_ABOUT = 0.5
+_PHRASE = 3
+_DENIED = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How well one text carries a need.
+
+    Attributes:
+        coverage: part of the need's content in the text, 0 to 1.
+        person: whether it speaks of the person asked about, of nobody, or of another speaker instead.
+        about: part of the question's subject in the text, 0 to 1.
+        relevant: whether person and subject are near enough for the coverage to count.
+        carries: whether it is relevant and its coverage is enough.
+        traced: whether the graph shows that it was made from the need's turns.
+        found: its content words.
+    """
+
+    coverage: float
+    person: Person
+    about: float
+    relevant: bool
+    carries: bool
+    traced: bool = False
+    found: frozenset[str] = frozenset()
+
+
+class Subject:
+    """Whom and what a question is about, to tell a text about it from one that merely shares a value with it.
+
+    `confused` says that the reply gave the near miss: then a text that leaves the person out did not prevent it.
+    """
+
+    def __init__(
+        self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, confused: bool = False
+    ) -> None:
+        speakers = {word for speaker in conversation.speakers for word in content_of(speaker)}
+        asked = content_of(question.question)
+        self._vocabulary, self._confused = vocabulary, confused
+        self._persons = (asked & speakers) | _short_for(question.question, speakers)
+        self._others = frozenset(speakers) - self._persons
+        self._names = _names_in(question.question) - speakers
+        fact = fact_of(question, conversation)
+        value = frozenset().union(*map(content_of, question.answers))
+        self._speakers = conversation.speakers
+        self._turns = {turn.id: turn for turn in conversation.turns()}
+        self.words = asked - speakers
+        self._topics = [self.words]
+        if fact is not None:
+            self._topics.append(content_of(fact.text) - speakers - value)
+
+    def person(self, found: frozenset[str]) -> Person:
+        """Whose the text is: a third party that the question names is as good as the person asked about."""
+        if not self._persons or found & self._persons:
+            return "right"
+        if found & self._others:
+            return "other"
+        return "right" if found & self._names else "absent"
+
+    def about(self, found: frozenset[str]) -> float:
+        """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
+        return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
+
+    def grade(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that somebody worded.
+
+        Args:
+            need: what it should carry.
+            text: the words of a fact, entry or context.
+            traced: the graph shows that it was made from the need's turns and few others.
+        """
+        return self._grade(need, text, traced=traced, verbatim=False)
+
+    def grade_verbatim(self, need: Need, text: str, *, traced: bool) -> Grade:
+        """Grade a text that is cut from the conversation: it carries what the turns say that it holds unchanged.
+
+        A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
+        its value. A text without the turns carries what a passage of it says on the subject.
+        """
+        held = [one for turn in need.turns if (one := repeated(self._turns[turn], text, self._speakers))]
+        if held:
+            return max(
+                (self._grade_repeated(need, one) for one in held), key=lambda grade: (grade.carries, grade.coverage)
+            )
+        wanted = frozenset().union(*need.forms)
+        passages = [part for part in passages_of(text) if not wanted.isdisjoint(content_of(part))]
+        if need.times or not passages:
+            passages = [text]
+        grades = [self._grade(need, part, traced=traced, verbatim=True) for part in passages]
+        return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
+
+    def _grade_repeated(self, need: Need, held: Repeated) -> Grade:
+        found = content_of(held.line)
+        coverage = 1.0
+        if held.share < 1:
+            left = held.share if need.basis in ("unstated", "implied") else 0.0
+            coverage = max(left, *(self._vocabulary.coverage(form, found) for form in need.forms))
+            if need.times:
+                coverage = float(_tells_time(need, held.line))
+        right = not held.misascribed
+        carries = right and coverage >= need.threshold
+        return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
+
+    def _grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
+        found = whose_words = content_of(text)
+        about = self.about(found)
+        if need.times:
+            coverage = float(_tells_time(need, text))
+        else:
+            # The numbers of a time stamp are no answer but to when.
+            found = content_of(without_stamp(text)[1])
+            coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+            if coverage >= STATED and self._denied(need, text):
+                coverage, found = _DENIED, frozenset()
+            elif self._told_otherwise(need, text, about=about, traced=traced):
+                coverage = 1.0
+        person: Person = "right" if verbatim else self.person(whose_words)
+        whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
+        if need.basis == "dated":
+            which = about >= ABOUT
+        elif need.basis == "implied":
+            which = traced or about >= ABOUT
+        else:
+            # A phrase is seldom said of two things; a single word is.
+            phrase = any(len(form) >= _PHRASE for form in need.forms)
+            which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
+        relevant = whose and which
+        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+
+    def _told_otherwise(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
+        """Whether a text gives the time from which a span of time follows, or names the things that make a number."""
+        same = about >= ABOUT or (traced and about > 0)
+        then = spans_of(text, need.said) if need.since and same else ()
+        since = any(tells(span, one) for span in then for one in need.since)
+        return since or (need.count > 0 and same and listed(text) == need.count)
+
+    def _denied(self, need: Need, text: str) -> bool:
+        """Whether a text denies what the turns assert; the whole of it is looked at first, since that is quick."""
+        asserted = need.basis in ("stated", "partly") and not need.denied
+        return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
+
+
+def _short_for(text: str, names: set[str]) -> set[str]:
+    """The names that a text abbreviates: Mel for Melanie, but no `pet` for Petra."""
+    words = frozenset().union(*map(content_of, re.findall(r"\b[A-Z]\w+", text)))
+    return {name for name in names for word in words if 3 <= len(word) < len(name) and name.startswith(word)}
+
+
+def _tells_time(need: Need, text: str) -> bool:
+    """Whether a text tells a needed time, in words or, for what was said on the day it happened, by its time stamp."""
+    said, rest = without_stamp(text)
+    day = said or need.said
+    if any(tells(span, wanted) for span in spans_of(rest, day) for wanted in need.times):
+        return True
+    return need.on_that_day and day is not None and any(tells((day.toordinal(),) * 2, one) for one in need.times)
+
+
+def _names_in(text: str) -> frozenset[str]:
+    return frozenset().union(*(content_of(word) for word in re.findall(r"(?<!^)(?<![.?!] )\b[A-Z]\w+", text)))

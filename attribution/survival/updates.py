@@ -1,0 +1,226 @@
+"""Verdicts on the update stage: new content lost there, old content left standing, a deletion not carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attribution.cases import Blame, ErrorType
+from attribution.survival.carriers import Inquiry, Trail, quote, quoted
+from attribution.survival.flow import event_of, trouble_of
+from attribution.survival.needs import Need
+from attribution.survival.outdated import fact_of
+from attribution.survival.strength import LOST, NOT_DELETED, STANDING
+from attribution.text.content import content_of, text_of
+from attribution.text.phrases import says_retracted
+from tracing.graph.elements import Operation, Variable
+
+_SAME_REQUEST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    operation: Operation
+    error_type: ErrorType
+    reason: str
+    evidence: tuple[str, ...]
+
+
+def lost_at_update(inquiry: Inquiry, trail: Trail) -> Blame:
+    """Blame for content that was extracted but is not in the memory in the end: of several losses, the last."""
+    losses = [loss for fact in trail.extracted for loss in _losses_of(inquiry, fact, trail.need)]
+    if not losses:
+        fact = trail.extracted[0]
+        reason = f"{quoted(fact)} was extracted from {_turns(trail.need)}, but no update operation took it up"
+        return Blame(inquiry.flow.named("update"), None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
+    position = {oid: at for at, oid in enumerate(inquiry.flow.graph.operations)}
+    loss = max(losses, key=lambda loss: position[loss.operation.id])
+    return _blame(loss, LOST * trail.clarity)
+
+
+def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
+    """Blame for a superseded value that is stored beside the new one, if a decision left it and it explains the answer.
+
+    It explains it if the reply gives the former value, or if that took the place of the new one in the context. Where
+    no decision was shown the former value, it was for the retrieval and the answer to prefer the new one.
+    """
+    if not inquiry.flow.has("update") or not trail.stored:
+        return None
+    standing = inquiry.standing(former, instead_of=trail.need)
+    shown = inquiry.shown(standing)
+    if not shown or not (inquiry.reply_says(former) or not trail.context):
+        return None
+    entry = standing[0]
+    effect = "and the answer gave it" if inquiry.reply_says(former) else "and was retrieved in place of the new value"
+    fault = _unanswered_change(inquiry, trail.extracted, standing)
+    if fault is None:
+        return None
+    change = f"{_turns(trail.need)} changed it to {quote(trail.need.label)}"
+    told = f"entry {entry.name} still says {quoted(entry)} although {change}"
+    evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(given.id for given in shown[:1]))
+    reason = f"{told}, {effect}: {fault.reason}"
+    return Blame(fault.operation.name, fault.operation.id, "UpdateError", STANDING * trail.clarity, reason, evidence)
+
+
+def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame | None:
+    """Blame for an entry that a retraction should have removed; None if no decision was shown both and both are kept.
+
+    Args:
+        inquiry: the case.
+        retractions: the facts that tell of it.
+        standing: the entries that assert what was withdrawn.
+    """
+    entry = standing[0]
+    fault = _unanswered_change(inquiry, retractions, standing)
+    if fault is None:
+        return None if kept_of(inquiry, retractions) else _dropped(inquiry, retractions)
+    reason = (
+        f"entry {entry.name} still says {quoted(entry)} although {quoted(retractions[0])} was extracted: {fault.reason}"
+    )
+    evidence = (entry.id, retractions[0].id)
+    return Blame(fault.operation.name, fault.operation.id, "DeletionError", NOT_DELETED, reason, evidence)
+
+
+def kept_of(inquiry: Inquiry, facts: Sequence[Variable]) -> list[Variable]:
+    """The entries that the memory holds in the end of what was made of these facts."""
+    flow = inquiry.flow
+    held = {entry.id: entry for entry in flow.current}
+    made = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
+    return list({version.id: version for version in made if version.id in held}.values())
+
+
+def _dropped(inquiry: Inquiry, retractions: Sequence[Variable]) -> Blame:
+    """Blame for a retraction that the update stage neither acted on nor kept."""
+    flow, fact = inquiry.flow, retractions[0]
+    operations = flow.written(fact).operations
+    fault = flow.at_fault(operations[-1]) if operations else None
+    name, oid = (fault.name, fault.id) if fault is not None else (flow.named("update"), None)
+    reason = f"{quoted(fact)} was extracted but neither acted on nor stored"
+    return Blame(name, oid, "UpdateError", LOST, reason, (fact.id,))
+
+
+def retractions_read(inquiry: Inquiry, turns: Sequence[str]) -> list[Variable]:
+    """The facts extracted on reading these turns that tell of a retraction in the question's matter."""
+    gold = fact_of(inquiry.case.question, inquiry.conversation)
+    wanted = content_of(gold.text) if gold is not None else frozenset()
+    found: dict[str, Variable] = {}
+    for turn in turns:
+        for fact, _ in inquiry.flow.extracted(turn):
+            text = text_of(fact.value)
+            words = content_of(text)
+            same = inquiry.vocabulary.coverage(wanted, words) >= _SAME_REQUEST
+            cued = says_retracted(text) and inquiry.subject.about(words) > 0
+            if inquiry.subject.person(words) != "other" and (same or cued or _deletes(inquiry, fact)):
+                found[fact.id] = fact
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    operation: Operation
+    reason: str
+
+
+def _unanswered_change(inquiry: Inquiry, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
+    """Who failed to change a standing entry when a fact called for it; None if no decision was shown both.
+
+    An operation answers for what it did with its own inputs.
+    """
+    flow = inquiry.flow
+    lineage = {version.id for entry in standing for version in flow.graph.versions(entry.id)}
+    for fact in facts:
+        for last in flow.written(fact).operations[-1:]:
+            decider = last if flow.has_prompt(last) else flow.decider(last)
+            if decider is not None and not lineage.isdisjoint(decider.input_ids()):
+                fault = flow.at_fault(last)
+                return _Fault(fault, _what(inquiry, fault, decider))
+    return None
+
+
+def _what(inquiry: Inquiry, fault: Operation, decider: Operation) -> str:
+    trouble = trouble_of(fault)
+    if trouble:
+        return f"{fault.name} failed ({trouble})"
+    decision = event_of(inquiry.flow.outputs_of(decider))
+    if decision is None:
+        return f"{fault.name} did not change it"
+    event, target = decision
+    said = event if target is None else f"{event} {_entry_name(inquiry, target)}"
+    return f"{fault.name} decided {said}" if fault is decider else f"{fault.name} did not carry out the decision {said}"
+
+
+def _losses_of(inquiry: Inquiry, fact: Variable, need: Need) -> list[_Loss]:
+    """Where the content of one extracted fact got lost, if it went through the update stage at all."""
+    flow = inquiry.flow
+    writing = flow.written(fact)
+    carrying = [made for made in writing.results if _carries(inquiry, made, need)]
+    if carrying:
+        return [loss for entry in carrying for loss in _overwritten(inquiry, entry, need)]
+    if not writing.operations:
+        return []
+    last = writing.operations[-1]
+    decider = last if flow.has_prompt(last) else flow.decider(last)
+    fault = flow.at_fault(last)
+    did = _what(inquiry, fault, decider) if decider is not None else f"{last.name} did not keep it"
+    stored = next((made for made in writing.results if made.kind == "memory_entry"), None)
+    markers = any(made.kind == "delete_marker" for made in writing.results)
+    outcome = f", which left entry {stored.name} as {quoted(stored)}" if stored else ""
+    reason = f"{quoted(fact)} was extracted from {_turns(need)} but never stored: {did}{outcome}"
+    kind: ErrorType = "DeletionError" if markers and stored is None else "UpdateError"
+    return [_Loss(fault, kind, reason, (fact.id, *(made.id for made in writing.results)))]
+
+
+def _overwritten(inquiry: Inquiry, entry: Variable, need: Need) -> list[_Loss]:
+    """The operations that replaced a stored entry by one without its content, or deleted it."""
+    flow = inquiry.flow
+    losses: list[_Loss] = []
+    queue = [entry]
+    for version in queue:
+        following = flow.following(version)
+        kept = [later for later in following if _carries(inquiry, later, need)]
+        queue += [later for later in kept if later not in queue]
+        for later in following if not kept else ():
+            makers = [maker for maker in flow.graph.producers(later.id) if flow.stage(maker) == "update"]
+            if not makers:
+                continue
+            fault = flow.at_fault(makers[-1])
+            cause = next((given for given in flow.inputs_of(makers[-1]) if given.kind == "fact"), None)
+            because = f" on reading the fact {quoted(cause)}" if cause is not None else ""
+            deleted = later.kind == "delete_marker"
+            how = "deleted it" if deleted else f"replaced it by {quoted(later)}"
+            reason = f"entry {version.name} held {quoted(version)} until {fault.name} {how}{because}"
+            kind: ErrorType = "DeletionError" if deleted else "UpdateError"
+            losses.append(_Loss(fault, kind, reason, (version.id, later.id)))
+    return losses
+
+
+def _carries(inquiry: Inquiry, variable: Variable, need: Need) -> bool:
+    return variable.kind != "delete_marker" and inquiry.grade(variable, need, traced=True).carries
+
+
+def _deletes(inquiry: Inquiry, fact: Variable) -> bool:
+    """Whether the decision on a fact was to delete something in the question's matter."""
+    for operation in inquiry.flow.written(fact).operations:
+        decision = event_of(inquiry.flow.outputs_of(operation))
+        if decision is not None and decision[0] == "DELETE":
+            return inquiry.subject.about(content_of(text_of(fact.value))) > 0
+    return False
+
+
+def _blame(loss: _Loss, confidence: float) -> Blame:
+    trouble = trouble_of(loss.operation)
+    reason = (
+        f"{loss.reason} ({loss.operation.name} had a {trouble})"
+        if trouble and trouble not in loss.reason
+        else loss.reason
+    )
+    return Blame(loss.operation.name, loss.operation.id, loss.error_type, confidence, reason, loss.evidence)
+
+
+def _entry_name(inquiry: Inquiry, target: str) -> str:
+    variable = inquiry.flow.graph.variables.get(target)
+    return variable.name if variable is not None else target
+
+
+def _turns(need: Need) -> str:
+    return " and ".join(need.turns)

@@ -1,0 +1,155 @@
+"""What a text says, as far as matching needs it: its content words, stemmed, and how much of one text another holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from attribution.judging.words import normalise
+from attribution.text.cjk import without_function_words
+from attribution.text.lemmas import LEMMAS
+
+_FUNCTION_WORDS = """
+    i me my mine we us our ours you your yours he him his she her hers it its they them their theirs this that these
+    those who whom whose which what when where why how is am are was were be been being do does did done have has had
+    having will would shall should can could may might must and or but if so than then too very just also of at by for
+    with about into to from in on off out over up down as not no nor s t im ive id ill thats dont didnt doesnt isnt
+    there here some any all more most much many such own same other both each only now ever never
+    name named called call
+"""
+_FUNCTION = frozenset(_FUNCTION_WORDS.split())
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_EARLIER = re.compile(r"\b(?:previous|prior|preceding|past)\b", re.IGNORECASE)
+_DAY_BEFORE = re.compile(r"\b(?:the )?(?:last day|day before)\b", re.IGNORECASE)
+_CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+_ENDINGS = ("ions", "ion", "ingly", "edly", "ing", "ed", "ly", "es", "s", "e")
+_MONTHS_IN_ORDER = """
+    January February March April May June July August September October November December
+"""
+_DATE_WORDS = """
+    monday tuesday wednesday thursday friday saturday sunday yesterday today tonight tomorrow ago
+    week weekend month year
+"""
+_RELATIVE_WORDS = "last next since recent few day morning night"
+MONTHS = tuple(_MONTHS_IN_ORDER.split())
+
+
+def text_of(value: Any) -> str:
+    """The words of a variable's value: itself, or the strings in it, one a line."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "\n".join(filter(None, map(text_of, value.values())))
+    if isinstance(value, Sequence):
+        return "\n".join(filter(None, map(text_of, value)))
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+@lru_cache(maxsize=16384)
+def words_of(text: str) -> tuple[str, ...]:
+    """Content words of `text` in order: stemmed, numbers in digits, dates as day month year, CJK in pairs."""
+    text = _ISO_DATE.sub(lambda found: f"{int(found[3])} {_month(found[2])} {found[1]}", text)
+    text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", _POSSESSIVE.sub("", _ORDINAL.sub(r"\1", text))))
+    text = without_function_words(text) if _CJK_CHARACTER.search(text) else text
+    dates_may = re.search(r"\bMay\b", text) is not None
+    words: list[str] = []
+    run = ""
+    for word in (*normalise(text), ""):
+        if _CJK_CHARACTER.fullmatch(word):
+            run += word
+            continue
+        words += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        run = ""
+        if word and (word not in _FUNCTION or (word == "may" and dates_may)):
+            words.append(_stem(word))
+    return tuple(words)
+
+
+@lru_cache(maxsize=16384)
+def content_of(text: str) -> frozenset[str]:
+    """The content words of `text` as a set."""
+    return frozenset(words_of(text))
+
+
+def time_words(text: str) -> frozenset[str]:
+    """The words of `text` that place it in time: yesterday, last Friday, three weeks ago, May, 2022."""
+    return frozenset(word for word in content_of(text) if word in _CUE_STEMS or is_number(word))
+
+
+def is_date(text: str) -> bool:
+    """Whether an answer is a point or span of time, so that it may be stated relative to when it was said."""
+    found = content_of(text)
+    years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
+    return years or bool(found & _DATE_STEMS)
+
+
+def is_number(word: str) -> bool:
+    """Whether a content word is a number: it has no paraphrase."""
+    return word[:1].isdigit()
+
+
+class Vocabulary:
+    """How telling each content word is in one conversation: rare words tell much, common ones little."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        contents = [content_of(text) for text in texts]
+        self._size = len(contents)
+        self._weights: dict[str, float] = {}
+        self._frequency = Counter(word for content in contents for word in content)
+
+    def weight(self, word: str) -> float:
+        """Smoothed inverse frequency over the conversation's turns, greater than 0."""
+        known = self._weights.get(word)
+        if known is None:
+            known = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+        return known
+
+    def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
+        """The part of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
+
+        Without any one of its numbers a text holds less than half of what is needed, however many words agree; 1 is
+        excepted, since "one" is seldom a number.
+        """
+        if not needed:
+            return 0.0
+        common = needed & found
+        if not common:
+            return 0.0
+        if len(common) == len(needed):
+            return 1.0
+        share = sum(map(self.weight, common)) / sum(map(self.weight, needed))
+        lacks_number = any(is_number(word) and word != "1" for word in needed - common)
+        return min(share, 0.4) if lacks_number else share
+
+
+def _month(number: str) -> str:
+    return MONTHS[int(number) - 1] if 1 <= int(number) <= 12 else number
+
+
+@lru_cache(maxsize=16384)
+def _stem(word: str) -> str:
+    """A word without its inflection, crudely: `adopt`, `adopts`, `adopting` and `adoption` become one."""
+    if is_number(word):
+        return word.lstrip("0") or "0"
+    word = LEMMAS.get(word, word)
+    if len(word) <= 3 or not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            stem = word[: -len(ending)]
+            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz" and ending in ("ing", "ed")
+            return stem[:-1] if doubled else stem
+    return word
+
+
+_MONTH_STEMS = frozenset(_stem(month.lower()) for month in MONTHS)
+_DATE_STEMS = _MONTH_STEMS | frozenset(map(_stem, _DATE_WORDS.split()))
+_CUE_STEMS = _DATE_STEMS | frozenset(map(_stem, _RELATIVE_WORDS.split()))

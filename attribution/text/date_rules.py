@@ -1,0 +1,322 @@
+"""The ways to name a point or span of time that are understood, each a pattern with how it is resolved."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+
+from attribution.text.content import MONTHS
+
+Span = tuple[int, int]
+"""First and last day, both included, as `date.toordinal` counts them."""
+
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+FULL_DATE = (
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH},? \d{{4}}|{MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+    r"|\d{4}-\d{2}-\d{2})"
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY = (
+    r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b"
+)
+_COUNTS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = {word: number for number, word in enumerate(_COUNTS)} | {"couple": 2, "few": 3, "several": 4}
+_ABOUT = rf"(?:\d{{1,3}}|an?|{'|'.join(_COUNTS[1:])}|(?:a )?couple(?: of)?|(?:a )?few|several)"
+_UNIT = r"(?:day|night|weekend|week|month|year)"
+_LAST = r"(?:last|previous|past|preceding|prior)"
+_SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 14)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A way to name a time, and what it comes to, said on a day; None if that is not known."""
+
+    pattern: re.Pattern[str]
+    resolve: Callable[[re.Match[str], date], Span | None]
+
+    def spans(self, text: str, said: date) -> Iterator[Span]:
+        """What the rule makes of a text; a day that no calendar has (31 February) is nothing."""
+        for found in self.pattern.finditer(text):
+            with suppress(ValueError, OverflowError):
+                span = self.resolve(found, said)
+                if span is not None:
+                    yield span
+
+
+@lru_cache(maxsize=4096)
+def moment(text: str) -> date | None:
+    """The day that a time stamp names (`1:56 pm on 8 May, 2023`, `2024-03-04 10:00`); None if it names none."""
+    for rule in ABSOLUTE:
+        for first, last in rule.spans(text, date(1, 1, 1)):
+            if first == last:
+                return date.fromordinal(first)
+    return None
+
+
+def _rule(pattern: str, resolve: Callable[[re.Match[str], date], Span | None]) -> Rule:
+    return Rule(re.compile(pattern, re.IGNORECASE), resolve)
+
+
+def _count(text: str | None) -> int:
+    word = (text or "1").lower().removeprefix("a ").removesuffix(" of").strip()
+    return int(word) if word.isdigit() else _NUMBERS.get(word, 1)
+
+
+def _month(text: str) -> int:
+    return next(at for at, name in enumerate(MONTHS, 1) if name[:3].lower() == text[:3].lower())
+
+
+def _day(day: date) -> Span:
+    return day.toordinal(), day.toordinal()
+
+
+def _whole_month(year: int, month: int) -> Span:
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    return date(year, month, 1).toordinal(), date(year, month, monthrange(year, month)[1]).toordinal()
+
+
+def _whole_year(year: int) -> Span:
+    return date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()
+
+
+def _week(day: date) -> Span:
+    monday = day.toordinal() - day.weekday()
+    return monday, monday + 6
+
+
+def _weekend(day: date) -> Span:
+    monday = _week(day)[0]
+    return monday + 4, monday + 6
+
+
+def _weekday_number(name: str) -> int:
+    return next(at for at, day in enumerate(_DAYS) if day.startswith(name.lower()[:3]))
+
+
+def _weekday(name: str, day: date, step: int) -> date:
+    """The nearest day of this name before (step -1) or after (+1) a day."""
+    wanted = _weekday_number(name)
+    day += timedelta(step)
+    while day.weekday() != wanted:
+        day += timedelta(step)
+    return day
+
+
+def _shifted(unit: str, day: date, count: int) -> Span:
+    """The unit (day, week, month …) that is so many of it after a day; before it, if negative."""
+    unit = unit.lower()
+    if unit in ("day", "night"):
+        return _day(day + timedelta(count))
+    if unit == "week":
+        return _week(day + timedelta(7 * count))
+    if unit == "weekend":
+        # On a Sunday the weekend before is still last week's.
+        return _weekend(day + timedelta(7 * count))
+    if unit == "month":
+        return _whole_month(day.year, day.month + count)
+    return _whole_year(day.year + count)
+
+
+def _ago(text: str, unit: str, day: date, sign: int) -> Span:
+    count = _count(text)
+    span = _shifted(unit, day, sign * count)
+    if re.search("few|several|couple", text, re.IGNORECASE) and unit.lower() not in ("month", "year"):
+        slack = {"day": 2, "night": 2}.get(unit.lower(), 7)
+        return span[0] - slack, span[1] + slack
+    if unit.lower() == "week" and count:
+        exact = day.toordinal() + sign * 7 * count
+        return exact - 3, exact + 3
+    return span
+
+
+def _season(name: str, year: int) -> Span:
+    first, last = _SEASONS[name.lower()]
+    return _whole_month(year, first)[0], _whole_month(year, last)[1]
+
+
+def _named_month(found: re.Match[str], said: date) -> Span:
+    """A month without a year is the one nearest to when it is said."""
+    named = found.groupdict()
+    month = _month(named.get("month") or named["month2"])
+    year = min((said.year - 1, said.year, said.year + 1), key=lambda y: abs((y - said.year) * 12 + month - said.month))
+    day = named.get("day") or named.get("day2")
+    return _day(date(year, month, int(day))) if day else _whole_month(year, month)
+
+
+def _numbered_day(found: re.Match[str], said: date) -> Span:
+    """`on the 17th`: of this month, or of the last where that is still to come."""
+    day = date(said.year, said.month, int(found["d"]))
+    return _day(day if day <= said else date(said.year - (said.month == 1), (said.month - 2) % 12 + 1, day.day))
+
+
+def _numbered_month(found: re.Match[str], said: date) -> Span:
+    return _day(date(said.year, int(found["month"]), int(found["day"])))
+
+
+def _before(found: re.Match[str], _: date) -> Span | None:
+    """`the Friday before 22 October 2023`, `two weeks after 3 July`."""
+    anchor = moment(found["anchor"])
+    if anchor is None:
+        return None
+    sign = 1 if found["way"].lower() in ("after", "following") else -1
+    unit = found["unit"].lower()
+    count = _count(found["count"]) if found["count"] else 1
+    if unit not in ("day", "night", "week", "weekend", "month", "year"):
+        return _day(_weekday(unit, anchor, sign) + timedelta(7 * sign * (count - 1)))
+    if unit == "week":
+        if found["count"]:
+            return _ago(found["count"], "week", anchor, sign)
+        edge = anchor.toordinal()
+        return (edge - 7, edge - 1) if sign < 0 else (edge + 1, edge + 7)
+    return _shifted(unit, anchor, sign * count)
+
+
+def _part_of_month(found: re.Match[str], _: date) -> Span:
+    """`early June 2023`, `the first week of August 2023`, `the last weekend of May 2023`."""
+    first, last = _whole_month(int(found["year"]), _month(found["month"]))
+    which, unit = found["which"].lower(), (found["unit"] or "").lower()
+    if unit == "weekend":
+        friday = _weekday(
+            "friday", date.fromordinal(first - 1 if which != "last" else last + 1), -1 if which == "last" else 1
+        )
+        friday += timedelta(7 * {"second": 1, "third": 2, "fourth": 3}.get(which, 0))
+        return friday.toordinal(), friday.toordinal() + 2
+    at = {"early": 0, "first": 0, "beginning": 0, "second": 1, "mid": 1, "middle": 1, "third": 2, "fourth": 3}.get(
+        which
+    )
+    if unit == "week" and at is not None:
+        return first + 7 * at, first + 7 * at + 6
+    if unit == "week" or at is None:
+        return last - (6 if unit else 10), last
+    return first + 10 * at, first + 10 * at + 9
+
+
+ANCHORED = (
+    _rule(
+        rf"\b(?:the )?(?:(?P<count>{_ABOUT}) )?(?P<unit>{_DAY}|{_UNIT}(?=s?\b))s? "
+        rf"(?P<way>before|prior to|preceding|after|following) (?P<anchor>{FULL_DATE})",
+        _before,
+    ),
+    _rule(
+        rf"\b(?P<which>early|mid|late|beginning|middle|end|first|second|third|fourth|last)[- ]"
+        rf"(?:(?P<unit>week|weekend) )?(?:of |in )?(?P<month>{MONTH}),? (?P<year>\d{{4}})",
+        _part_of_month,
+    ),
+    _rule(
+        rf"\b(?P<unit>week|weekend) of (?P<anchor>{FULL_DATE})",
+        lambda m, _: _shifted(m["unit"], day, 0) if (day := moment(m["anchor"])) else None,
+    ),
+)
+ABSOLUTE = (
+    _rule(
+        r"\b(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})\b",
+        lambda m, _: _day(date(int(m["y"]), int(m["m"]), int(m["d"]))),
+    ),
+    _rule(
+        r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]",
+        lambda m, _: _day(date(int(m["y"]), int(m["m"]), int(m["d"]))),
+    ),
+    _rule(
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH}),? (?P<y>\d{{4}})\b",
+        lambda m, _: _day(date(int(m["y"]), _month(m["m"]), int(m["d"]))),
+    ),
+    _rule(
+        rf"\b(?P<m>{MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b",
+        lambda m, _: _day(date(int(m["y"]), _month(m["m"]), int(m["d"]))),
+    ),
+    _rule(r"(?P<y>\d{4})年(?P<m>\d{1,2})月", lambda m, _: _whole_month(int(m["y"]), int(m["m"]))),
+    _rule(rf"\b(?P<m>{MONTH}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _whole_month(int(m["y"]), _month(m["m"]))),
+    _rule(
+        r"\b(?P<s>spring|summer|autumn|fall|winter),? (?:of )?(?P<y>\d{4})\b", lambda m, _: _season(m["s"], int(m["y"]))
+    ),
+    _rule(r"(?P<y>(?:19|20)\d{2})年", lambda m, _: _whole_year(int(m["y"]))),
+    _rule(r"\b(?P<y>(?:19|20)\d{2})\b", lambda m, _: _whole_year(int(m["y"]))),
+)
+RELATIVE: tuple[Rule, ...] = (
+    _rule(r"\bthe day after tomorrow\b|后天|明後日", lambda _, day: _day(day + timedelta(2))),
+    _rule(r"\bthe day before yesterday\b|前天|一昨日", lambda _, day: _day(day - timedelta(2))),
+    _rule(
+        r"\b(?:yesterday|(?:day|night) before|prior day|previous (?:day|night|evening)|last (?:night|evening))\b"
+        r"|昨[天日晚]",
+        lambda _, day: _day(day - timedelta(1)),
+    ),
+    _rule(
+        r"\b(?:tomorrow|(?:the )?(?:day after|next day|following day))\b|明[天日]",
+        lambda _, day: _day(day + timedelta(1)),
+    ),
+    _rule(
+        r"\b(?:today|tonight|earlier today|this (?:morning|afternoon|evening)|just now)\b|今[天日]",
+        lambda _, day: _day(day),
+    ),
+    _rule(
+        rf"\b(?P<n>{_ABOUT}) (?P<u>{_UNIT})s? (?:ago|back|before|earlier|prior)\b",
+        lambda m, day: _ago(m["n"], m["u"], day, -1),
+    ),
+    _rule(
+        rf"\b(?:in|after) (?P<n>{_ABOUT}) (?P<u>{_UNIT})s?\b|\b(?P<n2>{_ABOUT}) (?P<u2>{_UNIT})s? (?:from now|later)\b",
+        lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, 1),
+    ),
+    _rule(
+        rf"\b(?P<n>two|three) (?P<d>{_DAY})s ago\b",
+        lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (_count(m["n"]) - 1))),
+    ),
+    _rule(
+        rf"\b(?:for|over|past|last) (?:about |around |almost |over |nearly )?"
+        rf"(?:the (?:past|last) )?(?P<n>{_ABOUT}) years?\b",
+        lambda m, day: _whole_year(day.year - _count(m["n"])),
+    ),
+    _rule(
+        rf"\b(?P<n>{_ABOUT}) (?P<u>year|month)s? now\b"
+        rf"|\bfor (?:about |over |nearly )?(?P<n2>{_ABOUT}) (?P<u2>month)s?\b",
+        lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, -1),
+    ),
+    _rule(rf"\b(?:{_LAST}|recent) (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
+    _rule(rf"\bon (?P<d>{_DAY})(?!s)", lambda m, day: _day(_weekday(m["d"], day + timedelta(1), -1))),
+    _rule(rf"\bnext (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, 1))),
+    _rule(rf"\bthis (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day - timedelta(1), 1))),
+    _rule(
+        rf"\b{_LAST} (?P<u>{_UNIT})\b",
+        lambda m, day: (
+            (day.toordinal() - 7, day.toordinal() - 1) if m["u"].lower() == "week" else _shifted(m["u"], day, -1)
+        ),
+    ),
+    _rule(r"\bthis past weekend\b", lambda _, day: _shifted("weekend", day, -1)),
+    _rule(rf"\bnext (?P<u>{_UNIT})\b", lambda m, day: _shifted(m["u"], day, 1)),
+    _rule(r"\bthis (?P<u>weekend|week|month|year)\b", lambda m, day: _shifted(m["u"], day, 0)),
+    _rule(
+        r"\b(?P<w>last|this|next) (?P<s>spring|summer|autumn|fall|winter)\b",
+        lambda m, day: _season(m["s"], day.year + {"last": -1, "next": 1}.get(m["w"].lower(), 0)),
+    ),
+    _rule(r"去年", lambda _, day: _whole_year(day.year - 1)),
+    _rule(r"[明来]年", lambda _, day: _whole_year(day.year + 1)),
+    _rule(r"今年", lambda _, day: _whole_year(day.year)),
+    _rule(r"上周|上星期|先週", lambda _, day: _shifted("week", day, -1)),
+    _rule(r"下周|下星期|来週", lambda _, day: _shifted("week", day, 1)),
+    _rule(r"上个?月|先月", lambda _, day: _shifted("month", day, -1)),
+    _rule(r"下个?月|来月", lambda _, day: _shifted("month", day, 1)),
+    _rule(
+        r"(?P<n>\d+|[一二两三四五六七八九十])天前|(?P<n2>\d+)日前",
+        lambda m, day: _day(day - timedelta(_cjk(m["n"] or m["n2"]))),
+    ),
+    _rule(r"(?P<n>\d+|[一二两三四五六七八九十])年前", lambda m, day: _whole_year(day.year - _cjk(m["n"]))),
+    _rule(
+        rf"\b(?P<month>{MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b"
+        rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{MONTH})",
+        _named_month,
+    ),
+    _rule(rf"\b(?:in|since|until|during|by|last|this|next|early|late|mid)[- ](?P<month>{MONTH})", _named_month),
+    _rule(r"\b(?:on|until|by|since) the (?P<d>\d{1,2})(?:st|nd|rd|th)\b", _numbered_day),
+    _rule(r"(?P<month>1[0-2]|[1-9])月(?P<day>\d{1,2})[日号]", _numbered_month),
+)
+
+
+def _cjk(text: str) -> int:
+    return int(text) if text.isdigit() else {"两": 2}.get(text, "零一二三四五六七八九十".find(text))

@@ -1,0 +1,84 @@
+"""The points and spans of time that a text names, resolved against the day on which it was said.
+
+A week runs from Monday to Sunday, a weekend from Friday to Sunday; `last week` and `the week before` a day are the
+seven days before it; `last Friday` is the latest Friday before the day it is said on; what only tells about how long
+ago (`a few weeks ago`) is a span as vague as its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RELATIVE, Span, moment
+
+if TYPE_CHECKING:
+    from tracing.systems.conversations import Conversation
+
+__all__ = ["Span", "days_of", "moment", "same_time", "spans_of", "tells", "without_stamp"]
+
+_STAMP = re.compile(
+    rf"^\W*(?:\d{{1,2}}:\d{{2}} ?(?:[ap]m)?,? (?:on )?)?(?P<date>{FULL_DATE})"
+    r"(?:[ T,]+\d{1,2}:\d{2}(?::\d{2})?)?\W+",
+    re.IGNORECASE,
+)
+_GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
+_CUE = re.compile(
+    r"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|\b(?:mon|tue|wed|thu|fri|sat|sun)|spring|summer"
+    r"|autumn|fall|winter|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[年月日天周週]",
+    re.IGNORECASE,
+)
+_IN_COMMON = 0.34
+
+
+def without_stamp(line: str) -> tuple[date | None, str]:
+    """The time stamp at the beginning of a line of a context or a chunk, if it has one, and what it says after it."""
+    stamp = _STAMP.match(line)
+    said = moment(stamp["date"]) if stamp else None
+    return said, line[stamp.end() :] if stamp and said else line
+
+
+def days_of(conversation: Conversation) -> dict[str, date | None]:
+    """The day on which each turn was said, by its id, as far as its session's time tells."""
+    return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
+
+
+@lru_cache(maxsize=16384)
+def spans_of(text: str, said: date | None = None) -> tuple[Span, ...]:
+    """The spans of time that a text names; those that are relative only where the day it was said on is known."""
+    return tuple(dict.fromkeys(_spans(_GLUED.sub(" ", text), said)))
+
+
+def same_time(one: Span, other: Span) -> bool:
+    """Whether two spans can be two ways to tell the same time: they share a good part of the longer one.
+
+    A day off is forgiven between spans of several days, and a day inside a week or less tells that week.
+    """
+    low, high = sorted((one, other), key=lambda span: span[1] - span[0])
+    short, long = low[1] - low[0] + 1, high[1] - high[0] + 1
+    common = min(one[1], other[1]) - max(one[0], other[0]) + 1
+    if long <= 7 and common == short:
+        return True
+    if short > 1 and long <= 31:
+        common = min(short, common + 2)
+    return common > 0 and common >= _IN_COMMON * long
+
+
+def tells(found: Span, wanted: Span) -> bool:
+    """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
+    common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
+    length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1
+    return length <= max(enough + 2, 1.5 * enough) and common >= _IN_COMMON * length
+
+
+def _spans(text: str, said: date | None) -> Iterator[Span]:
+    if not _CUE.search(text):
+        return
+    left = text
+    for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if said else ())):
+        yield from rule.spans(left, said or date(1, 1, 1))
+        # What one rule has read is not read again by a rule for less.
+        left = rule.pattern.sub(lambda found: "¦" * len(found[0]), left)

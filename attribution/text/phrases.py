@@ -1,0 +1,58 @@
+"""Set phrases: owning not to know, and taking back what was said."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from attribution.judging.words import normalise
+
+_UNKNOWN = re.compile(
+    r"\b(?:unknown|unanswerable|undecided|forgotten"
+    r"|not? (?:longer )?(?:known|mentioned|specified|stated|given|provided|available|sure|decided)"
+    r"|no (?:information|record|answer|memory|data)"
+    r"|(?:do not|dont|cannot|cant) (?:know|say|tell|be answered|answer|determine)"
+    r")\b|不知道|未知|没有提到|不明|分かりません|わかりません"
+)
+_RETRACTED = re.compile(
+    r"\b(?:forg[eo]t\w*|eras\w+|delet\w+|scratch\w*|disregard\w*|ignor\w+|remov\w+|retract\w*|cancel\w*|withdr\w+"
+    r"|strik\w+|str[ui]ck\w*|drop\w*|discard\w*|unsaid|take\w* back|took back|no longer|not anymore|off the record"
+    r"|private|undecided|unknown|chang\w+ (?:his|her|their|my) mind)\b|忘|删除|取消|作废",
+    re.IGNORECASE,
+)
+
+
+_DENIED = re.compile(
+    r"\b(?:not|never|no longer|cannot|without|stopped|quit)\b|n['’]t\b|不|没|ない|ません", re.IGNORECASE
+)
+_AFFIRMED = re.compile(
+    r"(?:can['’]?t|cannot|couldn['’]?t) (?:wait|help|stop|be|have|imagine|believe)|not only"
+    r"|never been (?:more|so|happier|better)"
+    r"|(?:n['’]t|not|never) \w+ (?:anything|anyone|anybody|nothing) but|不仅|不但",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? but ")
+
+
+@lru_cache(maxsize=8192)
+def clauses_of(text: str) -> tuple[str, ...]:
+    """The clauses of a text, as far as a denial in one says nothing of the others."""
+    return tuple(clause for clause in _CLAUSE.split(text) if clause.strip())
+
+
+@lru_cache(maxsize=8192)
+def denies(clause: str) -> bool:
+    """Whether a clause says that something is not so; "can't wait" and its like do not."""
+    return _DENIED.search(_AFFIRMED.sub(" ", clause)) is not None
+
+
+@lru_cache(maxsize=8192)
+def says_unknown(text: str) -> bool:
+    """Whether a reply owns that it does not know."""
+    return _UNKNOWN.search(" ".join(normalise(text)) or text) is not None
+
+
+@lru_cache(maxsize=8192)
+def says_retracted(text: str) -> bool:
+    """Whether a text says that something no longer holds or is to be forgotten."""
+    return _RETRACTED.search(text) is not None

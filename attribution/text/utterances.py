@@ -1,0 +1,62 @@
+"""A turn in a text that was cut from the conversation: whether it is there, in which words, and ascribed to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from attribution.text.content import content_of
+from tracing.systems.conversations import Turn
+
+_MOST_OF_IT = 0.6
+_BEGINNING = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A turn as a text repeats it.
+
+    Attributes:
+        line: the line that holds it.
+        share: part of the turn's content words in that line, 0.6 to 1.
+        misascribed: whether the line gives another speaker's name for it.
+    """
+
+    line: str
+    share: float
+    misascribed: bool
+
+
+def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
+    """How a text repeats a turn; None if no line of it holds most of its words.
+
+    A turn whose value was changed is still that turn, so that numbers count no more than other words.
+    """
+    said = content_of(turn.text)
+    if not said or not is_most_of(said, content_of(text)):
+        return None
+    lines = text.splitlines() if "\n" not in turn.text else [text]
+    whole = next((line for line in lines if turn.text in line), None)
+    line = whole or max(lines, key=lambda line: len(said & content_of(line)))
+    share = 1.0 if whole is not None else len(said & content_of(line)) / len(said)
+    return Repeated(line, share, _misascribed(turn, line, speakers)) if share >= _MOST_OF_IT else None
+
+
+def is_most_of(said: frozenset[str], found: frozenset[str]) -> bool:
+    """Whether most of the content words that were said are among those found."""
+    return len(said & found) >= _MOST_OF_IT * len(said)
+
+
+def passages_of(text: str) -> Sequence[str]:
+    """The parts of a text in which a value and what it is about belong together: a line and the one it replies to."""
+    lines = text.splitlines()
+    return [f"{before}\n{line}" for before, line in pairwise(lines)] if len(lines) > 1 else [text]
+
+
+def _misascribed(turn: Turn, line: str, speakers: Iterable[str]) -> bool:
+    start = line.find(turn.text[:_BEGINNING])
+    label = content_of(line[:start] if start >= 0 else line.partition(": ")[0])
+    own = content_of(turn.speaker)
+    others = frozenset().union(*map(content_of, speakers)) - own
+    return label.isdisjoint(own) and not label.isdisjoint(others)

@@ -1,0 +1,309 @@
+"""The attributions file: a JSON object a line, appended as cases are done; docs/attribution-report.md describes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, Verdict
+from attribution.judging.words import Judgement
+from tracing.errors import DataError
+from tracing.recording.redaction import Redaction
+from tracing.systems.conversations import Question, first_problem
+from tracing.systems.protocol import OperationSpec, Stage
+
+VERSION = 1
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Header(_Line):
+    """The first line: what the attributions were made with, and whether replay checked them."""
+
+    type: Literal["attributions"] = "attributions"
+    version: Literal[1] = 1
+    method: str
+    model: str | None = None
+    replayed: bool = False
+
+    def __str__(self) -> str:
+        made = " with ".join(filter(None, (self.method, self.model)))
+        return f"{made}, checked by replay" if self.replayed else made
+
+
+class OperationLine(_Line):
+    """An operation of the traced system: its stage, and the prompt that steers it."""
+
+    name: str
+    stage: Stage
+    prompt: str | None = None
+
+
+class TraceLine(_Line):
+    """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
+
+    The prompts of operations are known where the system is, see `prompts_known`; elsewhere they are null.
+    `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
+    what was said of the trace before void.
+    """
+
+    type: Literal["trace"] = "trace"
+    trace: str
+    digest: str
+    conversation: str = ""
+    cases: int = 0
+    failed: int = 0
+    operations: tuple[OperationLine, ...] = ()
+    prompts_known: bool = True
+    problem: str | None = None
+
+    def specs(self) -> tuple[OperationSpec, ...]:
+        """The operations as attribution knows them."""
+        return tuple(OperationSpec(one.name, one.stage, one.prompt) for one in self.operations)
+
+
+class BlameLine(_Line):
+    """A `Blame`."""
+
+    operation: str
+    operation_id: str | None
+    error_type: ErrorType
+    confidence: float = Field(ge=0, le=1)
+    reason: str
+    evidence: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+
+
+class CaseLine(_Line):
+    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed.
+
+    `incomplete` is the call to a model that failed where the verdict was found without it.
+    """
+
+    type: Literal["case"] = "case"
+    trace: str
+    conversation: str
+    question_id: str
+    question: str
+    kind: str = "stable"
+    answers: tuple[str, ...]
+    evidence: tuple[str, ...] = ()
+    reply: str
+    score: float
+    prediction: str | None = None
+    decisive: tuple[BlameLine, ...] = ()
+    alternatives: tuple[BlameLine, ...] = ()
+    abstained: str | None = None
+    failed: str | None = None
+    incomplete: str | None = None
+    tokens: int = 0
+    ms: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether attributing it again would tell no more."""
+        return self.failed is None and self.incomplete is None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from other cases: its trace, and its reply there or else its question."""
+        return self.trace, self.prediction or self.question_id
+
+    @property
+    def main(self) -> BlameLine | None:
+        """The decisive blame where one is asked for, as `Attribution.main`."""
+        return self.decisive[0] if self.decisive else None
+
+    @property
+    def id(self) -> str:
+        """A name for people: conversation and question, unless the question's id tells both."""
+        whole = self.question_id.startswith(self.conversation)
+        return self.question_id if whole else f"{self.conversation}/{self.question_id}"
+
+    def attribution(self) -> Attribution:
+        """The same as attribution knows it."""
+        question = Question(
+            id=self.question_id, question=self.question, kind=self.kind, answers=self.answers, evidence=self.evidence
+        )
+        judgement = Judgement(score=min(self.score, PASS_SCORE / 2), em=0.0, f1=0.0, contains=0.0)
+        case = Case(self.conversation, question, self.reply, judgement, self.prediction)
+        abstained = self.abstained or self.failed or (None if self.decisive else "nothing was said")
+        return Attribution(
+            case,
+            tuple(Blame(**blame.model_dump()) for blame in self.decisive),
+            None if self.decisive else abstained,
+            tuple(Blame(**blame.model_dump()) for blame in self.alternatives),
+        )
+
+
+def case_line(
+    attribution: Attribution,
+    trace: str,
+    *,
+    failed: str | None = None,
+    incomplete: str | None = None,
+    tokens: int = 0,
+    ms: float = 0.0,
+) -> CaseLine:
+    """The line of an attribution, without the credentials that the user's texts may hold."""
+    case = attribution.case
+    line = CaseLine(
+        trace=trace,
+        conversation=case.conversation,
+        question_id=case.question.id,
+        question=case.question.question,
+        kind=case.question.kind,
+        answers=case.question.answers,
+        evidence=case.question.evidence,
+        reply=case.reply,
+        score=case.judgement.score,
+        prediction=case.prediction,
+        decisive=tuple(BlameLine(**asdict(blame)) for blame in attribution.decisive),
+        alternatives=tuple(BlameLine(**asdict(blame)) for blame in attribution.alternatives),
+        abstained=None if failed else attribution.abstained,
+        failed=failed,
+        incomplete=incomplete,
+        tokens=tokens,
+        ms=round(ms, 3),
+    )
+    return CaseLine.model_validate(Redaction().value(line.model_dump(mode="json")))
+
+
+_READER: TypeAdapter[Header | TraceLine | CaseLine] = TypeAdapter(
+    Annotated[Header | TraceLine | CaseLine, Field(discriminator="type")]
+)
+
+
+class Attributions:
+    """What an attributions file says: the last word on each trace and each case.
+
+    Attributes:
+        header: what they were made with.
+        traces: by path, in the order first read.
+        cases: by key, in the order first attributed.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.traces: dict[str, TraceLine] = {}
+        self.cases: dict[tuple[str, str], CaseLine] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file up to its last whole line.
+
+        Raises:
+            DataError: there is none, or it is not one; names the line.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror}); make it with: memtune attribute") from None
+        return cls._of(path, data[: data.rfind(b"\n") + 1])
+
+    @classmethod
+    def _of(cls, path: Path, whole: bytes) -> Self:
+        found: Self | None = None
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                said = _READER.validate_json(line)
+            except ValidationError as error:
+                raise DataError(
+                    f"{path}:{number}: {first_problem(error)}; give a file that `memtune attribute` wrote"
+                ) from None
+            if isinstance(said, Header):
+                found = found or cls(said)
+            elif found is None:
+                break
+            else:
+                found.add(said)
+        if found is None:
+            raise DataError(f"{path}: begins with no header; give a file that `memtune attribute` wrote")
+        return found
+
+    def add(self, said: TraceLine | CaseLine) -> None:
+        """Take in a further line."""
+        if isinstance(said, CaseLine):
+            self.cases[said.key] = said
+            return
+        before = self.traces.get(said.trace)
+        if before is not None and before.digest != said.digest:
+            self.cases = {key: case for key, case in self.cases.items() if case.trace != said.trace}
+        self.traces[said.trace] = said
+
+
+class AttributionsFile:
+    """An attributions file under work: one process appends to it, whole lines only. Safe to use from several threads.
+
+    Attributes:
+        said: what stands in it.
+    """
+
+    def __init__(self, path: Path, said: Attributions, descriptor: int) -> None:
+        self.path, self.said = path, said
+        self._descriptor, self._guard = descriptor, threading.Lock()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, header: Header) -> Iterator[Self]:
+        """Open a file to go on with, or make it. What a killed process left of a line is cut off.
+
+        Raises:
+            DataError: it is no such file, was made with another method or model, or another process works on it.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror}); give --out another file") from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DataError(f"{path}: another process works on it; wait for it, or give --out another") from None
+            yield cls(path, cls._begun(path, header, descriptor), descriptor)
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def _begun(path: Path, header: Header, descriptor: int) -> Attributions:
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and not (header.model_dump_json() + "\n").encode().startswith(data):
+            raise DataError(f"{path}: is something else; give --out a new file")
+        found = Attributions._of(path, whole) if whole else Attributions(header)
+        if found.header != header:
+            raise DataError(f"{path}: was made by {found.header}; give --out another file, or the same options")
+        os.ftruncate(descriptor, len(whole))
+        if not whole:
+            os.write(descriptor, f"{header.model_dump_json()}\n".encode())
+        return found
+
+    def append(self, line: TraceLine | CaseLine) -> None:
+        """Write a line; what is known already of a trace is not written again.
+
+        Raises:
+            OSError: the disk is full; nothing of the line counts.
+        """
+        with self._guard:
+            if isinstance(line, TraceLine) and self.said.traces.get(line.trace) == line:
+                return
+            self.said.add(line)
+            data = f"{line.model_dump_json()}\n".encode()
+            before = os.fstat(self._descriptor).st_size
+            try:
+                if os.write(self._descriptor, data) < len(data):
+                    raise OSError(28, os.strerror(28), str(self.path))
+            except OSError:
+                os.ftruncate(self._descriptor, before)
+                raise

@@ -1,0 +1,240 @@
+"""Attribution of many cases: in threads, each result written as it comes, and no case stops the others."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.cases import Attribution, Case
+from experiments.attributing.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
+from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.recording.redaction import redact
+
+if TYPE_CHECKING:
+    from attribution.benchmark.suites import Attributor
+    from attribution.recordings import Recording
+    from experiments.attributing.case_sources import Found, Source
+    from tracing.llm.access import ModelAccess
+
+Make = Callable[["Recording"], "Attributor"]
+Progress = Callable[[str, int, int], None]
+"""Called with where it is, the wrong answers done and those found so far."""
+
+_AHEAD = 4
+"""Cases handed out for each worker, so that a graph is let go of soon after its last case."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a batch came to.
+
+    Attributes:
+        fresh: cases attributed now; `known` were in the file already.
+        abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
+        incomplete: those whose verdict lacks what a failed call to a model would have told.
+        malformed: traces with a problem, in part or as a whole.
+        stopped: why it ended early; None where it is complete.
+    """
+
+    traces: int = 0
+    fresh: int = 0
+    known: int = 0
+    abstained: int = 0
+    failed: int = 0
+    incomplete: int = 0
+    malformed: int = 0
+    tokens: int = 0
+    stopped: str | None = None
+
+    def line(self) -> str:
+        """The same in a sentence."""
+        done = self.fresh + self.known
+        said = done - self.abstained - self.failed
+        answers = "1 wrong answer" if done == 1 else f"{done} wrong answers"
+        traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
+        parts = [f"{answers} in {traces}: {said} attributed, {self.abstained} abstained from"]
+        parts += [f"{self.failed} failed"] * bool(self.failed)
+        parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
+        parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
+            self.malformed
+        )
+        parts += [f"{self.known} known from before"] * bool(self.known)
+        parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
+        parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
+        return ", ".join(parts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing failed."""
+        return not (self.failed or self.incomplete or self.malformed or self.stopped)
+
+
+class Batch:
+    """Attributes the wrong answers of traces.
+
+    Args:
+        make: sets the method up, once a trace.
+        said: what is known already; cases in it are not attributed again, except those that failed in part or whole.
+        write: takes each result as it comes.
+        folder: that the paths in the results are relative to.
+        access: whose tokens are counted.
+        workers: cases attributed at the same time.
+
+    Attributes:
+        tally: what it came to so far.
+        wrong: keys of the wrong answers found so far, in order.
+    """
+
+    def __init__(
+        self,
+        make: Make,
+        said: Attributions,
+        write: Callable[[TraceLine | CaseLine], None],
+        *,
+        folder: Path,
+        access: ModelAccess | None = None,
+        workers: int = 1,
+    ) -> None:
+        self._make, self._said, self._write, self._folder = make, said, write, folder
+        self._access, self._workers = access, workers
+        self._stop = threading.Event()
+        self._progress: Progress = lambda where, done, found: None
+        self._where = ""
+        self.tally = Tally()
+        self.wrong: list[tuple[str, str]] = []
+
+    def run(self, sources: Sequence[Source], progress: Progress | None = None) -> Tally:
+        """Attribute everything. A spent budget ends it early, which the tally tells."""
+        self._progress = progress or self._progress
+        pending: dict[Future[CaseLine | None], None] = {}
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="memtune-attribute") as pool:
+            try:
+                for place, source in enumerate(sources, start=1):
+                    self._where = f"wrong answers, trace {place} of {len(sources)}"
+                    for job in self._jobs(source):
+                        while len(pending) >= self._workers * _AHEAD:
+                            self._collect(pending)
+                        pending[pool.submit(job)] = None
+                while pending:
+                    self._collect(pending)
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return self.tally
+
+    def _jobs(self, source: Source) -> Iterator[Callable[[], CaseLine | None]]:
+        """The cases of a trace that are still to be attributed."""
+        tally, name = self.tally, os.path.relpath(source.path, self._folder)
+        tally.traces += 1
+        try:
+            digest, found = source.digest, source.read()
+        except Exception as error:  # whatever a damaged file brings about
+            if source.complaint is not None:
+                raise  # the only one there is, and most likely misquoted
+            tally.malformed += 1
+            self._write(TraceLine(trace=name, digest=_digest(source), problem=_in_words(error)))
+            return
+        wrong = [case for case in found.cases if not case.passed]
+        tally.malformed += found.problem is not None
+        before = self._said.traces.get(name)
+        if source.complaint is None or before is None or before.digest != digest:
+            self._write(_trace_line(name, digest, found, len(wrong)))
+        self.wrong += [(name, case.prediction or case.question.id) for case in wrong]
+        self._tell()
+        method: Attributor | Exception | None = None
+        for case in wrong:
+            key = (name, case.prediction or case.question.id)
+            known = self._said.cases.get(key)
+            if known is not None and known.done and known.answers == tuple(map(redact, case.question.answers)):
+                tally.known += 1
+                tally.abstained += known.abstained is not None
+                continue
+            if method is None:
+                method = self._set_up(found)
+            yield lambda case=case, method=method: self._attribute(name, case, method)  # type: ignore[misc]
+
+    def _set_up(self, found: Found) -> Attributor | Exception:
+        try:
+            return self._make(found.recording)
+        except Exception as error:  # the fault of one graph, told with each of its cases
+            return error
+
+    def _attribute(self, name: str, case: Case, method: Attributor | Exception) -> CaseLine | None:
+        """The line of one case; None where the work was stopped."""
+        if self._stop.is_set():
+            return None
+        started = time.perf_counter()
+        failed = None
+        with self._access.watch() if self._access is not None else nullcontext() as watch:
+            try:
+                if isinstance(method, Exception):
+                    raise method
+                attribution = method.attribute(case)
+            except BudgetExceededError as error:
+                self.tally.stopped = _in_words(error)
+                self._stop.set()
+                return None
+            except Exception as error:  # one case never stops the others
+                failed = _in_words(error)
+                attribution = Attribution(case, abstained=failed)
+        tokens = watch.prompt_tokens + watch.completion_tokens if watch is not None else 0
+        trouble = watch.failures[0] if watch is not None and watch.failures else None
+        if not attribution.decisive:
+            failed, trouble = failed or trouble, None
+        ms = (time.perf_counter() - started) * 1000
+        return case_line(attribution, name, failed=failed, incomplete=trouble, tokens=tokens, ms=ms)
+
+    def _collect(self, pending: dict[Future[CaseLine | None], None]) -> None:
+        for future in wait(pending, return_when=FIRST_COMPLETED).done:
+            del pending[future]
+            line = future.result()
+            if line is None:
+                continue
+            self.tally.fresh += 1
+            self.tally.abstained += line.abstained is not None
+            self.tally.failed += line.failed is not None
+            self.tally.incomplete += line.incomplete is not None
+            self.tally.tokens += line.tokens
+            self._write(line)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._progress(self._where, self.tally.fresh + self.tally.known, len(self.wrong))
+
+
+def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
+    known = found.system_known
+    operations = tuple(
+        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if known else None)
+        for spec in found.recording.operations
+    )
+    return TraceLine(
+        trace=name,
+        digest=digest,
+        conversation=found.recording.conversation.id,
+        cases=len(found.cases),
+        failed=failed,
+        operations=operations,
+        prompts_known=known,
+        problem=found.problem,
+    )
+
+
+def _digest(source: Source) -> str:
+    try:
+        return source.digest
+    except OSError:
+        return ""
+
+
+def _in_words(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

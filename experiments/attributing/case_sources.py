@@ -1,0 +1,293 @@
+"""Where wrong answers come from: a trace that was judged or annotated, or one whose questions a data set knows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.cases import Case
+from attribution.failures import case_of, complaint, failed_cases
+from attribution.judging.words import METRICS, by_words, judge
+from attribution.recordings import Recording, conversation_of, operations_of
+from attribution.text.content import text_of
+from experiments.runs.config import load_config
+from experiments.runs.folder import CONFIG, TRACES, RunFolder
+from experiments.runs.verdicts_file import Verdicts, read_verdicts
+from optimizer.evaluation.file_names import file_name
+from tracing.errors import DataError, MemtuneError, TraceError
+from tracing.files.loading import load_trace
+from tracing.graph.execution_graph import ExecutionGraph
+
+if TYPE_CHECKING:
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.protocol import OperationSpec
+
+_START = 4096
+_PROMPT = b'"prompt"'
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a trace holds.
+
+    Attributes:
+        recording: to attribute from.
+        cases: its judged questions; of a graph that only tells its failures, these.
+        problem: what is wrong with the trace; None where nothing is.
+        system_known: whether the operations are the system's own account and not read off the graph.
+    """
+
+    recording: Recording
+    cases: tuple[Case, ...]
+    problem: str | None
+    system_known: bool = False
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The questions that a data set has for conversations, how replies are judged, and the system that was traced.
+
+    `conversations` are by the name of a trace file, without its ending.
+    `verdicts` are those of the model that judged the run; words decide where it gave none.
+    """
+
+    conversations: Mapping[str, Conversation]
+    metric: str = METRICS[0]
+    operations: tuple[OperationSpec, ...] = ()
+    verdicts: Verdicts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What a user says: the reply to this question is wrong; `right` may be empty."""
+
+    question: str
+    reply: str = ""
+    right: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """One trace file, and what knows the questions asked in it; `complaint` where only one answer is looked at."""
+
+    path: Path
+    judging: Judging | None = None
+    complaint: Complaint | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Start of the SHA-256 of its content."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+
+    def read(self) -> Found:
+        """Its recording and cases.
+
+        Raises:
+            TraceError: it cannot be read, or nothing tells which of its answers are wrong.
+        """
+        graph, problem = read_graph(self.path)
+        name = self.path.stem
+        known = self.judging.conversations.get(name) if self.judging is not None else None
+        told = self.judging.operations if self.judging is not None and known is not None else ()
+        recording = Recording(graph, known or conversation_of(graph, name), told or operations_of(graph))
+        if self.complaint is not None:
+            wrong = complaint(recording, self.complaint.question, self.complaint.reply, self.complaint.right)
+            return Found(recording, (wrong,), problem, system_known=bool(told))
+        if self.judging is not None and known is not None:
+            return self._judged(recording, self.judging, problem)
+        cases = _annotated(recording) or failed_cases(recording)
+        if not cases and not any(one.kind == "judge_score" for one in graph.variables.values()):
+            why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
+            raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
+        return Found(recording, tuple(cases), problem)
+
+    def _judged(self, recording: Recording, judging: Judging, problem: str | None) -> Found:
+        graph, conversation = recording.graph, recording.conversation
+        replies = {}
+        for prediction in graph.find_variables(kind="prediction"):
+            session = graph.sessions.get(prediction.session or "")
+            if session is not None:
+                replies[session.name] = prediction
+        cases = []
+        for question in conversation.questions:
+            reply = replies.get(question.id)
+            if reply is not None:
+                said = text_of(reply.value)
+                judgement = judge(said, question.answers, judging.metric)
+                score = judging.verdicts.get((conversation.id, question.id, said))
+                judgement = judgement if score is None else replace(judgement, score=score)
+                cases.append(Case(conversation.id, question, said, judgement, reply.id))
+        missing = len(conversation.questions) - len(cases)
+        if missing and problem is None:
+            problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
+        return Found(recording, tuple(cases), problem, system_known=bool(judging.operations))
+
+
+def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:
+    """The graph of a trace file, ours or smartcomment's, and what is wrong with the file.
+
+    Raises:
+        TraceError: it cannot be read as either.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read ({error.strerror}); give the path of a trace") from None
+    if path.suffix == ".json" or (start.lstrip()[:1] == b"{" and b'"type"' not in start.partition(b"\n")[0]):
+        from tracing.interchange import smartcomment
+
+        imported = smartcomment.read(path)
+        return imported.graph, None
+    loaded = load_trace(path)
+    return loaded.graph, loaded.problem
+
+
+def sources_of(
+    names: Sequence[str],
+    home: Path,
+    *,
+    prompts: str = "champion",
+    data: Path | None = None,
+    complaint: Complaint | None = None,
+) -> list[Source]:
+    """The traces that are meant: files, folders of them, and runs by id, `latest` or folder.
+
+    Args:
+        names: as given on the command line.
+        home: where runs lie.
+        prompts: of a run, the traces of `seed`, `champion` or `all` candidates.
+        data: conversations with the questions that were asked, for traces outside of a run.
+        complaint: of one answer in the one trace that is named; it alone is looked at.
+
+    Raises:
+        DataError, RunError: a name means nothing, or a complaint does not say of which trace it is.
+    """
+    by_data = None if data is None else _judging_by(data)
+    runs: dict[Path, Judging | None] = {}
+    found: dict[Path, Source] = {}
+
+    def source(path: Path) -> Source:
+        return Source(path, by_data or _judging_around(path.resolve(), runs))
+
+    for name in names:
+        path = Path(name)
+        if path.is_file():
+            chosen = [source(path)]
+        elif path.is_dir() and not (path / CONFIG).is_file():
+            files = (one for one in sorted(path.rglob("*.json*")) if one.suffix in (".json", ".jsonl"))
+            chosen = [source(one) for one in files]
+        else:
+            chosen = run_sources(RunFolder.find(home, name), prompts)
+        if not chosen:
+            raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
+        found |= {one.path.resolve(): one for one in chosen}
+    if complaint is None:
+        return list(found.values())
+    if len(found) != 1:
+        raise DataError(f"{', '.join(names)}: {len(found)} traces; a complaint is of one, so name its file")
+    return [replace(source, complaint=complaint) for source in found.values()]
+
+
+def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
+    """The traces of a run's candidate, `seed` or `champion`, or of `all` it tried.
+
+    Raises:
+        RunError, ConfigError, DataError: the run cannot be read.
+    """
+    paths = sorted((folder.path / TRACES).glob("*/*.jsonl"))
+    if prompts != "all":
+        candidate = folder.prompts(prompts)
+        paths = [path for path in paths if _made_with(path, candidate)]
+    if not paths:
+        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --prompts seed or all")
+    judging = _judging_of(folder)
+    return [Source(path, judging) for path in paths]
+
+
+def _judging_of(folder: RunFolder) -> Judging:
+    from experiments.data.loaders import load_dataset
+    from tracing.systems.registry import open_system
+
+    config = load_config(str(folder.path / CONFIG))
+    splits = load_dataset(config).splits.named()
+    conversations = [one for group in splits.values() for one in group]
+    metric = by_words(config.metric)
+    system = open_system(config.system, config.system_settings)
+    return Judging(
+        _by_file(conversations),
+        metric,
+        tuple(system.operations),
+        read_verdicts(folder),
+    )
+
+
+def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
+    """By the run in whose folder a trace lies; None where it lies in none. `runs` are those seen before."""
+    folder = path.parent.parent.parent
+    if path.parent.parent.name != TRACES or not (folder / CONFIG).is_file():
+        return None
+    if folder not in runs:
+        try:
+            runs[folder] = _judging_of(RunFolder(folder))
+        except MemtuneError:
+            runs[folder] = None
+    return runs[folder]
+
+
+def _judging_by(data: Path) -> Judging:
+    from tracing.systems.conversations import read_conversations
+
+    return Judging(_by_file(read_conversations(data)))
+
+
+def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:
+    """By the name that a run gives a conversation's trace, and by its id, for which users name theirs."""
+    return {one.id: one for one in conversations} | {file_name(one.id): one for one in conversations}
+
+
+def _annotated(recording: Recording) -> list[Case]:
+    from tracing.interchange import smartcomment
+
+    found = (case_of(raw, recording) for raw in smartcomment.annotations_of(recording.graph))
+    return [case for case in found if case is not None]
+
+
+def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
+    """Whether every prompt that a trace shows is the candidate's. One that cannot be read is for others to report.
+
+    Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
+    """
+    values: dict[str, object] = {}  # of the prompts so far, by id: what is long stands in a file once
+    shown = 0
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                if _PROMPT not in line:
+                    continue
+                record = json.loads(line)
+                if record.get("kind") != "prompt":
+                    continue
+                holder = record.get("value_of")
+                if holder is not None and holder not in values:
+                    return _shows_only(read_graph(path)[0], candidate)
+                value = values[record["id"]] = record.get("value") if holder is None else values[holder]
+                if record.get("name") in candidate:
+                    shown += 1
+                    if value != candidate[record["name"]]:
+                        return False
+        if not shown:
+            read_graph(path)
+    except (OSError, ValueError, RecursionError, KeyError, AttributeError, TraceError):
+        return True
+    return shown > 0
+
+
+def _shows_only(graph: ExecutionGraph, candidate: Mapping[str, str]) -> bool:
+    prompts = [one for one in graph.find_variables(kind="prompt") if one.name in candidate]
+    return bool(prompts) and all(one.value == candidate[one.name] for one in prompts)

@@ -1,0 +1,62 @@
+"""Checking the blames of a run's wrong answers by replay: its own system, prompts, models and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.replay.method import Checked, Replay
+from experiments.data.loaders import load_dataset
+from experiments.experiment.judging import calibrate_judge
+from experiments.experiment.wiring import open_parts
+from experiments.runs.config import load_config
+from experiments.runs.folder import CONFIG, RunFolder
+
+if TYPE_CHECKING:
+    from attribution.recordings import Recording
+    from experiments.attributing.batch import Make
+    from tracing.llm.access import ModelAccess
+
+
+@contextmanager
+def checked_by_replay(
+    make: Make, name: str, home: Path, prompts: str, *, calls: int | None
+) -> Iterator[tuple[Make, ModelAccess]]:
+    """A method of attribution whose blames are replayed, and the models that it takes; those are closed at the end.
+
+    What the run asked is answered from the home's cache, so that a check costs the calls downstream of a repair.
+
+    Args:
+        make: sets the method up.
+        name: of the run: its id, `latest`, its folder, or a trace in it.
+        home: where runs lie, and the cache.
+        prompts: `seed` or `champion`, those the traces were made with.
+        calls: to the run's models at most.
+
+    Raises:
+        RunError: no such run.
+        ConfigError, DataError, WeightsError: its data or models are not at hand.
+        ModelError: the judge's model fails.
+    """
+    path = Path(name)
+    folder = RunFolder.find(home, str(path.resolve().parent.parent.parent) if path.is_file() else name)
+    config = load_config(str(folder.path / CONFIG), overrides={"budget.calls": calls})
+    with open_parts(config, home) as parts:
+        # The threshold is fitted on what it was fitted on in the run.
+        calibrate_judge(parts.evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
+        candidate = folder.prompts(prompts)
+
+        def checked(recording: Recording) -> Checked:
+            replay = Replay(
+                parts.system,
+                candidate,
+                parts.access,
+                recording.conversation,
+                parts.evaluator.judged,
+                graph=recording.graph,
+            )
+            return Checked(make(recording), replay)
+
+        yield checked, parts.access

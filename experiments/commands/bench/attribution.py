@@ -1,0 +1,149 @@
+"""`memtune bench attribution`: how often a method names the operation at fault."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.commands.options import config_from, home_option, setup_options
+from experiments.commands.output import write_output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tracing.llm.access import ModelAccess
+
+METHODS = ("survival", "assisted", "agent", "replay", "majority", "random")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune bench attribution --suite injected --method survival --json survival.json
+  memtune bench attribution --suite injected --method replay --system fact-memory --cases 300 --seed 1
+  memtune bench attribution --suite injected --method replay --system mem0 --cases 40
+  memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
+  memtune bench attribution --suite annotated/ --method survival --json report.json
+  memtune bench attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
+"""
+)
+@click.option(
+    "--suite",
+    required=True,
+    metavar="PATH|injected|memtracebench",
+    help="An annotated graph or a folder of them; `injected`: passed cases with one fault put in; `memtracebench`: "
+    "downloaded from its hub ($HF_ENDPOINT) once.",
+)
+@click.option("--method", required=True, type=click.Choice(METHODS), help="Whom to measure.")
+@setup_options
+@click.option(
+    "--cases",
+    "count",
+    type=click.IntRange(min=1),
+    default=180,
+    show_default=True,
+    metavar="N",
+    help="Injected faults in each system, at most.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of cases, and of intervals.")
+@click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
+@home_option
+def attribution(
+    suite: str, method: str, count: int, seed: int, target: Path | None, home: Path | None, **given: Any
+) -> None:
+    """Measure a method of attribution on wrong answers whose decisive operation is known.
+
+    `injected` makes its own truth: it runs the system (RAG and the fact memory, unless --system names one) on the
+    data, puts one fault into one operation of a case that passed, and keeps it if the answer becomes wrong. Without
+    --model a scripted model that makes no mistakes of its own plays the system's, on loopback. With `assisted` and
+    `agent`, --model names the one that helps, and the system's stays scripted.
+    """
+    import json
+
+    from experiments.attributing.methods import ASKING
+    from experiments.bench.attributing import attributor, measure, open_bench
+    from experiments.data.memtracebench import NAME, fetched
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import run_view
+    from experiments.experiment.wiring import home_folder, open_access
+
+    config = config_from(None, given)
+    systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
+    helped = method in ASKING
+
+    def models() -> AbstractContextManager[ModelAccess]:
+        return open_access(config, home_folder(home))
+
+    with (
+        run_view() as view,
+        open_bench(
+            str(fetched(home_folder(home), view.progress)) if suite == NAME else suite,
+            config,
+            systems,
+            models=models if given.get("model") and not helped else None,
+            count=count,
+            seed=seed,
+            progress=view.progress,
+        ) as bench,
+        models() if helped else nullcontext() as helper,
+    ):
+        make = attributor(method, bench, helper, seed=seed)
+        result = measure(bench, make, helper, seed=seed, progress=view.progress)
+    if target is not None:
+        write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
+    console = LiteralConsole()
+    console.print(_table(result, bench.suite.name, method))
+    for line in (*bench.notes, *_summary(result)):
+        console.print(line, soft_wrap=True)
+
+
+def _table(result: dict[str, Any], suite: str, method: str) -> Table:
+    """Accuracy by system and kind of fault, or by error type where nothing was injected."""
+    from experiments.bench.fault_kinds import KINDS
+    from experiments.display.tables import plain_table
+
+    table = plain_table(f"{method} on {suite}", gap=2)
+    for name in ("", "content", "n", "error type", "operation"):
+        table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
+    for system, own in result["by_system"].items():
+        for fault in [fault for fault in KINDS if fault in own["by_fault"]]:
+            table.add_row(fault, KINDS[fault].nature, *_cells(own["by_fault"][fault]))
+        for nature, row in own["by_nature"].items():
+            table.add_row(f"{system}, all", nature, *_cells(row), style="italic")
+        table.add_row(f"{system}, all", "", *_cells(own), style="bold", end_section=True)
+    if not result["by_system"]:
+        for error_type, row in result["by_type"].items():
+            table.add_row(error_type, "", *_cells(row))
+    table.add_row("all", "", *_cells(result), style="bold")
+    return table
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """n, error type accuracy and operation accuracy, with the intervals where they are known."""
+
+    def part(key: str) -> str:
+        if row[key] is None:
+            return "–"
+        low, high = row.get(f"{key}_ci") or (None, None)
+        return f"{row[key]:.3f}" if low is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
+
+    return str(row["n"]), part("eta"), part("oia")
+
+
+def _summary(result: dict[str, Any]) -> list[str]:
+    def figure(key: str, form: str = ".3f") -> str:
+        return "–" if result[key] is None else format(result[key], form)
+
+    return [
+        f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
+        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
+        f"({figure('ece_cross_fitted')} cross-fitted)",
+        f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
+        f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
+        f"distance {figure('distance', '.2f')}",
+        f"cost of a case: {figure('ms_per_case', '.1f')} ms, {figure('calls_per_case', '.2f')} model calls, "
+        f"{figure('tokens_per_case', '.0f')} tokens",
+    ]

@@ -1,0 +1,18 @@
+"""`memtune bench`: measure the parts of memtune."""
+
+from __future__ import annotations
+
+import click
+
+from experiments.commands.bench.attribution import attribution
+from experiments.commands.bench.evidence import evidence
+from experiments.commands.bench.tracing import tracing
+
+
+@click.group()
+def bench() -> None:
+    """Measure a part of memtune: what it costs, or how often it is right."""
+
+
+for _command in (attribution, evidence, tracing):
+    bench.add_command(_command)

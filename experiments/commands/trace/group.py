@@ -1,0 +1,25 @@
+"""memtune trace: what lies in recorded traces."""
+
+from __future__ import annotations
+
+import click
+
+from experiments.commands.trace.exchange import export, import_
+from experiments.commands.trace.views import diff, search, show, slice_, stats
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  memtune trace show run.jsonl --html run.html
+  memtune trace diff passing.jsonl failing.jsonl
+  memtune trace import graph.json --from smartcomment --out graph.jsonl
+  memtune trace export run.jsonl --to otlp --out spans.json
+"""
+)
+def trace() -> None:
+    """Look into recorded traces, tell where two executions part, and exchange them with other tools."""
+
+
+for _command in (stats, show, search, slice_, diff, import_, export):
+    trace.add_command(_command)

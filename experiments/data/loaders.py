@@ -1,0 +1,193 @@
+"""Data sets by name, cut to size and split into train, validation and test conversations."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from experiments.data.locomo import LocomoNotes, read_locomo
+from experiments.runs.config import DataLimits, RunConfig
+from optimizer.search.results import Splits
+from tracing.errors import DataError
+from tracing.systems.conversations import Conversation, Question, read_conversations
+
+FEWEST = 3
+"""Conversations without which there is no train, validation and test."""
+
+TEST_SHARE, VALIDATION_SHARE = 0.4, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A data set ready for a run.
+
+    Attributes:
+        splits: the conversations by their use.
+        notes: one line for each thing that was left out and how often, for people to read.
+    """
+
+    splits: Splits
+    notes: tuple[str, ...]
+
+
+def load_dataset(config: RunConfig) -> Dataset:
+    """The data set of `config`, cut to its limits. Conversations of the split `sealed` are never among it.
+
+    Raises:
+        DataError: the file is unusable, or leaves fewer than three conversations with questions.
+    """
+    left: Mapping[str, LocomoNotes] = {}
+    if config.dataset == "sample":
+        conversations = [c for name in ("train", "validation", "test") for c in _bundled(name)]
+    elif config.data is None:
+        raise DataError(f"{config.dataset}: no file; name it with --data FILE")
+    elif config.dataset == "locomo":
+        conversations, left = read_locomo(config.data, config.locomo.categories)
+    else:
+        conversations = read_conversations(config.data)
+    splits = assign_splits([c for c in conversations if c.split != "sealed"], where=_where(config))
+    cut = limit_conversations(splits, config.limits.conversations)
+    dropped = Counter[str]()
+    for conversation in (*cut.train, *cut.validation, *cut.test):
+        if conversation.id in left:
+            notes = left[conversation.id]
+            dropped["questions of categories not listed in locomo.categories"] += notes.other_categories
+            dropped["questions without a gold answer"] += notes.without_answer
+            dropped["evidence ids that name no turn"] += notes.unknown_evidence
+
+    def shortened(group: Sequence[Conversation]) -> tuple[Conversation, ...]:
+        kept = [shorten(conversation, config.limits, dropped) for conversation in group]
+        return tuple(conversation for conversation in kept if conversation.questions)
+
+    result = Splits(shortened(cut.train), shortened(cut.validation), shortened(cut.test))
+    for name, group in result.named().items():
+        if not group:
+            raise DataError(
+                f"{_where(config)}: no question is left in the {name} split; "
+                "raise --limit-sessions or --limit-questions"
+            )
+    lines = [f"{number} {what} left out" for what, number in dropped.items() if number]
+    return Dataset(result, tuple(lines))
+
+
+def load_sealed(config: RunConfig) -> tuple[Conversation, ...]:
+    """The sealed conversations of a data set: only for a last, single scoring of prompts that are final.
+
+    Raises:
+        DataError: the data set has none.
+    """
+    if config.dataset == "sample":
+        return tuple(_bundled("sealed"))
+    if config.dataset == "jsonl" and config.data is not None:
+        sealed = tuple(c for c in read_conversations(config.data) if c.split == "sealed")
+        if sealed:
+            return sealed
+    raise DataError(
+        f'{_where(config)}: has no sealed conversations; leave --sealed out, or mark rows with split "sealed"'
+    )
+
+
+def assign_splits(conversations: Sequence[Conversation], *, where: str) -> Splits:
+    """Conversations by their `split`, or where none has one, by a fixed rule.
+
+    The rule orders conversations by the SHA-256 of their id, so it depends on neither their order in the file nor on a
+    seed, and gives 40 % to test, 25 % to validation and the rest to train, each at least one: 3 are split 1/1/1, 10 are
+    split 3/3/4 (train/validation/test).
+
+    Raises:
+        DataError: only some have a split, a split is empty, or there are fewer than three.
+    """
+    without = [conversation.id for conversation in conversations if conversation.split is None]
+    if without and len(without) < len(conversations):
+        raise DataError(
+            f"{where}: conversation {without[0]!r} has no split but others have; give every row a split, or none"
+        )
+    if not without:
+        by_name = {name: tuple(c for c in conversations if c.split == name) for name in ("train", "validation", "test")}
+        empty = [name for name, group in by_name.items() if not group]
+        if empty:
+            raise DataError(
+                f'{where}: no conversation has the split {empty[0]!r}; give some rows "split": "{empty[0]}"'
+            )
+        return Splits(**by_name)
+    count = len(conversations)
+    if count < FEWEST:
+        raise DataError(
+            f"{where}: holds {count} conversations; at least {FEWEST} are needed for train, validation and test"
+        )
+    order = sorted(conversations, key=lambda c: hashlib.sha256(c.id.encode()).hexdigest())
+    test = min(math.ceil(count * TEST_SHARE), count - 2)
+    validation = min(max(1, math.ceil(count * VALIDATION_SHARE)), count - test - 1)
+    chosen = {c.id: place for place, c in enumerate(order)}
+
+    def between(first: int, last: int) -> tuple[Conversation, ...]:
+        return tuple(c for c in conversations if first <= chosen[c.id] < last)
+
+    return Splits(
+        train=between(test + validation, count), validation=between(test, test + validation), test=between(0, test)
+    )
+
+
+def limit_conversations(splits: Splits, limit: int | None) -> Splits:
+    """At most `limit` conversations in all, taken in turn from train, validation and test, each from its start.
+
+    Raises:
+        DataError: the limit leaves a split empty.
+    """
+    if limit is None:
+        return splits
+    if limit < FEWEST:
+        raise DataError(f"--limit-conversations {limit}: at least {FEWEST} are needed for train, validation and test")
+    groups = splits.named()
+    room = dict.fromkeys(groups, 0)
+    left = limit
+    while left and any(room[name] < len(group) for name, group in groups.items()):
+        for name, group in groups.items():
+            if left and room[name] < len(group):
+                room[name] += 1
+                left -= 1
+    return Splits(splits.train[: room["train"]], splits.validation[: room["val"]], splits.test[: room["test"]])
+
+
+def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str] | None = None) -> Conversation:
+    """The first `limits.sessions` sessions, with `limits.questions` of the questions that they can answer.
+
+    A question stays only when all its evidence does; one without evidence can be told to be answerable only while no
+    session is cut. Where more questions remain than allowed, they are taken evenly over the file's order, so that no
+    category is lost to its place in it. `dropped` counts the questions left out, by reason.
+    """
+    sessions = conversation.sessions[: limits.sessions]
+    turns = {turn.id for session in sessions for turn in session.turns}
+    cut = len(sessions) < len(conversation.sessions)
+
+    def answerable(question: Question) -> bool:
+        return turns.issuperset(question.evidence) and bool(question.evidence or not cut)
+
+    kept = [question for question in conversation.questions if answerable(question)]
+    count = len(kept) if limits.questions is None else min(limits.questions, len(kept))
+    chosen = [kept[place * len(kept) // count] for place in range(count)]
+    if dropped is not None:
+        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(kept)
+        dropped["questions over --limit-questions"] += len(kept) - len(chosen)
+    facts = tuple(fact for fact in conversation.facts if fact.turn in turns)
+    held = {fact.id for fact in facts}
+    questions = tuple(_within(question, turns, held) for question in chosen)
+    return conversation.model_copy(update={"sessions": sessions, "facts": facts, "questions": questions})
+
+
+def _within(question: Question, turns: set[str], facts: set[str]) -> Question:
+    near = question.near_miss if question.near_miss and question.near_miss.turn in turns else None
+    return question.model_copy(update={"near_miss": near, "fact": question.fact if question.fact in facts else None})
+
+
+def _bundled(name: str) -> list[Conversation]:
+    with resources.as_file(resources.files("experiments") / "sample" / f"{name}.jsonl") as path:
+        return read_conversations(path)
+
+
+def _where(config: RunConfig) -> str:
+    return str(config.data) if config.data is not None else "the bundled sample"

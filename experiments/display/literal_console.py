@@ -1,0 +1,55 @@
+"""A console on which text is nothing but text, for tables, colours and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import Progress, ProgressColumn, Task
+from rich.segment import Segment
+from rich.status import Status
+from rich.text import Text
+
+from experiments.display.terminal import visible
+
+
+class LiteralConsole(Console):
+    """A console that takes no text for markup, an emoji's code or an escape sequence.
+
+    What is coloured is a `Text` (see `styled`). A console that is no terminal leaves lines as long as they are where
+    `unwrapped` says so.
+    """
+
+    def __init__(self, *, stderr: bool = False, unwrapped: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+        if unwrapped and not self.is_terminal:
+            self.width = 10_000
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A text as it is, whatever options say of markup."""
+        return super().render_str(visible(text), **{**options, "emoji": False, "markup": False, "highlight": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The last place before the terminal: also what came as a `Text` does not steer it."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    def status(self, status: RenderableType, **options: Any) -> Status:
+        """A line that says what is going on, with a spinner."""
+        return super().status(self.render_str(status) if isinstance(status, str) else status, **options)
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """Text of several parts, each as it is or with its style."""
+    return Text.assemble(*(visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in parts))
+
+
+def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Progress:
+    """A live line for each task on a terminal, its description before `columns`; nothing elsewhere."""
+    return Progress(_Description(), *columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+class _Description(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(visible(task.description))

@@ -1,0 +1,20 @@
+"""Data within Markdown."""
+
+from __future__ import annotations
+
+import re
+
+from experiments.display.terminal import one_line
+
+_MARKUP = re.compile(
+    r"[\\`*\[\]<>&|~$^]|(?<![^\W_])_+|_+(?![^\W_])"  # an underscore within a word is none
+    r"|:(?=//)|(?<=www)\.",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"^(\d*)([#+=.)-])")
+
+
+def literal(text: str) -> str:
+    """Markdown that reads as `text` does, on one line: no markup, link, HTML or formula comes of it."""
+    escaped = _MARKUP.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), one_line(text))
+    return _OPENING.sub(r"\1\\\2", escaped)

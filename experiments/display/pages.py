@@ -1,0 +1,57 @@
+"""The templates of pages, and how texts and numbers are written in them."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from experiments.display.terminal import visible
+from tracing.recording.redaction import redact
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+
+def template(name: str) -> Template:
+    """A template by its file name; what it is given is text and no markup, and what it lacks is an error."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
+    environment.filters |= {"score": _score, "signed": _signed, "share": _share, "count": _count}
+    environment.filters["breakable"] = _breakable
+    return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    """What a page shows of a value: texts without credentials, and without characters that hide or turn round others.
+
+    Markup is of our own making.
+    """
+    return visible(redact(value)) if type(value) is str else value
+
+
+def _breakable(name: str) -> Markup:
+    """A name that a narrow column breaks after its dots and underscores only."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(visible(name)))))  # noqa: S704 (escaped just now)
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _count(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"

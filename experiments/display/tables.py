@@ -1,0 +1,175 @@
+"""A run on the terminal: progress on stderr, results as tables on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from experiments.display.literal_console import LiteralConsole, progress_on, styled
+from experiments.runs.folder import RunFolder
+from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
+from optimizer.search.results import Attempt, IterationRecord, LoopResult, Score, SplitName, Verdict
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+
+SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
+
+
+class RunView:
+    """An observer that shows a run as it goes."""
+
+    def __init__(self, console: LiteralConsole, progress: Progress) -> None:
+        self._console, self._progress = console, progress
+        self._task: TaskID | None = None
+        self._phase = ""
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        low, high = score.ci
+        interval = (f" ({low:.3f} to {high:.3f})", "dim")
+        title = (SPLIT_TITLES[split], "bold")
+        self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        if not signals:
+            self._say(f"iteration {iteration}: no wrong answer to attribute")
+            return
+        parts = ", ".join(f"{signal.operation} {signal.share:.0%}" for signal in signals if signal.failures)
+        self._say(f"iteration {iteration}: blame: {parts or 'none'}")
+
+    def iteration(self, record: IterationRecord) -> None:
+        edited = ", ".join(record.edited) or "nothing"
+        self._say(
+            f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, ",
+            ("accepted", "green") if record.accepted else "kept the champion",
+            f"; validation {record.val_score:.3f}",
+            (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
+        )
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
+
+    def approve(self, attempt: Attempt, before: str) -> bool:
+        """Show what an accepted rewrite changes, and ask whether it becomes the champion."""
+        self._progress.stop()
+        self._say((attempt.prompt, "bold"), f", {attempt.source}: {attempt.reason} ({attempt.gate or ''})")
+        for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
+            self._say((line, _DIFF_STYLES.get(line[:1], "")))
+        kept = click.confirm("make it the champion?", err=True)
+        self._progress.start()
+        return kept
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        if self._task is None or phase != self._phase:
+            if self._task is not None:
+                self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(phase, total=total)
+            self._phase = phase
+        self._progress.update(self._task, completed=done, total=total)
+
+    def _say(self, *parts: str | tuple[str, str]) -> None:
+        self._console.print(styled(*parts))
+
+
+@contextmanager
+def run_view() -> Iterator[RunView]:
+    """A view of a run on stderr, with a live progress bar where that is a terminal."""
+    console = LiteralConsole(stderr=True)
+    with progress_on(console, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
+        yield RunView(console, progress)
+
+
+def plain_table(title: str | None = None, *, gap: int = 1) -> Table:
+    """A table without a frame, which fits a terminal of 80 columns; `gap` spaces part its columns."""
+    return Table(title=title, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+
+
+def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
+    """The scores of a run, seed beside champion; `n` counts questions, `tokens` are what a test question costs."""
+    table = plain_table()
+    for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
+        table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
+    tokens = result.tokens_per_question if result else {}
+    for split, title in SPLIT_TITLES.items():
+        for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
+            if split in scores:
+                cost = tokens.get(side) if split == "test" else None  # type: ignore[call-overload]
+                label = "seed" if side == "baseline" else "champion"
+                table.add_row(title, label, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
+    return table
+
+
+def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
+    """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
+    interval = f"{score.ci[0]:.3f}–{score.ci[1]:.3f}"
+    return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
+
+
+def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
+    """The verdict in words, and what the run cost."""
+    lines = []
+    if summary.verdict and summary.delta is not None and summary.delta_ci and summary.p_value is not None:
+        count = len(summary.splits["test"].conversations)
+        chance = f", power {power:.2f}" if power is not None else ""
+        told = (
+            f": {summary.delta:+.3f} on test "
+            f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
+            f"{count} conversation{'s' if count != 1 else ''})"
+        )
+        lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
+    else:
+        lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
+    if summary.judge is not None:
+        lines.append(styled(judge_line(summary.judge)))
+    calls = summary.calls
+    made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
+    return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
+
+
+def judge_line(judge: SummaryJudge) -> str:
+    """Who judged, and how it agrees with the judging by words."""
+    agreed = judge.agreement.get("held_out") or judge.agreement.get("train")
+    share = f"{agreed.accuracy:.0%} of {agreed.n}" if agreed else "none to compare"
+    kappa = f", kappa {agreed.kappa:.2f}" if agreed and agreed.kappa is not None else ""
+    return (
+        f"judge: {judge.model} by {judge.mode}, agrees with {judge.compared_with} on {share}{kappa}; "
+        f"abstained from {judge.abstained} of {judge.judged}"
+    )
+
+
+def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
+    """Runs, one a row, the latest first; the scores are those of the test conversations."""
+    table = plain_table()
+    table.add_column("run", no_wrap=True, min_width=27)
+    for name in ("system", "dataset", "model"):
+        table.add_column(name, overflow="ellipsis")
+    # On a narrow terminal the names give way, not the figures.
+    for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 5)):
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    table.add_column("verdict", no_wrap=True, min_width=12)
+    for folder, summary in runs:
+        if summary is None:
+            table.add_row(folder.id, *["–"] * 7, "unreadable")
+            continue
+        seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
+        table.add_row(
+            folder.id,
+            summary.system,
+            summary.dataset,
+            summary.model,
+            f"{seed.score:.3f}" if seed else "–",
+            f"{champion.score:.3f}" if champion else "–",
+            "–" if summary.delta is None else f"{summary.delta:+.3f}",
+            "–" if summary.p_value is None else f"{summary.p_value:.3f}",
+            summary.verdict or summary.stopped.partition(":")[0],
+        )
+    return table

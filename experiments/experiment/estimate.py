@@ -1,0 +1,99 @@
+"""What a run will cost at most, worked out from the data without calling a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attribution.judging.llm_judge import LLM_JUDGE
+from experiments.runs.config import RunConfig
+from optimizer.search.loop import FINALISTS
+from optimizer.search.results import Splits
+from optimizer.search.screening import SCREENED
+from tracing.systems.conversations import Conversation
+from tracing.systems.protocol import MemorySystem
+
+CHARACTERS_A_TOKEN = 4
+FACTS_A_TURN = 0.75
+"""Facts that reach a decision, for each turn; measured on the bundled sample."""
+
+REPLY_TOKENS = {"extract": 120, "update": 16, "retrieve": 0, "answer": 8}
+CONTEXT_TOKENS = 160
+"""Tokens of the memories that an answer or a decision is shown."""
+
+JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
+"""Of a model that judges by label; by margin it writes a single token."""
+
+EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
+"""Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
+
+REMOTE_SECONDS, REMOTE_AT_ONCE = 1.0, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Upper bounds: nothing is assumed to be served from the cache.
+
+    Attributes:
+        calls: chat calls.
+        prompt_tokens, completion_tokens: of them.
+        minutes: on two cores with an embedded model; at one second a call, eight at once, elsewhere.
+        money: in the currency of the models' prices.
+    """
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    minutes: float
+    money: float
+
+
+def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimate:
+    """The cost of a run of `config`.
+
+    Counted are: every split with the seed; in each round all proposals on the conversations they are screened on, the
+    finalists on the validation split and a new champion on the train split; and the champion on the test split.
+    """
+    rounds = config.rounds
+    screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
+    finalists = min(FINALISTS, config.proposals)
+    passes = {"train": 1 + rounds * (screened + 1), "val": 1 + rounds * finalists, "test": 2}
+    model = config.models.task
+    calls = read = written = money = 0.0
+    for name, group in splits.named().items():
+        costs = [(model, cost) for cost in _costs(system, group)]
+        if config.metric == LLM_JUDGE:
+            questions = sum(len(conversation.questions) for conversation in group)
+            judging = (questions, questions * JUDGE_PROMPT_TOKENS, questions * JUDGE_REPLY_TOKENS)
+            costs.append((config.models.judge or model, judging))
+        for priced, (stage_calls, stage_read, stage_written) in costs:
+            calls += passes[name] * stage_calls
+            read += passes[name] * stage_read
+            written += passes[name] * stage_written
+            money += passes[name] * (stage_read * priced.price_in + stage_written * priced.price_out) / 1e6
+    if model.embedded:
+        seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
+    else:
+        seconds = calls * REMOTE_SECONDS / REMOTE_AT_ONCE
+    return Estimate(round(calls), round(read), round(written), seconds / 60, money)
+
+
+def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[tuple[float, float, float]]:
+    turns = sum(1 for conversation in group for _ in conversation.turns())
+    characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
+    questions = sum(len(conversation.questions) for conversation in group)
+    window = system.settings.get("window") or 8
+    costs = []
+    for operation in system.operations:
+        if operation.prompt is None:
+            continue
+        fixed = len(system.prompts[operation.prompt].text) / CHARACTERS_A_TOKEN
+        reply = REPLY_TOKENS[operation.stage]
+        if operation.stage == "extract":
+            sessions = sum(len(conversation.sessions) for conversation in group)
+            count = max(sessions, turns / window)
+            costs.append((count, count * fixed + characters / CHARACTERS_A_TOKEN, count * reply))
+        else:
+            count = questions if operation.stage == "answer" else turns * FACTS_A_TURN
+            costs.append((count, count * (fixed + CONTEXT_TOKENS), count * reply))
+    return costs

@@ -1,0 +1,90 @@
+"""Keeps the run's folder true to what has happened so far, so that a run that ends early is not lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from experiments.runs.folder import ATTEMPTS, RunFolder
+from experiments.runs.summary import RunFacts, Summary, summarize
+from optimizer.search.results import CallCounts, IterationRecord, LoopResult, Score, SplitName, Verdict
+from tracing.recording.redaction import Redaction
+from tracing.systems.prompts import Candidate
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+
+
+class RunJournal:
+    """An observer that writes `summary.json` and the champion's prompts after every step.
+
+    Args:
+        folder: of the run.
+        facts: what is known of it.
+        seed: the prompts it starts from.
+        calls: counts the model calls so far.
+    """
+
+    def __init__(self, folder: RunFolder, facts: RunFacts, seed: Candidate, calls: Callable[[], CallCounts]) -> None:
+        self._folder, self._facts, self._calls = folder, facts, calls
+        self._baseline: dict[SplitName, Score] = {}
+        self._iterations: list[IterationRecord] = []
+        self._champion: Candidate = dict(seed)
+        self._verdict: Verdict | None = None
+        self.signals: Sequence[Signal] = ()
+        """The latest signals, for the report."""
+        folder.write_prompts("seed", seed)
+        self.save(self.result("running"))
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self._baseline[split] = score
+        self.save(self.result("running"))
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        self.signals = signals
+
+    def iteration(self, record: IterationRecord) -> None:
+        self._iterations.append(record)
+        if record.champion is not None:
+            self._champion = record.champion
+        shown = Redaction().value
+        lines = [
+            json.dumps(shown({"iteration": each.n, **asdict(attempt)}), ensure_ascii=False) + "\n"
+            for each in self._iterations
+            for attempt in each.attempts
+        ]
+        self._folder.write(ATTEMPTS, "".join(lines))
+        self.save(self.result("running"))
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Nothing to keep."""
+
+    def result(self, stopped: str) -> LoopResult:
+        """What is known so far, as if the run had ended here for the reason `stopped`."""
+        said = self._verdict
+        champion: Mapping[SplitName, Score] = {}
+        return LoopResult(
+            baseline=dict(self._baseline),
+            champion=champion,
+            champion_candidate=self._champion,
+            verdict=said.verdict if said else None,
+            delta=said.delta if said else None,
+            delta_ci=said.delta_ci if said else None,
+            p_value=said.p_value if said else None,
+            power=said.power if said else None,
+            iterations=tuple(self._iterations),
+            stopped=stopped,
+            calls=self._calls(),
+        )
+
+    def save(self, result: LoopResult) -> Summary:
+        """Write prompts and summary of `result`."""
+        self._folder.write_prompts("champion", result.champion_candidate)
+        summary = summarize(self._facts, result)
+        self._folder.write_summary(summary)
+        return summary

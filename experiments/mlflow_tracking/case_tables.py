@@ -1,0 +1,54 @@
+"""Cases as tables, one a split: what was asked, what the seed and the champion answered, and who is blamed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.mlflow_tracking.writes import LogTable
+from experiments.runs.seen_cases import SeenCase
+
+SIDES = ("seed", "champion")
+"""In the order of `case_tables`' arguments; they name columns and traces."""
+
+_ASKED = ("conversation", "question_id", "kind", "question", "answers")
+_RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
+
+
+def case_tables(seed: Sequence[SeenCase], champion: Sequence[SeenCase]) -> list[LogTable]:
+    """`cases/train.json`, `cases/val.json` and `cases/test.json`, as far as their cases were seen.
+
+    What was not evaluated under one of the two is empty there.
+    """
+    rows: dict[str, dict[tuple[str, str], dict[str, Any]]] = defaultdict(dict)
+    for side, cases in zip(SIDES, (seed, champion), strict=True):
+        for seen in cases:
+            case = seen.case
+            asked = case.question
+            about = (case.conversation, asked.id, asked.kind, asked.question, " | ".join(asked.answers))
+            row = rows[seen.split].setdefault(about[:2], dict(zip(_ASKED, about, strict=True)))
+            row.update({f"{side} {name}": value for name, value in _result(seen).items()})
+    columns = (*_ASKED, *(f"{side} {name}" for side in SIDES for name in _RESULT))
+    return [
+        LogTable(
+            path=f"cases/{split}.json", columns={name: [row.get(name) for row in found.values()] for name in columns}
+        )
+        for split, found in rows.items()
+    ]
+
+
+def _result(seen: SeenCase) -> dict[str, Any]:
+    judgement, attribution = seen.case.judgement, seen.attribution
+    result: dict[str, Any] = {"reply": seen.case.reply, "score": judgement.score, "f1": judgement.f1}
+    if attribution is not None and attribution.decisive:
+        blames = attribution.decisive
+        result |= {
+            "blamed": ", ".join(blame.operation for blame in blames),
+            "error_type": ", ".join(blame.error_type for blame in blames),
+            "confidence": max(blame.confidence for blame in blames),
+            "reason": "; ".join(blame.reason for blame in blames),
+        }
+    elif attribution is not None:
+        result["reason"] = f"not attributed: {attribution.abstained}"
+    return result

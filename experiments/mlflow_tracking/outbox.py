@@ -1,0 +1,206 @@
+"""What MLflow has not got yet: writes wait in the run's folder while the store is away, and are sent in order later.
+
+The file is JSON lines: a header that names the store, then a write a line. It is there only while something waits.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from experiments.mlflow_tracking.case_traces import LogCase
+from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
+from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal, without_credentials
+from experiments.mlflow_tracking.writes import (
+    EndRun,
+    LogFiles,
+    LogMetrics,
+    LogParams,
+    LogTable,
+    LogText,
+    SetTag,
+    StartRun,
+    Write,
+)
+from experiments.runs.folder import RunFolder
+from tracing.errors import RunError
+from tracing.recording.redaction import Redaction
+from tracing.systems.conversations import first_problem
+
+OUTBOX = "mlflow-outbox.jsonl"
+
+PAUSE_SECONDS = 60.0
+"""How long a store that failed or was slow is left alone, so that it costs a run seconds a minute at most."""
+
+SLOW_SECONDS = 5.0
+"""How long writes may hold a run up before the store counts as slow."""
+
+
+class _Header(BaseModel):
+    """The first line of the file: where the writes go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uri: str
+    experiment: str
+    key: str
+
+
+_AnyWrite = Annotated[
+    StartRun
+    | LogParams
+    | LogMetrics
+    | SetTag
+    | LogText
+    | LogFiles
+    | LogTable
+    | EndRun
+    | RegisterPrompt
+    | NameChampion
+    | LogCase,
+    Field(discriminator="kind"),
+]
+_READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
+
+
+_REDACTION = Redaction()
+
+
+def _shown(write: Write) -> Write:
+    """A write as it may be looked at: questions, answers and replies are the user's, and may hold credentials."""
+    return _READER.validate_python(_REDACTION.value(write.model_dump(mode="json")))
+
+
+class Outbox:
+    """Writes on their way to a store, in order; what the store does raises nothing.
+
+    Attributes:
+        store: where they go.
+        refused: why writes were dropped that the store will never take, in words.
+        trouble: why the last attempt failed, in words; None where it did not.
+    """
+
+    def __init__(self, store: TrackingStore, folder: RunFolder, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store = store
+        self.refused: list[str] = []
+        self.trouble: str | None = None
+        self._folder, self._clock = folder, clock
+        self._waiting: list[Write] = []
+        self._kept = 0
+        """How many of them are in the file, always the first."""
+        self._quiet_until = float("-inf")
+
+    @classmethod
+    def load(cls, folder: RunFolder, *, uri: str | None = None, timeout: int = TIMEOUT_SECONDS) -> Outbox:
+        """What waits in a run's folder.
+
+        Args:
+            uri: of the store; the file keeps it without user and password.
+            timeout: as for `TrackingStore`.
+
+        Raises:
+            RunError: nothing waits there, or the file is not one.
+        """
+        path = folder.path / OUTBOX
+        try:
+            first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+            header = _Header.model_validate_json(first)
+            store = TrackingStore(uri or header.uri, header.experiment, header.key, timeout=timeout)
+        except FileNotFoundError:
+            raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to replay") from None
+        except (OSError, ValidationError) as error:
+            reason = error.strerror if isinstance(error, OSError) else first_problem(error)
+            raise RunError(f"{path}: cannot be read ({reason}); delete it to give up what it holds") from None
+        box = cls(store, folder)
+        for number, line in enumerate(lines, start=2):
+            try:
+                box._waiting.append(_shown(_READER.validate_json(line)))
+            except ValidationError:
+                # A process that was killed leaves half a last line, of a write that it did not count on.
+                if number <= len(lines):
+                    box.refused.append(f"{path}:{number}: is damaged, and was left out")
+        if box.waiting < len(lines):
+            box._rewrite()
+        box._kept = box.waiting
+        return box
+
+    @property
+    def waiting(self) -> int:
+        """How many writes the store has not got."""
+        return len(self._waiting)
+
+    def send(self, *writes: Write) -> None:
+        """Write to the store, or keep the writes where earlier ones wait or the store fails.
+
+        Raises:
+            RunError: they cannot be kept either.
+        """
+        self._waiting += map(_shown, writes)
+        if self._clock() >= self._quiet_until:
+            self.flush(seconds=SLOW_SECONDS)
+        if len(self._waiting) > self._kept:
+            self._append(self._waiting[self._kept :])
+
+    def keep_off(self, error: BaseException) -> None:
+        """Leave the store alone for a while, since it failed."""
+        self.trouble = in_words(error, self.store.uri)
+        self._quiet_until = self._clock() + PAUSE_SECONDS
+
+    def flush(self, *, seconds: float) -> None:
+        """Send what waits, in order, until the store fails or the time is over; then it is left alone for a while."""
+        begun, sent = self._clock(), 0
+        self.trouble = None
+        for write in self._waiting:
+            try:
+                with self.store.bounded():
+                    write.apply(self.store, self._folder.path)
+            except Exception as error:  # whatever a store raises
+                if not is_refusal(error):
+                    self.keep_off(error)
+                    break
+                self.refused.append(in_words(error, self.store.uri))
+            sent += 1
+            if self._clock() - begun > seconds:
+                self._quiet_until = self._clock() + PAUSE_SECONDS
+                break
+        del self._waiting[:sent]
+        if sent and self._kept:
+            self._rewrite()
+
+    def _append(self, writes: Sequence[Write]) -> None:
+        path = self._folder.path / OUTBOX
+        if not path.exists():
+            self._rewrite()
+            return
+        whole = path.stat().st_size
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.writelines(write.model_dump_json() + "\n" for write in writes)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                os.truncate(path, whole)  # what is written later must not stand behind half a line
+            raise RunError(
+                f"{path}: cannot be written ({error.strerror}); "
+                f"make room, then go on with: memtune run --resume {self._folder.path}"
+            ) from None
+        self._kept += len(writes)
+
+    def _rewrite(self) -> None:
+        if self._waiting:
+            lines = [write.model_dump_json() + "\n" for write in self._waiting]
+            self._folder.write(OUTBOX, "".join([self._header(), *lines]))
+        else:
+            (self._folder.path / OUTBOX).unlink(missing_ok=True)
+        self._kept = len(self._waiting)
+
+    def _header(self) -> str:
+        store = self.store
+        named = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
+        return named.model_dump_json() + "\n"

@@ -1,0 +1,126 @@
+"""Prompts in MLflow's registry: a version for each text, once, with the reason for it; `champion` names the best."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.writes import Write
+
+if TYPE_CHECKING:
+    from optimizer.search.results import IterationRecord
+
+CHAMPION = "champion"
+TEXT_DIGEST = "memtune.sha256"
+"""Tag by which a text is found again among a prompt's versions: the registry makes a new one for an equal text."""
+
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+class RegisterPrompt(Write):
+    """A prompt's text as a version, linked to the run; `text` is as memtune writes it."""
+
+    kind: Literal["prompt"] = "prompt"
+    name: str
+    text: str
+    message: str
+    tags: Mapping[str, str]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        with store.as_default():
+            version = _version_of(store.client, self.name, self.text)
+            if version is None:
+                version = store.client.register_prompt(
+                    self.name,
+                    registry_form(self.text),
+                    commit_message=self.message,
+                    tags={**self.tags, TEXT_DIGEST: _digest(self.text)},
+                )
+            store.client.link_prompt_version_to_run(store.run_id(self.run), version)
+
+
+class NameChampion(Write):
+    """Let the alias `champion` name a registered text.
+
+    Where a run found nothing better (`better` false), an alias that is there already stays: it may name what an
+    earlier run found.
+    """
+
+    kind: Literal["champion"] = "champion"
+    name: str
+    text: str
+    better: bool
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        with store.as_default():
+            found = _version_of(store.client, self.name, self.text)
+            if found is not None and (self.better or not _has_champion(store.client, self.name)):
+                store.client.set_prompt_alias(self.name, CHAMPION, found.version)
+
+
+def prompt_name(system: str, prompt: str) -> str:
+    """A prompt's name in the registry, which allows letters, digits, `-`, `_` and `.`."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"memtune.{system}.{prompt}")
+
+
+def accepted_reasons(record: IterationRecord) -> dict[str, str]:
+    """Prompt name → why its text became the champion's in this iteration; empty where nothing was accepted."""
+    if not record.accepted or record.champion is None:
+        return {}
+    return {
+        attempt.prompt: f"iteration {record.n}, {attempt.source}: {attempt.reason} ({attempt.gate or 'accepted'})"
+        for attempt in record.attempts
+        if record.champion.get(attempt.prompt) == attempt.text
+    }
+
+
+def registry_form(text: str) -> str:
+    """A template as the registry writes it: `{{name}}` for a variable, single literal braces.
+
+    A text with literal braces that would read as a variable there is left as it is.
+    """
+    parts = list(string.Formatter().parse(text))
+    names = {field for _, field, _, _ in parts if field is not None}
+    converted = "".join(literal + (f"{{{{{field}}}}}" if field is not None else "") for literal, field, _, _ in parts)
+    return converted if set(_VARIABLE.findall(converted)) == names else text
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _version_of(client: Any, name: str, text: str) -> Any:
+    """The version of a prompt with this text; None where there is none."""
+    from mlflow.exceptions import MlflowException
+
+    wanted, token = _digest(text), None
+    while True:
+        try:
+            page = client.search_prompt_versions(name, page_token=token)
+        except MlflowException as error:
+            if error.get_http_status_code() == 404:
+                return None
+            raise
+        for version in page:
+            if version.tags.get(TEXT_DIGEST) == wanted:
+                return version
+        token = page.token
+        if not token:
+            return None
+
+
+def _has_champion(client: Any, name: str) -> bool:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_prompt_version_by_alias(name, CHAMPION) is not None
+    except MlflowException as error:
+        # A missing alias is an invalid parameter to some stores.
+        if error.get_http_status_code() in (400, 404):
+            return False
+        raise

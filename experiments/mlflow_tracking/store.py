@@ -1,0 +1,201 @@
+"""An MLflow store as a run writes to it: the experiment and runs that are found again by a key, and bounded waiting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from experiments.mlflow_tracking.sqlite_store import in_turn, make_ready
+from tracing.errors import ConfigError
+from tracing.recording.redaction import excerpt
+
+PARENT = ""
+"""Name of an experiment's own run among its runs; the nested ones are named by their iteration."""
+
+KEY = "memtune.key"
+"""Tag by which a run is found again: whoever writes a second time needs no id that the first reply would have told."""
+
+TIMEOUT_SECONDS = 5
+"""How long MLflow waits for a reply of its server; its own defaults come to minutes."""
+
+
+_LONGEST_SAID = 300
+
+
+class RefusedError(Exception):
+    """The store is there and says no; to ask again is in vain."""
+
+
+class TrackingStore:
+    """One experiment in one MLflow store; nothing is contacted before the first use.
+
+    Args:
+        uri: of the store.
+        experiment: name of the experiment.
+        key: tells this run's MLflow runs from those of all others.
+        artifacts: where a new experiment keeps its artifacts; by default where the store wants it.
+        timeout: seconds to wait for a reply of a server.
+    """
+
+    def __init__(
+        self, uri: str, experiment: str, key: str, *, artifacts: str | None = None, timeout: int = TIMEOUT_SECONDS
+    ) -> None:
+        self.uri, self.experiment, self.key = uri, experiment, key
+        self._artifacts, self._timeout = artifacts, timeout
+        self._client: Any = None
+        self._experiment_id: str | None = None
+        self._runs: dict[str, str] = {}
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server keeps the store, so that it may be away for a while."""
+        return urlsplit(self.uri).scheme in ("http", "https")
+
+    @property
+    def client(self) -> Any:
+        """MLflow's client of the store, which is made where it is a file that does not exist.
+
+        Raises:
+            ConfigError: the file cannot be made or used.
+        """
+        if self._client is None:
+            from mlflow.tracking import MlflowClient
+
+            make_ready(self.uri)
+            self._client = MlflowClient(tracking_uri=self.uri)
+        return self._client
+
+    @property
+    def experiment_id(self) -> str:
+        """Id of the experiment, which is made where it does not exist.
+
+        Raises:
+            ConfigError: it is deleted.
+        """
+        if self._experiment_id is None:
+            found = self.client.get_experiment_by_name(self.experiment) or self._new_experiment()
+            if found.lifecycle_stage != "active":
+                raise ConfigError(
+                    f"tracking.experiment: {self.experiment!r} is deleted in MLflow; "
+                    "restore it there or give another name"
+                )
+            self._experiment_id = str(found.experiment_id)
+        return self._experiment_id
+
+    def _new_experiment(self) -> Any:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self.client.create_experiment(self.experiment, artifact_location=self._artifacts)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # which another run has just made
+                raise
+        return self.client.get_experiment_by_name(self.experiment)
+
+    def known_run(self, name: str = PARENT) -> str | None:
+        """Id of a run that was started or found already; None where it was not. Contacts nothing."""
+        return self._runs.get(name)
+
+    def find_run(self, name: str) -> str | None:
+        """Id of the run called `name`, by its key where this process did not start it; None where there is none."""
+        if name not in self._runs:
+            key = self._key_of(name)
+            found = self.client.search_runs([self.experiment_id], filter_string=f"tags.`{KEY}` = '{key}'")
+            if not found:
+                return None
+            self._runs[name] = found[0].info.run_id
+        return self._runs[name]
+
+    def run_id(self, name: str = PARENT) -> str:
+        """Id of the run called `name`.
+
+        Raises:
+            RefusedError: it was never started.
+        """
+        found = self.find_run(name)
+        if found is None:
+            raise RefusedError(f"the store has no run {self._key_of(name)}")
+        return found
+
+    def start_run(self, name: str, title: str, tags: Mapping[str, str], moment: int) -> None:
+        """Start the run called `name`, with `title` in the UI, unless it was started before; `moment` in ms."""
+        if self.find_run(name) is None:
+            given = {**tags, KEY: self._key_of(name)}
+            made = self.client.create_run(self.experiment_id, run_name=title, tags=given, start_time=moment)
+            self._runs[name] = made.info.run_id
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Write in turn with other processes inside, and wait for a server once and not for long.
+
+        The environment may say how long to wait.
+
+        Raises:
+            OSError: it is not our turn for too long.
+        """
+        wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+        wanted = {name: value for name, value in wanted.items() if name not in os.environ}
+        with in_turn(self.uri), _environment(wanted):
+            yield
+
+    @contextmanager
+    def as_default(self) -> Iterator[None]:
+        """Make this store and experiment MLflow's defaults inside: parts of its API know no others."""
+        import mlflow
+
+        before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+        wanted = {"MLFLOW_EXPERIMENT_ID": self.experiment_id, "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+        with _environment(wanted):
+            mlflow.set_tracking_uri(self.uri)
+            try:
+                yield
+            finally:
+                mlflow.set_tracking_uri(before)
+
+    def _key_of(self, name: str) -> str:
+        return f"{self.key}/{name}" if name else self.key
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    kept = {name: os.environ.get(name) for name in wanted}
+    os.environ |= wanted
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether a write failed for good. What may pass is no refusal: no connection, a busy store, a rejected login."""
+    from mlflow.exceptions import MlflowException
+
+    if isinstance(error, ConfigError):
+        return False  # of the store, whatever is written
+    if isinstance(error, MlflowException):
+        status = int(error.get_http_status_code())
+        return 400 <= status < 500 and status not in (401, 403, 408, 429)
+    return not isinstance(error, OSError)
+
+
+def without_credentials(uri: str) -> str:
+    """`uri` without the user and password it may carry."""
+    with suppress(ValueError):
+        parts = urlsplit(uri)
+        if parts.username or parts.password:
+            return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return uri
+
+
+def in_words(error: BaseException, uri: str) -> str:
+    """An error on one line, without the credentials of `uri`."""
+    said = " ".join(str(error).replace(uri, without_credentials(uri)).split()) or type(error).__name__
+    password = urlsplit(uri).password
+    return excerpt(said, _LONGEST_SAID, password, unquote(password or ""))

@@ -1,0 +1,307 @@
+"""A run in MLflow: one parent run, a nested run for each iteration, and every curve on the parent too.
+
+Everything goes through `MlflowClient` with explicit run ids: MLflow's active run is local to a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from experiments.mlflow_tracking.case_tables import SIDES, case_tables
+from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt, accepted_reasons, prompt_name
+from experiments.mlflow_tracking.store import PARENT, TrackingStore, in_words, is_refusal, without_credentials
+from experiments.mlflow_tracking.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
+from experiments.runs.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, SUMMARY, RunFolder
+from experiments.runs.seen_cases import SeenCase, worst_first
+from experiments.runs.summary import SummaryMlflow
+from optimizer.search.results import IterationRecord, LoopResult, Score, SplitName, Verdict
+from tracing.errors import ConfigError
+from tracing.recording.redaction import excerpt
+from tracing.systems.prompts import Candidate
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+
+PARAM_LIMIT = 500
+"""Longest value kept as a parameter; settings are short, and a prompt is never one."""
+
+LONGEST_KEY = 100
+"""Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
+
+FINISH_SECONDS = 120.0
+"""How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
+
+
+REPLAY_SECONDS = 3600.0
+"""How long a replay goes on; somebody is waiting for it, but knows why."""
+
+
+def store_file(home: Path) -> Path:
+    """The default store: a sqlite file under the home."""
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
+
+
+def artifact_root(home: Path) -> Path:
+    """Where the default store keeps artifacts."""
+    return (home / "artifacts").resolve()
+
+
+class MlflowRun:
+    """An observer that records one experiment in MLflow.
+
+    A store that fails or hangs ends no experiment and holds none up: what it did not take waits in the run's folder
+    (`outbox`), and the folder has everything else.
+
+    Args:
+        outbox: on the way to the store.
+        system: name of the memory system, for its prompts' names in the registry.
+        seed: the prompts the run starts from.
+        folder: of the run.
+        clock: gives the moments of points, in seconds since the epoch.
+        resumed: whether points may be there already.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        system: str,
+        seed: Candidate,
+        folder: RunFolder,
+        clock: Callable[[], float] = time,
+        *,
+        resumed: bool = False,
+    ) -> None:
+        self._resumed = resumed
+        self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
+        self._open: dict[int, bool] = {}
+        self._blamed: set[int] = set()
+        self._regressed = False
+        self._spent = {"calls_made": 0, "calls_cached": 0, "tokens": 0}
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        uri: str | None,
+        experiment: str,
+        home: Path,
+        folder: RunFolder,
+        system: str,
+        seed: Candidate,
+        params: Mapping[str, Any],
+        clock: Callable[[], float] = time,
+        resumed: bool = False,
+    ) -> MlflowRun:
+        """Open the store, making it and the experiment where they do not exist, and start the parent run.
+
+        A server that does not answer is no reason not to start. A resumed run goes on in the MLflow run it had, with
+        what waits in its folder, and logs no point twice.
+
+        Raises:
+            ConfigError: the store cannot be used.
+        """
+        for noisy in ("mlflow.store.db.utils", "alembic"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+        home.mkdir(parents=True, exist_ok=True)
+        artifacts = artifact_root(home).as_uri() if uri is None else None
+        used = uri or store_uri(home)
+        if (folder.path / OUTBOX).exists():
+            outbox = Outbox.load(folder, uri=used)
+        else:
+            key = (_key_of(folder) if resumed else None) or uuid4().hex
+            folder.write(MLFLOW_KEY, key)
+            outbox = Outbox(TrackingStore(used, experiment, key, artifacts=artifacts), folder)
+        store = outbox.store
+        try:
+            _ = store.client  # which may have to be made, and takes its time
+            with store.bounded():
+                _ = store.experiment_id
+        except ConfigError:
+            raise
+        except Exception as error:  # whatever a store raises
+            passing = store.remote or isinstance(error, TimeoutError)
+            if not passing or is_refusal(error):
+                reason, shown = in_words(error, store.uri), without_credentials(store.uri)
+                raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
+            outbox.keep_off(error)
+        self = cls(outbox, system, seed, folder, clock, resumed=resumed)
+        values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
+        tags = {"mlflow.source.name": "memtune run"}
+        outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
+        outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
+        return self
+
+    @property
+    def link(self) -> SummaryMlflow | None:
+        """Where the run lies; None while the store did not take its start."""
+        return link_of(self._outbox.store)
+
+    @property
+    def problems(self) -> list[str]:
+        """What MLflow has not got, in words."""
+        found = list(self._outbox.refused)
+        if self._outbox.waiting:
+            why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
+            remedy = f"`memtune mlflow replay {self._folder.id}` sends them"
+            found.insert(0, f"{self._outbox.waiting} writes wait{why}; {remedy}")
+        return found
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self._metrics(PARENT, _score_metrics(split, score), step=0)
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        rows = [
+            {
+                "operation": signal.operation,
+                "prompt": signal.prompt,
+                "share": signal.share,
+                "share_ci": list(signal.share_ci),
+                "failures": signal.failures,
+                "loss": signal.loss,
+                "error_types": dict(signal.error_types),
+                "fixable": signal.fixable,
+                "cases": list(signal.cases),
+            }
+            for signal in signals
+        ]
+        shares = {blame_key(signal.operation): signal.share for signal in signals}
+        nested = self._iteration_run(iteration)
+        for run in (PARENT, nested):
+            self._metrics(run, shares, step=iteration)
+        self._blamed.add(iteration)
+        text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
+        self._outbox.send(LogText(run=nested, path="blame.json", text=text))
+
+    def iteration(self, record: IterationRecord) -> None:
+        cost = {"calls_made": record.calls_made, "calls_cached": record.calls_cached, "tokens": record.tokens}
+        self._spent = {name: self._spent[name] + value for name, value in cost.items()}
+        metrics: dict[str, float] = {"val/score": record.val_score}
+        metrics |= {f"cost/{name}": value for name, value in cost.items()}
+        if record.n not in self._blamed:
+            # Nothing was attributed anew, since the champion is the same; the curve goes on level.
+            metrics |= {f"blame/{name}": blame.share for name, blame in record.blame.items()}
+        nested = self._iteration_run(record.n)
+        self._metrics(nested, metrics | {"proposals": record.proposals}, step=record.n)
+        self._metrics(
+            PARENT, metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n
+        )
+        tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
+        self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
+        champion = record.champion or {}
+        texts = [LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()]
+        versions = [self._version(name, champion[name], reason) for name, reason in accepted_reasons(record).items()]
+        self._outbox.send(*texts, *versions, EndRun(run=nested, status="FINISHED", moment=self._now()))
+        self._open[record.n] = False
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._metrics(
+            PARENT,
+            {"test/delta": verdict.delta, "test/p_value": verdict.p_value, "test/power": verdict.power},
+            step=0,
+        )
+        self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
+        self._regressed = verdict.verdict == "regressed"
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Not a matter of record."""
+
+    def cases(self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, most: int) -> None:
+        """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
+
+        A champion that is the seed has no traces of its own.
+        """
+        self._outbox.send(*case_tables(seed, champion))
+        traced = (seed,) if seed == champion else (seed, champion)
+        for side, cases in zip(SIDES, traced, strict=False):
+            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric))
+
+    def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
+        """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""
+        last = max((record.n for record in result.iterations), default=0) + 1
+        for split, score in result.champion.items():
+            self._metrics(PARENT, _score_metrics(split, score), step=last)
+        calls = result.calls
+        self._metrics(
+            PARENT,
+            {
+                "cost/run_calls_made": calls.made,
+                "cost/run_calls_cached": calls.cached,
+                "cost/run_calls_without_reuse": calls.without_reuse,
+                **{f"cost/tokens_per_question_{side}": value for side, value in result.tokens_per_question.items()},
+            },
+            step=0,
+        )
+        names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS) if (self._folder.path / name).is_file()]
+        self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
+        if not self._regressed:
+            for name, text in result.champion_candidate.items():
+                better = text != self._seed.get(name)
+                self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
+        left = [self._run_of(n) for n, still in self._open.items() if still]
+        self._outbox.send(*(EndRun(run=run, status=status, moment=self._now()) for run in (*left, PARENT)))
+        if self._outbox.waiting:
+            self._outbox.flush(seconds=FINISH_SECONDS)
+
+    def _version(self, prompt: str, text: str, message: str) -> RegisterPrompt:
+        tags = {"memtune.run": self._folder.id, "memtune.system": self._system}
+        return RegisterPrompt(name=prompt_name(self._system, prompt), text=text, message=message, tags=tags)
+
+    def _iteration_run(self, iteration: int) -> str:
+        name = self._run_of(iteration)
+        if iteration not in self._open:
+            self._open[iteration] = True
+            tags = {"iteration": str(iteration)}
+            self._outbox.send(StartRun(run=name, title=name, moment=self._now(), tags=tags))
+        return name
+
+    @staticmethod
+    def _run_of(iteration: int) -> str:
+        return f"iteration {iteration}"
+
+    def _metrics(self, run: str, values: Mapping[str, float], *, step: int) -> None:
+        self._outbox.send(LogMetrics(run=run, values=dict(values), step=step, moment=self._now(), once=self._resumed))
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def blame_key(operation: str) -> str:
+    """Name of the curve of an operation's share of the loss: MLflow does not take every character, nor a long name."""
+    kept = re.sub(r"[^\w.\- :]", "-", operation)
+    if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
+        return f"blame/{operation}"
+    return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _key_of(folder: RunFolder) -> str | None:
+    """The key by which the run is found again; None where there is none, or only a damaged one."""
+    path = folder.path / MLFLOW_KEY
+    key = path.read_text(errors="replace") if path.is_file() else ""
+    return key if re.fullmatch("[0-9a-f]{32}", key) else None
+
+
+def link_of(store: TrackingStore) -> SummaryMlflow | None:
+    """Where a store keeps the parent run; None where that was not started or found there."""
+    run = store.known_run()
+    if run is None:
+        return None
+    return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
+
+
+def _score_metrics(split: SplitName, score: Score) -> dict[str, float]:
+    return {f"{split}/{name}": getattr(score, name) for name in ("score", "em", "f1", "contains")}

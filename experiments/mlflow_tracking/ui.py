@@ -1,0 +1,118 @@
+"""The MLflow UI over a home's store, on the loopback interface."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.mlflow_tracking.sqlite_store import is_ready
+from experiments.mlflow_tracking.tracking import artifact_root, store_file, store_uri
+from tracing.errors import RunError
+from tracing.llm.serving.child_process import start_child
+
+HOST = "127.0.0.1"
+USUAL_PORT = 5000
+READY_SECONDS = 60.0
+
+QUIET = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+}
+"""Keeps MLflow and what it imports from reaching out to the network; without the first its server can hang offline."""
+
+
+def require_store(home: Path) -> None:
+    """Refuse a home without an MLflow store.
+
+    Raises:
+        RunError: no run was started there yet.
+        ConfigError: the store cannot be used.
+    """
+    if not is_ready(store_file(home)):
+        raise RunError(f"{home}: has no runs yet; start one with `memtune run demo`, or give another --home")
+
+
+def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
+    """Start `mlflow ui` and return its process and address once it answers. The caller ends the process.
+
+    If the caller is killed, the process ends too.
+
+    Args:
+        port: to listen on; by default 5000, or any free one where that is taken.
+
+    Raises:
+        RunError: the port is taken, or the UI does not start.
+    """
+    if port is not None and not _free(port):
+        raise RunError(f"--port {port}: taken; give another, or none for any free one")
+    used = port or (USUAL_PORT if _free(USUAL_PORT) else _any_port())
+    address = f"http://{HOST}:{used}"
+    log = home / "mlflow-ui.log"
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", HOST, "--port", str(used), "--workers", "1"]
+    command += ["--backend-store-uri", store_uri(home), "--default-artifact-root", artifact_root(home).as_uri()]
+    with log.open("wb") as output:
+        process = start_child(command, output=output, env={**os.environ, **QUIET})
+    try:
+        _wait(process, address, log)
+    except BaseException:
+        stop_ui(process)
+        raise
+    return process, address
+
+
+def stop_ui(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> None:
+    """End the UI and its workers."""
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(patience)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+        else:
+            break
+    process.wait(patience)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], address: str, log: Path, clock: Callable[[], float] = time.monotonic
+) -> None:
+    end = clock() + READY_SECONDS
+    while clock() < end:
+        if process.poll() is not None:
+            raise RunError(f"the MLflow UI ended at once; {log} says why")
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=2):  # noqa: S310 (http on loopback)
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise RunError(f"the MLflow UI did not answer within {READY_SECONDS:.0f} s; {log} says why")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _any_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

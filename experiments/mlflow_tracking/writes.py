@@ -1,0 +1,156 @@
+"""What a run writes to MLflow, each piece as plain data that can wait in a file and be applied twice without harm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from experiments.mlflow_tracking.store import PARENT, TrackingStore
+from tracing.recording.redaction import redact
+
+_TABLES = "mlflow.loggedArtifacts"
+
+
+class Write(BaseModel):
+    """One write; `run` names the run it goes to (`TrackingStore.run_id`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str = PARENT
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        """Write it, unless the store has it already. `folder` is that of the run, for what is written from files.
+
+        Raises:
+            Exception: whatever the store raises; `tracking_store.is_refusal` tells what it means.
+        """
+        raise NotImplementedError
+
+
+class StartRun(Write):
+    """Start a run; `moment` is in milliseconds. Nested ones name the iteration they are for."""
+
+    kind: Literal["start"] = "start"
+    title: str
+    moment: int
+    tags: Mapping[str, str]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        tags = dict(self.tags)
+        if self.run != PARENT:
+            tags["mlflow.parentRunId"] = store.run_id()
+        store.start_run(self.run, self.title, tags, self.moment)
+
+
+class LogParams(Write):
+    """Settings of a run. The store keeps the first value of each, also where a resumed run has a larger budget."""
+
+    kind: Literal["params"] = "params"
+    values: Mapping[str, str]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        from mlflow.entities import Param
+
+        run = store.run_id(self.run)
+        there = store.client.get_run(run).data.params
+        store.client.log_batch(run, params=[Param(*item) for item in self.values.items() if item[0] not in there])
+
+
+class LogMetrics(Write):
+    """Points of curves. A store knows a point by its name, step, moment and value, so that it is there once.
+
+    With `once` a point is left out where its curve has this value at this step, of whatever moment: a resumed run
+    passes through the steps of its earlier life again. A step that a budget had cut short gets a second value.
+    """
+
+    kind: Literal["metrics"] = "metrics"
+    values: Mapping[str, float]
+    step: int
+    moment: int
+    once: bool = False
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        from mlflow.entities import Metric
+
+        run = store.run_id(self.run)
+        known = {key for key, value in self.values.items() if self.once and self._has(store, run, key, value)}
+        points = [Metric(key, value, self.moment, self.step) for key, value in self.values.items() if key not in known]
+        store.client.log_batch(run, metrics=points)
+
+    def _has(self, store: TrackingStore, run: str, key: str, value: float) -> bool:
+        history = store.client.get_metric_history(run, key)
+        return any((point.step, point.value) == (self.step, value) for point in history)
+
+
+class SetTag(Write):
+    """A tag of a run."""
+
+    kind: Literal["tag"] = "tag"
+    key: str
+    value: str
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        store.client.set_tag(store.run_id(self.run), self.key, self.value)
+
+
+class LogText(Write):
+    """A text as an artifact."""
+
+    kind: Literal["text"] = "text"
+    path: str
+    text: str
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        store.client.log_text(store.run_id(self.run), self.text, self.path)
+
+
+class LogFiles(Write):
+    """A file of the run's folder, or all texts of a folder in it, as artifacts of the same name."""
+
+    kind: Literal["files"] = "files"
+    path: str
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        run, found = store.run_id(self.run), folder / self.path
+        if found.is_file():
+            store.client.log_artifact(run, str(found))
+        for text in sorted(found.rglob("*.txt")):
+            # Prompts: the run's folder has them as they are sent.
+            shown = redact(text.read_bytes().decode())
+            store.client.log_text(run, shown, text.relative_to(folder).as_posix())
+
+
+class LogTable(Write):
+    """A table as an artifact that the UI shows as one: column → values.
+
+    It is written in MLflow's own form, but whole: `log_table` appends to what is there, and twice would be double.
+    """
+
+    kind: Literal["table"] = "table"
+    path: str
+    columns: Mapping[str, list[Any]]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        run = store.run_id(self.run)
+        rows = [list(row) for row in zip(*self.columns.values(), strict=True)]
+        table = {"columns": list(self.columns), "data": rows}
+        store.client.log_text(run, json.dumps(table, ensure_ascii=False), self.path)
+        tables = json.loads(store.client.get_run(run).data.tags.get(_TABLES, "[]"))
+        entry = {"path": self.path, "type": "table"}
+        if entry not in tables:
+            store.client.set_tag(run, _TABLES, json.dumps([*tables, entry]))
+
+
+class EndRun(Write):
+    """End a run with a status (FINISHED, KILLED or FAILED)."""
+
+    kind: Literal["end"] = "end"
+    status: str
+    moment: int
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        store.client.set_terminated(store.run_id(self.run), status=self.status, end_time=self.moment)

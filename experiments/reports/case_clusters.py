@@ -1,0 +1,65 @@
+"""Clusters of attributed cases: the same operation, the same error type, and reasons that say the same of other values.
+
+What a reason quotes, its ids and its numbers are masked; what is left are the words for how it went wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from experiments.attributing.attributions import BlameLine, CaseLine
+
+_ALIKE = 0.6
+_QUOTED = re.compile(r"(?<!\w)'.*?'(?!\w)|\"[^\"]*\"|‘[^’]*’|“[^”]*”|`[^`]*`")
+_SPECIFIC = re.compile(r"(?<!\w)\S*\d\S*?(?=[,.;:)]?(?:\s|$))")
+_LIST = re.compile(r"…(?:(?:,| and| or)? …)+")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCluster:
+    """A way in which several failures went wrong.
+
+    Attributes:
+        operation, error_type: of their main blames.
+        words: how it went wrong, with `…` for what differs from case to case.
+        cases: the failures, the surest first.
+    """
+
+    operation: str
+    error_type: str
+    words: str
+    cases: list[CaseLine]
+
+
+def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
+    """The clusters of what was attributed, the largest first; abstentions are in none.
+
+    The surest failure leads the first cluster; each further one joins the first leader with the same operation and
+    error type that has at least 0.6 of the words of either in common with it (Jaccard's index), or leads a cluster of
+    its own. The result is a function of the set of failures.
+    """
+    blamed = [(case, main) for case in cases if (main := case.main) is not None]
+    blamed.sort(key=lambda item: (-item[1].confidence, item[0].key))
+    led: list[tuple[frozenset[str], CaseCluster]] = []
+    for case, blame in blamed:
+        words = masked(blame.reason)
+        said = frozenset(words.lower().split())
+        for spoken, cluster in led:
+            if _same_error(cluster, blame) and len(spoken & said) >= _ALIKE * len(spoken | said):
+                cluster.cases.append(case)
+                break
+        else:
+            led.append((said, CaseCluster(blame.operation, blame.error_type, words, [case])))
+    return sorted((cluster for _, cluster in led), key=lambda cluster: -len(cluster.cases))
+
+
+def masked(reason: str) -> str:
+    """A reason without what is particular to its case."""
+    text = _SPECIFIC.sub("…", _QUOTED.sub("…", " ".join(reason.split())))
+    return _LIST.sub("…", text)
+
+
+def _same_error(cluster: CaseCluster, blame: BlameLine) -> bool:
+    return (cluster.operation, cluster.error_type) == (blame.operation, blame.error_type)

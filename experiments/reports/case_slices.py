@@ -1,0 +1,105 @@
+"""The part of a graph that shows a failure: what is blamed, what was the evidence, and how the answer came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attribution.text.content import text_of
+from experiments.attributing.attributions import CaseLine
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+
+MOST_OPERATIONS = 12
+MOST_VALUES = 6
+LONGEST_VALUE = 260
+
+
+@dataclass(frozen=True, slots=True)
+class SliceValue:
+    """A variable as it is shown; `marked` where a blame rests on it."""
+
+    id: str
+    role: str
+    name: str
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOperation:
+    """An operation as it is shown; `more_inputs` and `more_outputs` count what is left out."""
+
+    id: str
+    name: str
+    session: str
+    blamed: bool
+    error: str | None
+    inputs: tuple[SliceValue, ...]
+    outputs: tuple[SliceValue, ...]
+    more_inputs: int
+    more_outputs: int
+
+
+def slice_of(graph: ExecutionGraph, case: CaseLine) -> tuple[SliceOperation, ...]:
+    """The operations that show a failure, in the order recorded, at most twelve.
+
+    These are the blamed ones, those that made or read the evidence, and those that led from the question to the reply;
+    what is least needed is left out first.
+    """
+    blamed = [b.operation_id for b in case.decisive if b.operation_id in graph.operations]
+    evidence = dict.fromkeys(vid for b in case.decisive for vid in b.evidence if vid in graph.variables)
+    answering = graph.producers(case.prediction) if case.prediction in graph.variables else []
+    wanted: dict[str, None] = dict.fromkeys(oid for oid in blamed if oid is not None)
+    wanted |= dict.fromkeys(one.id for one in answering)
+    for answer in answering:
+        for vid in answer.input_ids():
+            same = (one.id for one in graph.producers(vid) if one.session is not None and one.session == answer.session)
+            wanted |= dict.fromkeys(same)
+    for vid in evidence:
+        wanted |= dict.fromkeys(one.id for one in graph.producers(vid))
+        if graph.variables[vid].kind == "message":
+            wanted |= dict.fromkeys(one.id for one in graph.consumers(vid)[:2])
+    kept = set(list(wanted)[:MOST_OPERATIONS])
+    marked = set(evidence) | ({case.prediction} if case.prediction else set())
+    return tuple(
+        _shown(graph, operation, operation.id in blamed, marked, case.evidence)
+        for operation in graph.operations.values()
+        if operation.id in kept
+    )
+
+
+def _shown(
+    graph: ExecutionGraph, operation: Operation, blamed: bool, marked: set[str], turns: Sequence[str]
+) -> SliceOperation:
+    def telling(link: tuple[str, str]) -> bool:
+        return link[1] in marked or graph.variables[link[1]].name in turns
+
+    sides = []
+    for links in (operation.inputs, operation.outputs):
+        first = [link for link in links if telling(link)]
+        rest = [
+            link for link in links if not telling(link) and graph.variables[link[1]].kind not in ("prompt", "query")
+        ]
+        chosen = [*first, *rest][:MOST_VALUES]
+        values = tuple(_value(role, graph.variables[vid], telling((role, vid))) for role, vid in chosen)
+        sides.append((values, len(first) + len(rest) - len(chosen)))
+    (inputs, more_inputs), (outputs, more_outputs) = sides
+    session = graph.sessions.get(operation.session or "")
+    return SliceOperation(
+        id=operation.id,
+        name=operation.name,
+        session=session.name if session is not None else "",
+        blamed=blamed,
+        error=operation.error,
+        inputs=inputs,
+        outputs=outputs,
+        more_inputs=more_inputs,
+        more_outputs=more_outputs,
+    )
+
+
+def _value(role: str, variable: Variable, marked: bool) -> SliceValue:
+    text = " ".join((text_of(variable.value) or ("" if variable.value is None else str(variable.value))).split())
+    shown = text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    return SliceValue(variable.id, role, variable.name, shown or variable.kind.replace("_", " "), marked)

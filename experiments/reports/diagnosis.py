@@ -1,0 +1,312 @@
+"""What attributed failures say together: the facts of a diagnostic report, as data that can be written as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from attribution.cases import BEYOND_THE_SYSTEM
+from attribution.signals import Signals, aggregate
+from experiments.attributing.attributions import Attributions, CaseLine
+from experiments.reports.case_clusters import case_clusters
+from experiments.reports.remedies import By, remedy_beyond, remedy_for
+from optimizer.evaluation.ladder import Rung, attainable
+from tracing.systems.protocol import OperationSpec, Stage
+
+LOST_AT: dict[str, int] = {
+    "ExtractionError": 0,
+    "UpdateError": 1,
+    "DeletionError": 1,
+    "RetrievalError": 2,
+    "ResponseError": 3,
+}
+"""Error type → the passage of FLOW on which the information was lost."""
+
+FLOW = ("said in the conversation", "extracted", "stored at the end", "in the answer's context", "answered right")
+
+_Namer = Callable[[Iterable[CaseLine]], tuple[str, ...]]
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Counts(_Fact):
+    """How many of what; `judged` is None where only failures were given."""
+
+    traces: int
+    damaged: int
+    judged: int | None
+    failures: int
+    attributed: int
+    beyond: int
+    abstained: int
+    undone: int
+    tokens: int
+
+
+class OperationLoss(_Fact):
+    """What one operation is to blame for.
+
+    `share` is its part of the loss inside the system, 0 to 1, weighted by confidence, with a 95 % bootstrap interval
+    over conversations; `loss` what the score would gain at most if it made no more errors, None where only failures
+    were given. `first` is the part of the bootstrap's resamples in which its share is the greatest, None for a single
+    conversation, `attainable` what a faultless stage gains by the oracle ladder, where one was climbed, `confirmed` the
+    part of its blames, by confidence, that replay confirms of those it looked at.
+    """
+
+    operation: str
+    stage: Stage
+    prompt: str | None
+    share: float
+    share_ci: tuple[float, float]
+    loss: float | None
+    loss_ci: tuple[float, float] | None
+    first: float | None
+    attainable: float | None
+    confirmed: float | None = None
+    failures: int
+    error_types: dict[str, int]
+    cases: tuple[str, ...]
+
+
+class PromptLoss(_Fact):
+    """What the score would gain at most if none of the operations that a prompt steers made an error."""
+
+    prompt: str
+    operations: tuple[str, ...]
+    loss: float
+    loss_ci: tuple[float, float]
+
+
+class FlowStep(_Fact):
+    """A place that information reaches: how many cases' did, and how many lost it on the way from the one before."""
+
+    name: str
+    reached: int
+    lost: int
+    cases: tuple[str, ...] = ()
+
+
+class ClusterFact(_Fact):
+    """A way in which several failures went wrong; `words` has `…` for what differs."""
+
+    operation: str
+    error_type: str
+    words: str
+    cases: tuple[str, ...]
+
+
+class Action(_Fact):
+    """Something to do about it, by rank: what, why, the gain in score at most, and whether a prompt can do it."""
+
+    what: str
+    why: str
+    gain: float | None
+    failures: int
+    by: By
+    cases: tuple[str, ...]
+
+
+class DiagnosedCase(_Fact):
+    """A failure, under the id that the other facts name it by."""
+
+    id: str
+    line: CaseLine
+
+
+class Diagnosis(_Fact):
+    """All facts of a report; `prompts_known` says whether a missing prompt means that there is none.
+
+    Cases are named `c1`, `c2`, … in the order of the attributions. `fixable` is the part of the loss that lies with
+    operations that a prompt steers, None where prompts are not known; `prompts` are empty where only failures were
+    given.
+    """
+
+    title: str
+    subtitle: str
+    method: str
+    model: str | None
+    counts: Counts
+    prompts_known: bool
+    operations: tuple[OperationLoss, ...]
+    fixable: float | None = None
+    prompts: tuple[PromptLoss, ...] = ()
+    error_types: dict[str, int]
+    flow: tuple[FlowStep, ...]
+    ladder: tuple[Rung, ...] = ()
+    clusters: tuple[ClusterFact, ...]
+    actions: tuple[Action, ...]
+    damaged: tuple[str, ...] = ()
+    abstained: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    cases: tuple[DiagnosedCase, ...]
+    notes: tuple[str, ...] = ()
+    prose: str | None = None
+
+
+def diagnose(
+    said: Attributions, *, title: str, subtitle: str, ladder: Sequence[Rung] = (), notes: Sequence[str] = ()
+) -> Diagnosis:
+    """The facts that follow from attributions."""
+    lines = list(said.cases.values())
+    names = {line.key: f"c{number}" for number, line in enumerate(lines, start=1)}
+
+    def named(cases: Iterable[CaseLine]) -> tuple[str, ...]:
+        return tuple(names[case.key] for case in cases)
+
+    judged = sum(trace.cases for trace in said.traces.values())
+    failures = sum(trace.failed for trace in said.traces.values())
+    total = judged if judged > failures else None
+    signals = aggregate(
+        [line.attribution() for line in lines],
+        _specs(said),
+        total_cases=total or len(lines),
+        seed=0,
+        conversations=len({trace.conversation for trace in said.traces.values() if trace.cases}),
+        gains=attainable(ladder) if ladder else None,
+    )
+    operations = _operations(signals, said, lines, total, named)
+    known = all(trace.prompts_known for trace in said.traces.values())
+    beyond = [case for case in lines if (main := case.main) is not None and main.error_type in BEYOND_THE_SYSTEM]
+    clusters = case_clusters(lines)
+    facts = tuple(
+        ClusterFact(operation=one.operation, error_type=one.error_type, words=one.words, cases=named(one.cases))
+        for one in clusters
+    )
+    return Diagnosis(
+        title=title,
+        subtitle=subtitle,
+        method=said.header.method,
+        model=said.header.model,
+        counts=Counts(
+            traces=len(said.traces),
+            damaged=sum(trace.problem is not None for trace in said.traces.values()),
+            judged=total,
+            failures=max(failures, len(lines)),
+            attributed=sum(bool(case.decisive) for case in lines),
+            beyond=len(beyond),
+            abstained=sum(case.abstained is not None for case in lines),
+            undone=max(failures, len(lines)) - len(lines) + sum(case.failed is not None for case in lines),
+            tokens=sum(case.tokens for case in lines),
+        ),
+        prompts_known=known,
+        operations=operations,
+        fixable=signals.fixable_share if known and any(loss.failures for loss in operations) else None,
+        prompts=_prompts(signals) if known and total is not None else (),
+        error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
+        flow=_flow(lines, 0 if total is None else judged - failures, named),
+        ladder=tuple(ladder),
+        clusters=facts,
+        actions=_actions(operations, facts, lines, total, named, known=known),
+        damaged=tuple(trace.problem for trace in said.traces.values() if trace.problem is not None),
+        abstained=_abstained(lines, named),
+        cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
+        notes=(*notes, *_notes(said)),
+    )
+
+
+def _notes(said: Attributions) -> list[str]:
+    notes = []
+    if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
+        notes.append(
+            "All is from one conversation, which says little about others: the intervals are as wide as can be."
+        )
+    troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
+    if troubles:
+        notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")
+    return notes
+
+
+def _specs(said: Attributions) -> list[OperationSpec]:
+    """The operations of all traces, by name."""
+    return list({spec.name: spec for trace in said.traces.values() for spec in trace.specs()}.values())
+
+
+def _operations(
+    signals: Signals, said: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
+) -> tuple[OperationLoss, ...]:
+    stages = {spec.name: spec.stage for spec in _specs(said)}
+    return tuple(
+        OperationLoss(
+            operation=signal.operation,
+            stage=stages[signal.operation],
+            prompt=signal.prompt,
+            share=signal.share,
+            share_ci=signal.share_ci,
+            loss=None if total is None else signal.loss,
+            loss_ci=None if total is None else signal.loss_ci,
+            first=signal.first,
+            attainable=signal.attainable,
+            confirmed=signal.confirmed,
+            failures=signal.failures,
+            error_types=dict(signal.error_types),
+            cases=named(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
+        )
+        for signal in signals.signals
+    )
+
+
+def _prompts(signals: Signals) -> tuple[PromptLoss, ...]:
+    return tuple(
+        PromptLoss(
+            prompt=one.prompt,
+            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == one.prompt),
+            loss=one.loss,
+            loss_ci=one.loss_ci,
+        )
+        for one in signals.prompts
+    )
+
+
+def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowStep, ...]:
+    lost: list[list[CaseLine]] = [[] for _ in FLOW[1:]]
+    for case in lines:
+        main = case.main
+        if main is not None and main.error_type in LOST_AT:
+            lost[LOST_AT[main.error_type]].append(case)
+    left = right + sum(map(len, lost))
+    steps = [FlowStep(name=FLOW[0], reached=left, lost=0)]
+    for name, cases in zip(FLOW[1:], lost, strict=True):
+        left -= len(cases)
+        steps.append(FlowStep(name=name, reached=left, lost=len(cases), cases=named(cases)))
+    return tuple(steps)
+
+
+def _actions(
+    operations: Sequence[OperationLoss],
+    clusters: Sequence[ClusterFact],
+    lines: Sequence[CaseLine],
+    total: int | None,
+    named: _Namer,
+    *,
+    known: bool,
+) -> tuple[Action, ...]:
+    found = []
+    for loss in operations:
+        if loss.failures:
+            typical = next((one for one in clusters if one.operation == loss.operation), None)
+            what, by = remedy_for(loss.operation, loss.stage, loss.prompt, known=known)
+            answers = "1 wrong answer" if loss.failures == 1 else f"{loss.failures} wrong answers"
+            why = f"{answers}, {loss.share:.0%} of the loss"
+            if typical is not None:
+                why += f"; most often ({len(typical.cases)}×): {typical.words}"
+            found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
+    for error_type in sorted(BEYOND_THE_SYSTEM):
+        cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]
+        if cases:
+            what, why, by = remedy_beyond(error_type, len(cases))
+            gain = None if total is None else len(cases) / total
+            found.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=named(cases)))
+    found.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
+    return tuple(found)
+
+
+def _abstained(lines: Iterable[CaseLine], named: _Namer) -> dict[str, tuple[str, ...]]:
+    reasons: dict[str, list[CaseLine]] = {}
+    for case in lines:
+        reason = case.failed or case.abstained
+        if reason is not None:
+            reasons.setdefault(reason, []).append(case)
+    return {reason: named(cases) for reason, cases in reasons.items()}

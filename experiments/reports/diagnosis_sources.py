@@ -1,0 +1,92 @@
+"""What a diagnostic report is made from: a run, whose failures are attributed now, or an attributions file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.attributing.attributions import Attributions, Header
+from experiments.attributing.batch import Batch, Progress
+from experiments.attributing.case_sources import read_graph, run_sources
+from experiments.attributing.methods import method_named
+from experiments.reports.case_slices import SliceOperation, slice_of
+from experiments.reports.diagnosis import Diagnosis, diagnose
+from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
+from experiments.runs.ladder_file import LADDER, read_ladder
+from tracing.errors import RunError, TraceError
+
+if TYPE_CHECKING:
+    from experiments.runs.summary import Summary
+
+
+def diagnosed(
+    source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
+) -> tuple[Diagnosis, Path]:
+    """The facts of a report, and the folder that the paths of its traces are relative to.
+
+    Args:
+        source: an attributions file, or a run by its id, `latest` or folder.
+        home: where runs lie.
+        prompts: of a run, whose failures: those of `seed`, `champion` or `all` candidates.
+        ladder: file of an oracle ladder.
+        progress: of the attribution of a run.
+
+    Raises:
+        DataError, RunError: the source cannot be read.
+    """
+    path = Path(source)
+    if path.is_file():
+        said = Attributions.read(path)
+        rungs = () if ladder is None else read_ladder(ladder)
+        return diagnose(said, title=path.name, subtitle="an attributions file", ladder=rungs), path.resolve().parent
+    folder = RunFolder.find(home, source)
+    said = Attributions(Header(method="survival"))
+    Batch(method_named("survival"), said, said.add, folder=folder.path).run(run_sources(folder, prompts), progress)
+    beside = folder.path / LADDER
+    chosen = ladder or (beside if beside.is_file() else None)
+    rungs = () if chosen is None else read_ladder(chosen)
+    title, subtitle, notes = _about(folder, prompts)
+    return diagnose(said, title=title, subtitle=subtitle, ladder=rungs, notes=notes), folder.path
+
+
+def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
+    """The part of its graph that shows each case; nothing for a case whose trace is not at hand any more."""
+    by_trace = defaultdict(list)
+    for case in facts.cases:
+        by_trace[case.line.trace].append(case)
+    found: dict[str, tuple[SliceOperation, ...]] = {}
+    for trace, cases in by_trace.items():
+        try:
+            graph, _ = read_graph(folder / trace)
+        except TraceError:
+            continue
+        found |= {case.id: slice_of(graph, case.line) for case in cases}
+    return found
+
+
+def _about(folder: RunFolder, prompts: str) -> tuple[str, str, list[str]]:
+    """Title, subtitle and notes of a run."""
+    from attribution.judging.words import METRICS
+    from experiments.runs.config import load_config
+
+    config = load_config(str(folder.path / CONFIG))
+    whose = "all candidates" if prompts == "all" else f"the {prompts} prompts"
+    title = f"{config.system} on {config.dataset}: {whose}"
+    notes = []
+    summary: Summary | None
+    try:
+        summary = folder.summary()
+    except RunError:
+        summary = None
+    if summary is not None and summary.verdict is None:
+        notes.append(f"The run has no verdict: {summary.stopped}.")
+    if config.metric not in METRICS:
+        notes.append(
+            f"The verdicts are those of the run's judge, {config.metric}; words decide where it gave none."
+            if (folder.path / VERDICTS).is_file()
+            else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
+        )
+    if prompts == "champion" and folder.prompts("seed") == folder.prompts("champion"):
+        notes.append("The champion is the seed: no rewrite passed the gate.")
+    return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

@@ -1,0 +1,147 @@
+"""The HTML report of a run: one file, no scripts, nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from experiments.display import pictures
+from experiments.display.pages import template
+from experiments.runs.summary import Summary
+from optimizer.search.results import Attempt
+from tracing.recording.redaction import redact
+from tracing.systems.prompts import Candidate
+from tracing.systems.registry import caveats_of
+
+CONTEXT_LINES = 4
+"""Unchanged lines shown around a change; a longer stretch is folded."""
+
+FEWEST_FOLDED = 3
+"""Lines that are not worth a fold."""
+
+VERDICTS: Mapping[str | None, str] = {
+    "improved": "On conversations it never saw, the champion answers better than the seed prompts.",
+    "inconclusive": "The held-out conversations do not tell the champion from the seed prompts.",
+    "regressed": "On conversations it never saw, the champion answers worse than the seed prompts.",
+    None: "The run stopped before the champion met the test conversations.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """What a report shows.
+
+    Attributes:
+        summary: the run's summary.
+        seed, champion: prompt texts.
+        error_types: operation → error type → number of failures, from the latest attribution.
+        power: of the test for the effect seen; None where there was no test.
+        tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
+        operations: operation → call counts (`Meter.snapshot`).
+        settings: flat settings of the run.
+        attempts: the rewrites that were tried, each with its iteration.
+    """
+
+    summary: Summary
+    seed: Candidate
+    champion: Candidate
+    error_types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    power: float | None = None
+    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
+    operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    attempts: Sequence[tuple[int, Attempt]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of a comparison; `parts` are pieces of it with whether they differ, `fold` counts lines left out here."""
+
+    kind: Literal["same", "removed", "added", "fold"]
+    parts: tuple[tuple[str, bool], ...] = ()
+    fold: int = 0
+
+
+def render_report(given: ReportInput) -> str:
+    """The report as an HTML page."""
+    from markupsafe import Markup
+
+    summary = given.summary
+    last = summary.iterations[-1] if summary.iterations else None
+    drawn = {
+        "scores": pictures.scores(summary),
+        "blame": pictures.blame(summary.iterations[0]) if summary.iterations else None,
+        "blame_by_iteration": pictures.blame_by_iteration(summary.iterations),
+        "validation": pictures.validation_curve(summary),
+        "cost": pictures.cost(summary),
+    }
+    return template("report.html").render(
+        given=given,
+        run=summary,
+        last=last,
+        splits=pictures.SPLITS,
+        verdict_line=VERDICTS[summary.verdict],
+        caveats=_caveats(given),
+        # Drawn by us from numbers and operation names, which matplotlib escapes.
+        charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
+        # In a comparison word for word, a credential would be in pieces.
+        diffs={
+            name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
+        },
+        changed=[name for name, text in given.champion.items() if given.seed.get(name) != text],
+    )
+
+
+def diff(before: str, after: str) -> Iterator[DiffLine]:
+    """The lines of both texts in order, changed words marked in lines that changed in place."""
+    old, new = before.splitlines(), after.splitlines()
+    for tag, first, last, start, end in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from _folded(old[first:last], opening=first == 0, closing=last == len(old))
+            continue
+        removed, added = old[first:last], new[start:end]
+        pairs = [_words(left, right) for left, right in zip(removed, added, strict=False)]
+        for place, line in enumerate(removed):
+            yield DiffLine("removed", pairs[place][0] if place < len(pairs) else ((line, False),))
+        for place, line in enumerate(added):
+            yield DiffLine("added", pairs[place][1] if place < len(pairs) else ((line, False),))
+
+
+def _compared(before: str, after: str) -> Iterator[DiffLine]:
+    # A comparison word for word would take a credential to pieces.
+    return diff(redact(before), redact(after))
+
+
+def _caveats(given: ReportInput) -> list[str]:
+    prefix = "system_settings."
+    settings = {key.removeprefix(prefix): value for key, value in given.settings.items() if key.startswith(prefix)}
+    return caveats_of(given.summary.system, settings, embedded="models.task.base_url" not in given.settings)
+
+
+def _folded(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:
+    head = 0 if opening and not closing else CONTEXT_LINES
+    tail = 0 if closing and not opening else CONTEXT_LINES
+    whole = (opening and closing) or len(lines) <= head + tail + FEWEST_FOLDED
+    for place, line in enumerate(lines):
+        if whole or place < head or place >= len(lines) - tail:
+            yield DiffLine("same", ((line, False),))
+        elif place == head:
+            yield DiffLine("fold", fold=len(lines) - head - tail)
+
+
+def _words(left: str, right: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
+    old, new = re.findall(r"\w+|\W", left), re.findall(r"\w+|\W", right)
+    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    # Lines with little in common read better without marks on nearly every word.
+    if matcher.ratio() < 0.4:
+        return ((left, False),), ((right, False),)
+    removed, added = [], []
+    for tag, first, last, start, end in matcher.get_opcodes():
+        if first < last:
+            removed.append(("".join(old[first:last]), tag != "equal"))
+        if start < end:
+            added.append(("".join(new[start:end]), tag != "equal"))
+    return tuple(removed), tuple(added)

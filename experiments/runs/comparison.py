@@ -1,0 +1,75 @@
+"""Runs side by side: what was the same, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.runs.folder import RunFolder
+from experiments.runs.summary import Summary
+from tracing.errors import RunError
+
+COMPARABLE = ("dataset", "splits", "metric", "model")
+"""What must agree for the scores of two runs to be comparable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs.
+
+    Attributes:
+        rows: (what, value in the first, value in the second), in reading order.
+        differences: the keys of `COMPARABLE` in which they differ; where there are any, scores are no comparison.
+        prompts: prompt name → whether both champions have the same text.
+    """
+
+    rows: tuple[tuple[str, str, str], ...]
+    differences: tuple[str, ...]
+    prompts: dict[str, bool]
+
+
+def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
+    """Every run under a home, the latest first; None stands for a summary that is missing or unreadable."""
+    found: list[tuple[RunFolder, Summary | None]] = []
+    for folder in reversed(RunFolder.all(home)):
+        try:
+            found.append((folder, folder.summary()))
+        except RunError:
+            found.append((folder, None))
+    return found
+
+
+def compare(first: RunFolder, second: RunFolder) -> Comparison:
+    """Compare two runs by their folders.
+
+    Raises:
+        RunError: one has no readable summary or no prompts.
+    """
+    left, right = first.summary(), second.summary()
+    ours, theirs = first.prompts("champion"), second.prompts("champion")
+    return Comparison(
+        rows=tuple((name, a, b) for (name, a), (_, b) in zip(_facts(left), _facts(right), strict=True)),
+        differences=tuple(key for key in COMPARABLE if getattr(left, key) != getattr(right, key)),
+        prompts={name: ours.get(name) == theirs.get(name) for name in dict.fromkeys((*ours, *theirs))},
+    )
+
+
+def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    for key in ("system", "dataset", "model", "metric"):
+        yield key, str(getattr(summary, key))
+    yield "seed", str(summary.seed)
+    for split in ("val", "test"):
+        for side, title in (("baseline", "seed prompts"), ("champion", "champion")):
+            score = getattr(summary, side).get(split)
+            text = f"{score.score:.3f} ({score.ci[0]:.3f} – {score.ci[1]:.3f})" if score else "–"
+            yield f"{title}, {'validation' if split == 'val' else split}", text
+    yield "verdict", summary.verdict or "–"
+    yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
+    yield "p value", "–" if summary.p_value is None else f"{summary.p_value:.3f}"
+    yield (
+        "rewrites accepted",
+        f"{sum(row.accepted for row in summary.iterations)} of {len(summary.iterations)} iterations",
+    )
+    yield "calls made", f"{summary.calls.made:,}"
+    yield "stopped", summary.stopped

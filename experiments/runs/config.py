@@ -1,0 +1,333 @@
+"""What an experiment is: a YAML file validated by pydantic, with command line options laid over it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.words import METRICS
+from tracing.errors import ConfigError
+from tracing.graph.values import snapshot
+from tracing.llm.settings import Limits, ModelSettings, Role
+from tracing.recording.redaction import Redaction, excerpt, redact
+from tracing.systems.registry import SYSTEMS
+
+DatasetName = Literal["sample", "jsonl", "locomo"]
+DATASETS: tuple[str, ...] = get_args(DatasetName)
+ADVERSARIAL = 5
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class _Section(BaseModel):
+    # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class DataLimits(_Section):
+    """How much of a data set to take; None takes everything.
+
+    `conversations` counts over all splits together, `sessions` and `questions` count in each conversation.
+    """
+
+    conversations: Positive | None = None
+    sessions: Positive | None = None
+    questions: Positive | None = None
+
+
+class LocomoSettings(_Section):
+    """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
+
+    Category 5 is left out unless listed: its gold reply is that the conversation does not tell, so a memory that
+    stores nothing answers all of it, and an optimizer would learn to store nothing.
+    """
+
+    categories: tuple[Annotated[int, Field(ge=1, le=ADVERSARIAL)], ...] = Field(default=(1, 2, 3, 4), min_length=1)
+
+
+class Models(_Section):
+    """The model of each role; proposer and judge fall back to the task model, embedding to the embedded one."""
+
+    task: ModelSettings = ModelSettings(model="qwen2.5-coder-0.5b")
+    proposer: ModelSettings | None = None
+    judge: ModelSettings | None = None
+    embedding: ModelSettings | None = None
+
+    def roles(self) -> dict[Role, ModelSettings]:
+        """The roles that have a model of their own."""
+        named: dict[Role, ModelSettings | None] = {
+            "task": self.task,
+            "proposer": self.proposer,
+            "judge": self.judge,
+            "embedding": self.embedding,
+        }
+        return {role: settings for role, settings in named.items() if settings is not None}
+
+
+class Budget(_Section):
+    """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
+
+    calls: Positive | None = None
+    tokens: Positive | None = None
+    money: Annotated[float, Field(gt=0)] | None = None
+    minutes: Annotated[float, Field(gt=0)] | None = None
+
+    def limits(self) -> Limits:
+        """The same in the units of model access."""
+        seconds = None if self.minutes is None else self.minutes * 60
+        return Limits(calls=self.calls, tokens=self.tokens, money=self.money, seconds=seconds)
+
+
+class Tracking(_Section):
+    """Where MLflow keeps the run; without a `uri` a sqlite file under the home.
+
+    `traces` is how many cases become MLflow traces, of the seed and of the champion each.
+    """
+
+    uri: str | None = None
+    experiment: str = "memtune"
+    traces: Annotated[int, Field(ge=0)] = 100
+
+
+class RunConfig(_Section):
+    """One experiment. Relative paths are relative to the folder of the file they stand in."""
+
+    system: str = "fact-memory"
+    system_settings: Mapping[str, Any] = Field(default_factory=dict)
+    dataset: DatasetName = "sample"
+    data: Path | None = None
+    limits: DataLimits = DataLimits()
+    locomo: LocomoSettings = LocomoSettings()
+    models: Models = Models()
+    metric: str = "short_contains"
+    rounds: Annotated[int, Field(ge=0)] = 3
+    proposals: Positive = 4
+    seed: int = 0
+    budget: Budget = Budget()
+    tracking: Tracking = Tracking()
+
+    @field_validator("system")
+    @classmethod
+    def _known_system(cls, name: str) -> str:
+        return _one_of(name, tuple(SYSTEMS))
+
+    @field_validator("metric")
+    @classmethod
+    def _known_metric(cls, name: str) -> str:
+        return _one_of(name, (*METRICS, LLM_JUDGE))
+
+
+def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
+    """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) laid over it.
+
+    Args:
+        source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
+        overrides: values that are None are ignored.
+        smoke: lay the bundled `smoke` configuration over `source`.
+
+    Raises:
+        ConfigError: `FILE: key.path: message; remedy`.
+    """
+    values: dict[str, Any] = {}
+    folder = Path()
+    label = "options"
+    if source is not None:
+        label, folder, values = _read(source)
+    if smoke:
+        values = _merged(values, _read("smoke")[2])
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    for key, value in given.items():
+        values = _merged(values, _nested(key, value))
+    return _complete(anchored(_validated(values, label, given), folder, besides=given), label)
+
+
+def read_config(source: str) -> RunConfig:
+    """The configuration in `source` as it stands; what it names need not be there.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    label, _, values = _read(source)
+    return _validated(values, label, {})
+
+
+def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, label, given)) from None
+
+
+def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
+    """The same configuration with its relative paths under `folder`, apart from those of the keys in `besides`.
+
+    These are the file of the data set, the weights of embedded models and an MLflow store in a sqlite file.
+    """
+    store = config.tracking.uri and _RELATIVE_STORE.match(config.tracking.uri)
+    paths = {
+        "data": config.data and folder / config.data,
+        "tracking.uri": store and f"{store['scheme']}/{(folder / store['path']).absolute()}",
+        **{
+            f"models.{role}.model": str(folder / model.model)
+            for role, model in config.models.roles().items()
+            if model.embedded and Path(model.model).suffix == ".gguf"
+        },
+    }
+    values = config.model_dump()
+    for key, path in paths.items():
+        if path and key not in besides:
+            values = _merged(values, _nested(key, path))
+    return RunConfig.model_validate(values)
+
+
+_RELATIVE_STORE = re.compile(r"(?P<scheme>sqlite(\+\w+)?://)/(?P<path>(?!/|:memory:|file:).+)")
+
+
+def bundled_configs() -> list[str]:
+    """Names of the configurations that come with memtune."""
+    folder = resources.files("experiments") / "configs"
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def _complete(config: RunConfig, label: str) -> RunConfig:
+    if config.dataset == "sample" and config.data is not None:
+        raise ConfigError(f"{label}: data: the bundled sample takes no file; add --dataset jsonl or --dataset locomo")
+    if config.dataset != "sample":
+        if config.data is None:
+            raise ConfigError(f"{label}: data: missing; name the file of data set {config.dataset!r} with --data FILE")
+        if not config.data.is_file():
+            raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
+    return config
+
+
+def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
+    bundled = resources.files("experiments") / "configs" / f"{source}.yaml"
+    if source in bundled_configs():
+        label, folder, text = f"{source}.yaml", Path(), bundled.read_text(encoding="utf-8")
+    else:
+        path = Path(source)
+        try:
+            label, folder, text = str(path), path.parent, path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            names = " or ".join(bundled_configs())
+            raise ConfigError(f"{path}: no such file; give an existing YAML file, or {names}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
+    try:
+        values = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 (a SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; mend the YAML there") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); mend the file") from None
+    except RecursionError:
+        raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{label}: holds a {type(values).__name__}; write `key: value` lines, such as `system: rag`")
+    return label, folder, values
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping, where YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key if isinstance(key, str) else id(key_node))
+        return super().construct_mapping(node, deep)
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    head, _, rest = key.partition(".")
+    return {head: _nested(rest, value) if rest else value}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _one_of(name: str, known: tuple[str, ...]) -> str:
+    if name not in known:
+        raise ValueError(f"unknown: {name!r}; choose one of {', '.join(known)}")
+    return name
+
+
+OPTIONS: Mapping[str, str] = {
+    "system": "--system",
+    "dataset": "--dataset",
+    "data": "--data",
+    "limits.conversations": "--limit-conversations",
+    "limits.sessions": "--limit-sessions",
+    "limits.questions": "--limit-questions",
+    "models.task.model": "--model",
+    "models.task.base_url": "--base-url",
+    "rounds": "--rounds",
+    "budget.calls": "--budget-calls",
+    "budget.minutes": "--budget-minutes",
+    "seed": "--seed",
+}
+"""Configuration keys that are command line options too."""
+
+
+_LONGEST_SHOWN = 200
+
+
+def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
+    # A misspelt key is the cause of the missing one, so it is told first.
+    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    key = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    if problem["type"] == "extra_forbidden":
+        known = _keys_at(problem["loc"][:-1])
+        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+        message = (
+            f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known here: {', '.join(known)}"
+        )
+    elif problem["type"] == "missing":
+        option = f", or give {OPTIONS[key]}" if key in OPTIONS else ""
+        message = f"missing; add the key{option}"
+    elif ";" not in message:
+        message = f"{message[0].lower()}{message[1:]}{_instead(problem)}; give it a value that fits"
+    # The label of an option reads better than that of a file it did not come from.
+    if key in given and key in OPTIONS:
+        return f"{OPTIONS[key]}: {redact(message)}"
+    return f"{label}: {redact(f'{key}: {message}')}"
+
+
+def _instead(problem: ErrorDetails) -> str:
+    """The value that was given in place of a right one; nothing where it is a secret."""
+    rules = Redaction()
+    if any(rules.hides(str(part)) for part in problem["loc"]):
+        return ""
+    return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"
+
+
+def _keys_at(path: tuple[int | str, ...]) -> list[str]:
+    model: Any = RunConfig
+    for part in path:
+        annotation = model.model_fields[str(part)].annotation
+        options = [annotation, *get_args(annotation)]
+        found = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+        if not found:
+            return []
+        model = found[0]
+    return list(model.model_fields)

@@ -1,0 +1,77 @@
+"""What a run depends on, so that it is only ever resumed as the run it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.runs.config import RunConfig
+from experiments.runs.folder import FINGERPRINT, RunFolder
+from experiments.runs.manifest import memtune_version
+from experiments.runs.run_settings import lasting_params
+from optimizer.evaluation.memories import digest
+from optimizer.proposers.proposals import Proposal
+from optimizer.search.results import Splits
+from tracing.errors import RunError
+from tracing.systems.prompts import Candidate
+
+_PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
+
+
+def fingerprint(
+    config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str], hand: Sequence[Proposal] = ()
+) -> dict[str, str]:
+    """Everything the course of a run depends on, as `key → value` (long values as their SHA-256)."""
+    data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
+    return {
+        **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
+        "data": digest(data),
+        **{f"prompts.{name}": digest(text) for name, text in seed.items()},
+        "candidates": digest([[each.prompt, each.text] for each in hand]),
+        **{f"models.{role}": identity for role, identity in identities.items()},
+        "memtune.version": memtune_version(),
+        "memtune.code": _code(),
+    }
+
+
+_READER = TypeAdapter(dict[str, str])
+
+
+def read_fingerprint(folder: RunFolder) -> dict[str, str]:
+    """What a run began with.
+
+    Raises:
+        RunError: that cannot be read.
+    """
+    path = folder.path / FINGERPRINT
+    try:
+        return _READER.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise RunError(
+            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
+        ) from None
+
+
+def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
+    """Make sure that a run would go on as it began.
+
+    Raises:
+        RunError: something the run depends on is different; the keys are named.
+    """
+    before = read_fingerprint(folder)
+    different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+    if different:
+        first = different[0]
+        raise RunError(
+            f"{folder.path}: not resumed, since it began with other values of {', '.join(different)} "
+            f"({first}: {before.get(first)} then, {now.get(first)} now); restore them, or start a new run "
+            "(its calls are cached)"
+        )
+
+
+def _code() -> str:
+    root = Path(__file__).parents[2]
+    files = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
+    return digest({str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files})

@@ -1,0 +1,244 @@
+"""A run's folder: what it holds and where.
+
+config.yaml       the settings of the run, complete
+summary.json      the result, rewritten after every iteration
+report.html       the same in pictures
+attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
+fingerprint.json  what the run depends on: it is resumed only where that is the same
+ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
+mlflow-key        by which the run is found again in MLflow
+lock              held by the process that works on the run
+home              where the cache and the MLflow store are, of a run that `--out` put elsewhere
+prompts/seed/     one text file a prompt, as the system ships it
+prompts/champion/ the same, tuned
+traces/           what was recorded of every evaluated conversation
+verdicts.jsonl    what the judge said of each reply, where it is a model
+mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from experiments.runs.summary import Summary
+from tracing.errors import RunError
+from tracing.recording.redaction import Redaction
+from tracing.systems.conversations import first_problem
+
+RUNS = "runs"
+PROMPTS, TRACES = "prompts", "traces"
+REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
+FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
+HOME = "home"
+VERDICTS = "verdicts.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run; its name is the run's id."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls, home: Path, *, system: str, now: datetime, files: Mapping[str, str], out: Path | None = None
+    ) -> RunFolder:
+        """A new folder with `files` (name → text) in it: `out`, or one under `home/runs` named by time and system.
+
+        It is made aside and moved in place, so that whatever ends the process leaves a whole one or none.
+
+        Raises:
+            RunError: `out` holds something already, or the folder cannot be made.
+        """
+        runs = home / RUNS
+        try:
+            if out is not None:
+                files = {**files, HOME: str(home.resolve())}
+                if _filled(out, files) if out.is_dir() else _made(out, files):
+                    return cls(out)
+                raise RunError(f"{out}: the folder is not empty; give --out a new one")
+            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{system}"):
+                if _made(place, files):
+                    return cls(place)
+        except OSError as error:
+            raise RunError(
+                f"{out or runs}: cannot be made ({error.strerror}); give --out or --home a writable folder with room"
+            ) from None
+        raise RunError(f"{runs}: a hundred runs started in this second; start again")
+
+    @classmethod
+    def find(cls, home: Path, name: str) -> RunFolder:
+        """The run named by its id, by a start of it that only one run has, by `latest`, or by the path of its folder.
+
+        Raises:
+            RunError: no run, or more than one, is meant.
+        """
+        path = Path(name)
+        if _is_run(path):
+            return cls(path)
+        runs = cls.all(home)
+        if name == "latest" and runs:
+            return runs[-1]
+        found = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise RunError(
+                f"{name}: {len(found)} runs start like this ({found[0].id}, {found[1].id}, …); give more of the id"
+            )
+        raise RunError(f"{name}: no such run under {home / RUNS}; `memtune runs` lists them")
+
+    @classmethod
+    def all(cls, home: Path) -> list[RunFolder]:
+        """Every run under a home, oldest first."""
+        root = home / RUNS
+        return [cls(path) for path in sorted(root.iterdir()) if _is_run(path)] if root.is_dir() else []
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.resolve().name
+
+    @property
+    def home(self) -> Path | None:
+        """The home it was begun in; None where that is not known, or there no more."""
+        folder = self.path.resolve()
+        if folder.parent.name == RUNS:
+            return folder.parents[1]
+        try:
+            found = Path((folder / HOME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if found.is_dir() else None
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file so that a reader sees the old one or the new one, never half of one.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        path = self.path / name
+        try:
+            _write_whole(path, text)
+        except OSError as error:
+            raise RunError(
+                f"{path}: cannot be written ({error.strerror}); "
+                f"make room, then go on with: memtune run --resume {self.path}"
+            ) from None
+        return path
+
+    def write_summary(self, summary: Summary) -> Path:
+        """Write `summary.json`."""
+        shown = Redaction().value(json.loads(summary.model_dump_json()))
+        return self.write(SUMMARY, json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
+
+    def summary(self) -> Summary:
+        """The run's summary.
+
+        Raises:
+            RunError: there is none, or it is not one.
+        """
+        path = self.path / SUMMARY
+        try:
+            return Summary.model_validate_json(path.read_bytes())
+        except OSError:
+            raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
+        except ValidationError as error:
+            raise RunError(f"{path}: {first_problem(error)}; run the experiment again") from None
+
+    def write_prompts(self, which: str, candidate: Mapping[str, str]) -> None:
+        """Write the prompts `seed` or `champion`."""
+        for name, text in candidate.items():
+            self.write(f"{PROMPTS}/{which}/{name}.txt", text)
+
+    def prompts(self, which: str) -> dict[str, str]:
+        """The prompts `seed` or `champion`.
+
+        Raises:
+            RunError: there are none.
+        """
+        return read_prompts(self.path / PROMPTS / which)
+
+
+def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:
+    """The prompts that lie in a folder, one text file each; `names` are those that are wanted.
+
+    Raises:
+        RunError: a wanted prompt is missing, there is none at all, or one cannot be read.
+    """
+    found = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
+    missing = sorted(set(names or ()) - set(found))
+    if missing or not found:
+        what = f"{missing[0]}.txt is missing" if missing else "holds no prompts (*.txt)"
+        raise RunError(f"{folder}: {what}; give the prompts folder of a run or of an export `--to text`")
+    return found if names is None else {name: found[name] for name in names}
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
+        raise RunError(f"{path}: cannot be read ({reason}); write the prompt there as UTF-8 text") from None
+
+
+def _is_run(path: Path) -> bool:
+    return (path / CONFIG).is_file() or (path / SUMMARY).is_file()
+
+
+def _places(runs: Path, name: str) -> Iterator[Path]:
+    yield runs / name
+    yield from (runs / f"{name}-{number}" for number in range(2, 100))
+
+
+def _made(place: Path, files: Mapping[str, str]) -> bool:
+    """Make a folder that holds files; False where something is there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=place.parent) as scratch:
+        aside = Path(scratch) / "run"
+        for name, text in files.items():
+            _write_whole(aside / name, text)
+        try:
+            aside.rename(place)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+    return True
+
+
+def _filled(folder: Path, files: Mapping[str, str]) -> bool:
+    """Write files into an empty folder, which may be a link or a disk of its own; False where something is there."""
+    if any(folder.iterdir()):
+        return False
+    try:
+        # What makes it a run comes last.
+        for name in sorted(files, key=lambda name: name == CONFIG):
+            _write_whole(folder / name, files[name])
+    except OSError:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _write_whole(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

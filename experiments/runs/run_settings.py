@@ -1,0 +1,63 @@
+"""A run's settings as it keeps them in its folder, its fingerprint and MLflow: flat or as YAML, and without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from experiments.mlflow_tracking.store import without_credentials
+from experiments.runs.config import RunConfig
+from tracing.recording.redaction import Redaction
+
+
+def dump_config(config: RunConfig) -> str:
+    """The configuration as YAML, without any API key or password: what a run's folder keeps."""
+    values = config.model_dump(mode="json", exclude_none=True)
+    if config.tracking.uri is not None:
+        values["tracking"]["uri"] = without_credentials(config.tracking.uri)
+    for settings in values["models"].values():
+        settings.pop("api_key", None)
+    values["system_settings"] = _without_secrets(values["system_settings"])
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def params_of(config: RunConfig) -> dict[str, Any]:
+    """The settings as flat `key.path` → value, without keys, credentials and unset values."""
+    return _flat(config.model_dump(mode="json"))
+
+
+def lasting_params(config: RunConfig) -> dict[str, Any]:
+    """Those of `params_of` that a resumed run has to share with its beginning.
+
+    A raised budget lets a run go on that the old one had stopped. Data and weights may lie elsewhere: their content
+    decides, which the fingerprint has under names of its own.
+    """
+    places = {"data", *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded)}
+    return {
+        key: value for key, value in params_of(config).items() if key not in places and not key.startswith("budget.")
+    }
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    hides = Redaction().hides
+    for key, value in settings.items():
+        if hides(key) or value is None:
+            continue
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
+    return flat
+
+
+def _without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a system without those that are named like a secret."""
+    hides = Redaction().hides
+    return {
+        key: _without_secrets(value) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+        if not hides(key)
+    }

@@ -1,0 +1,46 @@
+"""The cases that a run has seen under a candidate, with whose fault the wrong ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attribution.survival.method import Survival
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution, Case
+    from optimizer.evaluation.evaluator import Evaluator
+    from optimizer.search.results import SplitName, Splits
+    from tracing.graph.execution_graph import ExecutionGraph
+    from tracing.systems.prompts import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCase:
+    """A judged question of a split, the graph it was answered in, and for a wrong answer its attribution."""
+
+    split: SplitName
+    case: Case
+    graph: ExecutionGraph
+    attribution: Attribution | None
+
+
+def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate) -> list[SeenCase]:
+    """Every case that was evaluated with `candidate`, in the order of the splits; nothing is evaluated for it.
+
+    Cases of validation and test are attributed here for people to read: the optimizer is not told.
+    """
+    found: list[SeenCase] = []
+    for split, conversations in splits.named().items():
+        for outcome in evaluator.known(candidate, conversations):
+            survival = Survival(outcome.graph, outcome.conversation, evaluator.system.operations)
+            for case in outcome.cases:
+                attribution = None if case.passed else survival.attribute(case)
+                found.append(SeenCase(split, case, outcome.graph, attribution))
+    return found
+
+
+def worst_first(cases: Sequence[SeenCase]) -> list[SeenCase]:
+    """The wrong ones before the right ones, otherwise in order: what is worth a look where not all can be kept."""
+    return sorted(cases, key=lambda seen: seen.case.passed)

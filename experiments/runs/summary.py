@@ -1,0 +1,188 @@
+"""`summary.json`: the result of a run as one file that other programs read. Its keys are an interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from optimizer.search.results import IterationRecord, LoopResult, Score, SplitName, Splits, VerdictName
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SplitSize(_Part):
+    """Which conversations a split holds, and with how many questions."""
+
+    conversations: tuple[str, ...]
+    questions: int
+
+
+class SummaryScore(_Part):
+    """Means over `n` questions, 0..1; `ci` is the 95 % interval of `score` over conversations."""
+
+    score: float
+    em: float
+    f1: float
+    contains: float
+    n: int
+    ci: tuple[float, float]
+
+
+class SummaryBlame(_Part):
+    """Share (0..1) of the failures blamed on an operation, with its 95 % interval."""
+
+    share: float
+    ci: tuple[float, float]
+
+
+class SummaryIteration(_Part):
+    """One turn of the loop; `val_score` is the champion's after it."""
+
+    n: int
+    blame: dict[str, SummaryBlame]
+    edited: tuple[str, ...]
+    proposals: int
+    accepted: bool
+    val_score: float
+    calls_made: int
+    calls_cached: int
+    tokens: int
+
+
+class SummaryCalls(_Part):
+    """Model calls made, served from cache, and what evaluating everything anew would have made."""
+
+    made: int
+    cached: int
+    without_reuse: int
+
+
+class SummaryMlflow(_Part):
+    """Where the run lies in MLflow; credentials in the URI are left out."""
+
+    tracking_uri: str
+    experiment_id: str
+    run_id: str
+
+
+class SummaryAgreement(_Part):
+    """How a judge agrees with another over `n` cases; `kappa` and `auc` are null where they are not defined."""
+
+    n: int
+    accuracy: float
+    kappa: float | None
+    auc: float | None
+
+
+class SummaryJudge(_Part):
+    """A model that judged the run: how, on how many replies, and how it agrees with the metric `compared_with`.
+
+    Where it abstained, that metric decided. `threshold` was fitted on `calibrated_on` cases of the train split; the
+    agreement of `held_out` cases is that of validation and test.
+    """
+
+    model: str
+    mode: Literal["margin", "label"]
+    threshold: float
+    calibrated_on: int
+    judged: int
+    abstained: int
+    compared_with: str
+    agreement: dict[str, SummaryAgreement]
+
+
+class Summary(_Part):
+    """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
+
+    `verdict` and what belongs to it are null where the run stopped before the test conversations were met, `judge` is
+    null where no model judged.
+    """
+
+    run_id: str
+    system: str
+    dataset: str
+    model: str
+    seed: int
+    metric: str
+    splits: dict[SplitName, SplitSize]
+    baseline: dict[SplitName, SummaryScore]
+    champion: dict[SplitName, SummaryScore]
+    verdict: VerdictName | None
+    delta: float | None
+    delta_ci: tuple[float, float] | None
+    p_value: float | None
+    iterations: tuple[SummaryIteration, ...]
+    calls: SummaryCalls
+    stopped: str
+    prompts_dir: str
+    report: str
+    mlflow: SummaryMlflow | None
+    judge: SummaryJudge | None = None
+
+
+def sizes(splits: Splits) -> dict[SplitName, SplitSize]:
+    """How large each split is."""
+    return {
+        name: SplitSize(conversations=tuple(c.id for c in group), questions=sum(len(c.questions) for c in group))
+        for name, group in splits.named().items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What is known of a run before it starts."""
+
+    run_id: str
+    system: str
+    dataset: str
+    model: str
+    seed: int
+    metric: str
+    splits: Mapping[SplitName, SplitSize]
+    prompts_dir: str
+    report: str
+    mlflow: SummaryMlflow | None
+
+
+def summarize(facts: RunFacts, result: LoopResult) -> Summary:
+    """The summary of a result."""
+    return Summary(
+        run_id=facts.run_id,
+        system=facts.system,
+        dataset=facts.dataset,
+        model=facts.model,
+        seed=facts.seed,
+        metric=facts.metric,
+        splits=dict(facts.splits),
+        baseline=_scores(result.baseline),
+        champion=_scores(result.champion),
+        verdict=result.verdict,
+        delta=result.delta,
+        delta_ci=result.delta_ci,
+        p_value=result.p_value,
+        iterations=tuple(_iteration(record) for record in result.iterations),
+        calls=SummaryCalls(**asdict(result.calls)),
+        stopped=result.stopped,
+        prompts_dir=facts.prompts_dir,
+        report=facts.report,
+        mlflow=facts.mlflow,
+    )
+
+
+def _scores(scores: Mapping[SplitName, Score]) -> dict[SplitName, SummaryScore]:
+    return {split: SummaryScore(**asdict(score)) for split, score in scores.items()}
+
+
+def _iteration(record: IterationRecord) -> SummaryIteration:
+    values = {
+        field.name: getattr(record, field.name)
+        for field in fields(record)
+        if field.name in SummaryIteration.model_fields
+    }
+    values["blame"] = {name: SummaryBlame(**asdict(share)) for name, share in record.blame.items()}
+    return SummaryIteration(**values)

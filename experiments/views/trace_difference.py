@@ -1,0 +1,102 @@
+"""The difference of two executions, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from typing import Any
+
+from rich.text import Text
+
+from experiments.display.literal_console import styled
+from experiments.views.trace_tree import shorten
+from tracing.graph.comparison import Comparison, OperationDifference
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.search import shown_text
+
+MOST_ROLES, MOST_LINES = 20, 20
+LONGEST_VALUES, MOST_COMPARED = 20_000, 1_000
+"""Characters and lines of a value that are compared: finding what changed takes the square of the lines."""
+_WORDS = {
+    "outputs": "makes something else of the same inputs",
+    "inputs": "is the first to be given other inputs, which come from outside",
+    "only in the first": "is only in the first",
+    "only in the second": "is only in the second",
+}
+_STYLES = {"+": "green", "-": "red"}
+
+
+def difference_lines(found: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
+    """The cause with what changed in it, then how often what else differs."""
+    cause = found.cause
+    if cause is None:
+        yield styled(f"no difference in {found.aligned:,} operations")
+        return
+    session = (first if cause.first else second).sessions.get(cause.operation.session or "")
+    where = f" in {shorten(session.name, 60)}" if session else ""
+    yield styled((f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold"))
+    yield styled(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
+    roles = cause.inputs or cause.outputs
+    sides = _values(cause.first, first, roles[:MOST_ROLES]), _values(cause.second, second, roles[:MOST_ROLES])
+    for role in roles[:MOST_ROLES]:
+        yield styled(f"  {shorten(role, 60)}:")
+        yield from _changed(sides[0][role], sides[1][role])
+    if len(roles) > MOST_ROLES:
+        yield styled((f"  … and {len(roles) - MOST_ROLES} more roles", "dim"))
+    for sign, operation in (("-", cause.first), ("+", cause.second)):
+        if operation is not None and operation.error:
+            yield styled((f"  {sign} error: {shorten(operation.error)}", _STYLES[sign]))
+    for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
+        names = Counter(one.operation.name for one in rest)
+        if names:
+            yield styled(
+                f"{title}: ", ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
+            )
+
+
+def difference_record(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON."""
+    return {
+        "equal": found.equal,
+        "aligned": found.aligned,
+        "cause": _record(found.cause) if found.cause else None,
+        "follows": [_record(one) for one in found.follows],
+        "others": [_record(one) for one in found.others],
+    }
+
+
+def _values(operation: Operation | None, graph: ExecutionGraph, roles: Sequence[str]) -> dict[str, str]:
+    """What plays each role, as text; the beginning of what is very long."""
+    values: dict[str, str] = dict.fromkeys(roles, "")
+    for role, vid in () if operation is None else (*operation.inputs, *operation.outputs):
+        before = values.get(role)
+        if before is not None and len(before) < LONGEST_VALUES:
+            shown = shown_text(graph.variables[vid].value, LONGEST_VALUES)[:LONGEST_VALUES]
+            values[role] = f"{before}\n{shown}" if before else shown
+    return values
+
+
+def _changed(before: str, after: str) -> Iterator[Text]:
+    compared = list(unified_diff(_lines(before), _lines(after), n=0, lineterm=""))[2:]  # after the names of the files
+    changed = [line for line in compared if line[0] in _STYLES]
+    for line in changed[:MOST_LINES]:
+        yield styled((f"  {line[0]} {shorten(line[1:], 300)}", _STYLES[line[0]]))
+    if len(changed) > MOST_LINES:
+        yield styled((f"  … and {len(changed) - MOST_LINES} more lines", "dim"))
+
+
+def _lines(text: str) -> list[str]:
+    return text[:LONGEST_VALUES].splitlines()[:MOST_COMPARED]
+
+
+def _record(difference: OperationDifference) -> dict[str, Any]:
+    return {
+        "name": difference.operation.name,
+        "parting": difference.parting,
+        "first": difference.first.id if difference.first else None,
+        "second": difference.second.id if difference.second else None,
+        "inputs": list(difference.inputs),
+        "outputs": list(difference.outputs),
+    }

@@ -1,0 +1,115 @@
+"""What a trace holds, in figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFigures:
+    """All executions of one step.
+
+    Attributes:
+        name, kind: of the operation.
+        count: executions.
+        errors: those that an exception left.
+        unfinished: those that had not ended.
+        calls, cached_calls: model calls made, and how many of them a cache answered.
+        prompt_tokens, completion_tokens, cost: summed over the calls.
+        seconds: in all, what is nested in it included.
+        median_seconds, longest_seconds: of those that ended; 0 where none has.
+    """
+
+    name: str
+    kind: str
+    count: int
+    errors: int
+    unfinished: int
+    calls: int
+    cached_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    seconds: float
+    median_seconds: float
+    longest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFigures:
+    """A trace as counts.
+
+    Attributes:
+        variables, operations, sessions: how many there are.
+        variable_kinds: kind → variables of it, the most first.
+        by_operation: the figures of each step, those that took longest first.
+        by_session: id and name of the session, its operations, its variables; in the order recorded.
+        errors: id, name and error of the operations that failed.
+    """
+
+    variables: int
+    operations: int
+    sessions: int
+    variable_kinds: dict[str, int]
+    by_operation: list[OperationFigures]
+    by_session: list[tuple[str, str, int, int]]
+    errors: list[tuple[str, str, str]]
+
+
+def figures_of(graph: ExecutionGraph) -> TraceFigures:
+    """Count what a graph holds."""
+    groups: dict[tuple[str, str], list[Operation]] = {}
+    for operation in graph.operations.values():
+        groups.setdefault((operation.name, operation.kind), []).append(operation)
+    operations_in = Counter(one.session for one in graph.operations.values())
+    variables_in = Counter(one.session for one in graph.variables.values())
+    return TraceFigures(
+        variables=len(graph.variables),
+        operations=len(graph.operations),
+        sessions=len(graph.sessions),
+        variable_kinds=dict(Counter(one.kind for one in graph.variables.values()).most_common()),
+        by_operation=sorted((_figures(*key, group) for key, group in groups.items()), key=lambda one: -one.seconds),
+        by_session=[(sid, one.name, operations_in[sid], variables_in[sid]) for sid, one in graph.sessions.items()],
+        errors=[(one.id, one.name, one.error or "") for one in graph.operations.values() if one.status == "error"],
+    )
+
+
+def total(parts: Iterable[OperationFigures]) -> tuple[int, int, int, int, float]:
+    """Calls, cached calls, prompt tokens, completion tokens and cost over all operations."""
+    found = list(parts)
+    return (
+        sum(one.calls for one in found),
+        sum(one.cached_calls for one in found),
+        sum(one.prompt_tokens for one in found),
+        sum(one.completion_tokens for one in found),
+        sum(one.cost for one in found),
+    )
+
+
+def _figures(name: str, kind: str, group: list[Operation]) -> OperationFigures:
+    spans = [one.ended - one.started for one in group if one.ended is not None]
+    calls, cached, sent, received, cost = (
+        sum(getattr(one, field) for one in group)
+        for field in ("calls", "cached_calls", "prompt_tokens", "completion_tokens", "cost")
+    )
+    return OperationFigures(
+        name=name,
+        kind=kind,
+        count=len(group),
+        errors=sum(one.status == "error" for one in group),
+        unfinished=sum(one.status == "open" for one in group),
+        calls=calls,
+        cached_calls=cached,
+        prompt_tokens=sent,
+        completion_tokens=received,
+        cost=cost,
+        seconds=sum(spans),
+        median_seconds=median(spans) if spans else 0.0,
+        longest_seconds=max(spans, default=0.0),
+    )

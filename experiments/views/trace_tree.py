@@ -1,0 +1,137 @@
+"""A trace as a tree of lines: sessions, in them operations, in these what they read and made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from experiments.display.literal_console import styled
+from experiments.display.terminal import one_line
+from tracing.files.nesting import outer_operations
+from tracing.graph.elements import Link, Operation
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.filters import in_session
+from tracing.graph.search import shown_text
+
+MANY = 200
+"""Operations from which on sessions are shown closed, unless one asks for more."""
+
+MOST_LINKS = 8
+WIDEST = 100
+DEEPEST = 40
+"""Levels that are shown by indenting; those below have their number, since each would make a long tree longer still."""
+
+
+class Nesting:
+    """Which operations stand in which, in the order they began.
+
+    A file holds an inner operation before the outer one, since it ends first. An operation stands at the top of its
+    session where its parent is unknown, of another session or, in a damaged file, nested in itself.
+    """
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self.children: dict[str, list[Operation]] = {}
+        self.tops: dict[str | None, list[Operation]] = {sid: [] for sid in graph.sessions}
+        outer = outer_operations(graph)
+        # Where clocks stand still, what ended later began earlier.
+        places = {oid: place for place, oid in enumerate(graph.operations)}
+        for operation in sorted(graph.operations.values(), key=lambda one: (one.started, places[one.id])):
+            parent = outer.get(operation.id)
+            if parent is None or graph.operations[parent].session != operation.session:
+                sid = operation.session if operation.session in graph.sessions else None
+                self.tops.setdefault(sid, []).append(operation)
+            else:
+                self.children.setdefault(parent, []).append(operation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    operation: Operation
+    level: int
+
+
+def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int | None = None) -> Iterator[Text]:
+    """The lines of a tree.
+
+    Args:
+        session: name or id of the one session to show; None shows all.
+        depth: levels of operations to open; at 0 a session's operations are counted by name. None opens all.
+    """
+    nesting = Nesting(graph)
+    for sid, tops in nesting.tops.items():
+        if session is not None and not in_session(sid, session, graph.sessions):
+            continue
+        if sid is None and not tops:
+            continue
+        title = graph.sessions[sid].name if sid is not None else "outside of any session"
+        yield styled((shorten(title), "bold"), (f"  {shorten(sid, None)}" if sid is not None else "", "dim"))
+        if depth == 0:
+            counts = Counter(operation.name for operation in _all(tops, nesting))
+            for name, count in counts.most_common():
+                yield styled("  ", shorten(name), (f" ×{count}", "dim"))
+            continue
+        for branch in _branches(tops, nesting, depth):
+            yield from operation_lines(graph, branch.operation, branch.level)
+
+
+def _branches(tops: list[Operation], nesting: Nesting, depth: int | None) -> Iterator[_Branch]:
+    waiting = [_Branch(operation, 1) for operation in reversed(tops)]
+    while waiting:
+        branch = waiting.pop()
+        yield branch
+        if depth is None or branch.level < depth:
+            inner = nesting.children.get(branch.operation.id, ())
+            waiting.extend(_Branch(operation, branch.level + 1) for operation in reversed(inner))
+
+
+def _all(tops: list[Operation], nesting: Nesting) -> Iterator[Operation]:
+    for branch in _branches(tops, nesting, None):
+        yield branch.operation
+
+
+def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, whole: bool = False) -> Iterator[Text]:
+    """An operation with its inputs and outputs, indented by its level; `whole` shortens nothing."""
+    indent = "  " * min(level, DEEPEST)
+    deeper = f"[{level}] " if level > DEEPEST else ""
+    facts = [operation.kind, operation.id]
+    if operation.ended is not None:
+        facts.append(f"{operation.ended - operation.started:.3g} s")
+    if operation.model:
+        facts.append(f"{operation.model} {operation.prompt_tokens}+{operation.completion_tokens} tokens")
+    if operation.status == "open":
+        facts.append("not ended")
+    name, about = shorten(operation.name, None if whole else WIDEST), shorten(" · ".join(facts), None)
+    yield styled(indent, (deeper, "dim"), (name, "bold cyan"), (f"  {about}", "dim"))
+    if operation.error:
+        yield styled(indent, ("  ✗ ", "bold red"), (shorten(operation.error, None if whole else WIDEST), "red"))
+    for arrow, links in (("←", operation.inputs), ("→", operation.outputs)):
+        yield from _link_lines(graph, arrow, links, indent, whole)
+
+
+def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], indent: str, whole: bool) -> Iterator[Text]:
+    shown = links if whole else links[:MOST_LINKS]
+    for role, vid in shown:
+        variable = graph.variables[vid]
+        version = f"@{variable.version}" if variable.version > 1 else ""
+        # Ids of imported variables often are their names.
+        own = variable.name == role or variable.name in vid.split("@")
+        named = "" if own else f" {shorten(variable.name)}{version}"
+        value = (
+            shorten(shown_text(variable.value), None) if whole else shorten(shown_text(variable.value, 4 * WIDEST + 1))
+        )
+        mark = (f"  {arrow} ", "green" if arrow == "→" else "yellow")
+        yield styled(indent, mark, (shorten(role), "bold"), (f"{named} {shorten(vid, None)}: ", "dim"), value)
+    if len(links) > len(shown):
+        yield styled(indent, f"  {arrow} ", (f"… and {len(links) - len(shown)} more", "dim"))
+
+
+def shorten(text: str, longest: int | None = WIDEST) -> str:
+    """A text on one line of at most so many characters, without what would steer a terminal."""
+    # Cut first: a value may have millions of characters.
+    kept = one_line(text if longest is None else text[: 4 * longest])
+    if longest is not None and (len(kept) > longest or len(text) > 4 * longest):
+        return kept[: longest - 1] + "…"
+    return kept

@@ -1,0 +1,261 @@
+"""Evaluation of a candidate on conversations: build (or reuse) each memory, ask its questions, judge the replies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.cases import Case
+from attribution.judging.words import Judgement, judge
+from optimizer.evaluation.file_names import file_name
+from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
+from optimizer.evaluation.statistics import bootstrap_ci
+from optimizer.search.results import Score
+from tracing.errors import ModelError, ReplyCutShortError
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.recording.recorder import session, trace
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.prompts import Candidate, check_candidate
+from tracing.systems.protocol import MemorySystem
+
+if TYPE_CHECKING:
+    from attribution.judging.llm_judge import LlmJudge
+    from tracing.llm.access import ModelAccess
+
+ATTEMPTS = 3
+"""How often a build or an answering with a failed call is tried; the access retries single calls before that."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of conversations done and their total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One candidate on one conversation.
+
+    Attributes:
+        conversation: what was read and asked.
+        cases: its judged questions; empty where tainted.
+        graph: the build and all answers, as one execution graph.
+        tainted: why nothing of it may be judged or attributed (a call failed or was cut short); None where sound.
+        calls: model calls that a run without any reuse would make for it.
+        tokens: prompt and completion tokens of those calls.
+    """
+
+    conversation: Conversation
+    cases: tuple[Case, ...]
+    graph: ExecutionGraph
+    tainted: str | None = None
+    calls: int = 0
+    tokens: int = 0
+
+    @property
+    def score(self) -> float:
+        """Mean primary score of the cases.
+
+        Raises:
+            ModelError: the outcome is tainted; a partial memory has no score.
+        """
+        if self.tainted is not None:
+            raise ModelError(f"{self.conversation.id}: not scored, since {self.tainted}")
+        return sum(case.judgement.score for case in self.cases) / len(self.cases)
+
+
+@dataclass(slots=True)
+class Spent:
+    """Calls that evaluation would have made without any reuse (also for what failed), and did make or find cached."""
+
+    plain: int = 0
+    made: int = 0
+    cached: int = 0
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Evaluates candidates of one system; pays only for what changed since any earlier evaluation.
+
+    Attributes:
+        system: the system under test.
+        access: its models.
+        metric: name of the primary metric (`attribution.judging.words.METRICS`), for replies that no model judges.
+        snapshots: folder of built memories.
+        traces: folder that receives the trace of every evaluated conversation; None for none.
+        workers: conversations evaluated at the same time.
+        model_judge: asks a model for the primary score; None where words alone decide.
+        spent: counts of calls so far.
+    """
+
+    system: MemorySystem
+    access: ModelAccess
+    metric: str
+    snapshots: Path
+    traces: Path | None = None
+    workers: int = 1
+    model_judge: LlmJudge | None = None
+    spent: Spent = field(default_factory=Spent)
+    _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def evaluate(
+        self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
+    ) -> list[Outcome]:
+        """The outcome for each conversation, in order. A tainted outcome says why; it carries no cases.
+
+        Raises:
+            BudgetExceededError: a hard budget ended it; what was computed so far stays in the caches.
+            ContractError: the candidate breaks a prompt's contract.
+        """
+        check_candidate(self.system.prompts, candidate)
+        outcomes: list[Outcome] = []
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="memtune-evaluate") as pool:
+            pending = [pool.submit(self._evaluate, candidate, conversation) for conversation in conversations]
+            try:
+                for done, future in enumerate(pending, start=1):
+                    outcomes.append(future.result())
+                    if progress is not None:
+                        progress(done, len(pending))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return outcomes
+
+    def judged(self, question: Question, reply: str) -> Judgement:
+        """The judgement of a reply to a question.
+
+        Raises:
+            ModelError, BudgetExceededError: from the model that judges, where one does.
+        """
+        if self.model_judge is not None:
+            return self.model_judge.judge(question, reply)
+        return judge(reply, question.answers, self.metric)
+
+    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        """The sound outcomes that this evaluator computed already, in order; nothing is evaluated."""
+        keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
+        return [self._known[key] for key in keys if key in self._known]
+
+    def cases(self) -> list[Case]:
+        """Every sound case that this evaluator computed, of whatever candidate."""
+        return [case for outcome in self._known.values() for case in outcome.cases]
+
+    def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
+        """What a memory and what an outcome are known by."""
+        memory_key = snapshot_key(self.system, conversation, candidate, self.access.identities())
+        key = digest(
+            {
+                "memory": memory_key,
+                "conversation": conversation.id,
+                "prompts": dict(candidate),
+                "questions": [question.model_dump(mode="json") for question in conversation.questions],
+            }
+        )
+        return memory_key, key
+
+    def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
+        memory_key, key = self._keys(candidate, conversation)
+        if key not in self._known:
+            outcome = self._fresh(candidate, conversation, memory_key, key)
+            if outcome.tainted is not None:
+                return outcome
+            self._known[key] = outcome
+        self._count(plain=self._known[key].calls)
+        return self._known[key]
+
+    def _fresh(self, candidate: Candidate, conversation: Conversation, memory_key: str, key: str) -> Outcome:
+        reason = ""
+        for _ in range(ATTEMPTS):
+            sound = False
+            with self.access.watch() as watch:
+                try:
+                    snapshot = self._memory(candidate, conversation, memory_key)
+                    outcome = self._answers(candidate, conversation, snapshot, key)
+                    sound = not watch.failures
+                    if sound:
+                        return outcome
+                    reason = watch.failures[0]
+                except ReplyCutShortError as error:
+                    # The same request would be cut at the same place.
+                    return _tainted(conversation, str(error))
+                except ModelError as error:
+                    reason = str(error)
+                finally:
+                    lost = 0 if sound else watch.calls + watch.cached
+                    self._count(plain=lost, made=watch.calls, cached=watch.cached)
+        return _tainted(conversation, reason)
+
+    def _count(self, *, plain: int, made: int = 0, cached: int = 0) -> None:
+        with self._guard:
+            self.spent.plain += plain
+            self.spent.made += made
+            self.spent.cached += cached
+
+    def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
+        store = SnapshotStore(self.snapshots)
+        ledger = self.access.ledger
+        # What the run built before it was interrupted is built again, from cached replies, so that it is counted again.
+        ours = ledger is not None and ledger.claim_memory(key)
+        snapshot = None if ours else store.load(key)
+        if snapshot is None:
+            with trace(prefix="b") as recorder, self.access.watch() as watch:
+                memory = self.system.build(conversation, candidate, self.access)
+            if watch.failures:
+                # A system may swallow the error and hand back what it has: a partial memory is never kept.
+                raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
+            snapshot = Snapshot(memory, recorder.records(), watch.calls + watch.cached)
+            if ledger is not None and not ours:
+                ledger.memory(key)
+            store.save(key, snapshot)
+        return snapshot
+
+    def _answers(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, key: str) -> Outcome:
+        path = None
+        if self.traces is not None:
+            path = self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        answers = []
+        with self.access.watch() as watch:
+            with trace(path, prefix="a") as recorder:
+                recorder.adopt(snapshot.records)
+                for question in conversation.questions:
+                    with session(question.id):
+                        answers.append(self.system.answer(snapshot.memory, question, candidate, self.access))
+            cases = [
+                Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
+                for question, answer in zip(conversation.questions, answers, strict=True)
+            ]
+        operations = recorder.graph.operations.values()
+        return Outcome(
+            conversation=conversation,
+            cases=tuple(cases),
+            graph=recorder.graph,
+            calls=snapshot.calls + watch.calls + watch.cached,
+            tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
+        )
+
+
+def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
+    """Means over all questions, with a 95 % interval bootstrapped over conversations.
+
+    Raises:
+        ModelError: an outcome is tainted.
+    """
+    units = [outcome.score for outcome in outcomes]
+    judgements = [case.judgement for outcome in outcomes for case in outcome.cases]
+    count = len(judgements)
+    return Score(
+        score=sum(j.score for j in judgements) / count,
+        em=sum(j.em for j in judgements) / count,
+        f1=sum(j.f1 for j in judgements) / count,
+        contains=sum(j.contains for j in judgements) / count,
+        n=count,
+        ci=bootstrap_ci(units, seed=seed),
+    )
+
+
+def _tainted(conversation: Conversation, reason: str) -> Outcome:
+    return Outcome(conversation, (), ExecutionGraph(), tainted=reason)

@@ -1,0 +1,129 @@
+"""The oracle ladder: how well questions are answered when more and more of the pipeline is done for the system.
+
+Each rung replaces one more operation by a faultless one, so the step from one rung to the next is what the operation
+between them could gain at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
+from optimizer.evaluation.statistics import bootstrap_ci
+from tracing.errors import DataError
+from tracing.recording.recorder import trace
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.prompts import seed_candidate
+from tracing.systems.protocol import Answer, Stage
+
+if TYPE_CHECKING:
+    from tracing.systems.prompts import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung.
+
+    Attributes:
+        name: what is done for the system.
+        score: mean primary score, 0 to 1.
+        ci: its 95 % interval over conversations.
+        n: number of questions.
+        stage: the stage that a faultless one took the place of on this rung; None for the pipeline as it is.
+    """
+
+    name: str
+    score: float
+    ci: tuple[float, float]
+    n: int
+    stage: Stage | None = None
+
+
+def attainable(rungs: Sequence[Rung]) -> dict[Stage, float]:
+    """By stage, what a faultless one would gain when those before it are faultless too: the steps between the rungs.
+
+    The last step, from gold context to 1, is the answer's.
+    """
+    gains: dict[Stage, float] = {}
+    for below, above in pairwise(rungs):
+        if above.stage is not None:
+            gains[above.stage] = above.score - below.score
+    gains["answer"] = 1.0 - rungs[-1].score
+    return gains
+
+
+def audit(
+    evaluator: Evaluator,
+    conversations: Sequence[Conversation],
+    *,
+    progress: Progress | None = None,
+) -> list[Rung]:
+    """Climb the ladder with the system's seed prompts.
+
+    Rungs: the seed pipeline; gold facts instead of extraction, stored by the system's own decisions; gold facts in the
+    store as they are at the end; the gold context of each question instead of retrieval.
+
+    Raises:
+        DataError: a question has no gold fact.
+        ModelError, BudgetExceededError: as in evaluation.
+    """
+    for conversation in conversations:
+        for question in conversation.questions:
+            if question.fact is None:
+                raise DataError(
+                    f"{conversation.id}: questions.{question.id}.fact is missing; the ladder needs gold facts, "
+                    "see docs/data-format.md"
+                )
+    candidate = seed_candidate(evaluator.system.prompts)
+    pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
+    rungs = [Rung("seed pipeline", pipeline.score, pipeline.ci, pipeline.n)]
+    climbs: tuple[tuple[str, Stage, _Climb], ...] = (
+        ("gold facts extracted", "extract", _extracted),
+        ("gold facts in the store", "update", _stored),
+        ("gold context", "retrieve", _context),
+    )
+    for name, stage, climb in climbs:
+        scores = [
+            _score(climb(evaluator, conversation, candidate), conversation, evaluator) for conversation in conversations
+        ]
+        units = [sum(each) / len(each) for each in scores]
+        count = sum(len(each) for each in scores)
+        rungs.append(Rung(name, sum(map(sum, scores)) / count, bootstrap_ci(units), count, stage))
+    return rungs
+
+
+_Ask = Callable[[Question], Answer]
+_Climb = Callable[[Evaluator, Conversation, "Candidate"], _Ask]
+
+
+def _score(ask: _Ask, conversation: Conversation, evaluator: Evaluator) -> list[float]:
+    with trace():
+        return [evaluator.judged(question, ask(question).text).score for question in conversation.questions]
+
+
+def _extracted(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+    at = {turn.id: session.id for session in conversation.sessions for turn in session.turns}
+    facts = [
+        [fact.text for fact in conversation.facts if at[fact.turn] == session.id] for session in conversation.sessions
+    ]
+    memory = evaluator.system.build_from_facts(facts, candidate, evaluator.access)
+    return lambda question: evaluator.system.answer(memory, question, candidate, evaluator.access)
+
+
+def _stored(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+    memory = evaluator.system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access)
+    return lambda question: evaluator.system.answer(memory, question, candidate, evaluator.access)
+
+
+def _context(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+    current = {fact.id: fact.text for fact in conversation.facts_at_end()}
+
+    def ask(question: Question) -> Answer:
+        # What was retracted stands in no memory: the gold context of such a question is empty.
+        context = [current[question.fact]] if question.fact in current else []
+        return evaluator.system.answer_from(context, question, candidate, evaluator.access)
+
+    return ask

@@ -1,0 +1,60 @@
+"""How much the score of one and the same candidate varies when everything is asked again: the noise floor."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+
+DEVIATIONS = 1.96 * 2**0.5
+"""A difference of two scores is noise within so many standard deviations of one, in 95 of 100 cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """The variation of a score over repetitions.
+
+    Attributes:
+        scores: mean score of each repetition, in order.
+        mean: their mean.
+        deviation: their standard deviation.
+        noise: difference up to which two scores on these conversations tell nothing, 95 %.
+        changed: questions whose score was not the same every time.
+        questions: how many there are.
+    """
+
+    scores: tuple[float, ...]
+    mean: float
+    deviation: float
+    noise: float
+    changed: int
+    questions: int
+
+
+def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
+    """The noise floor from two or more evaluations of one candidate on the same conversations.
+
+    Raises:
+        ValueError: there are fewer than two.
+        ModelError: an outcome is tainted.
+    """
+    if len(repetitions) < 2:
+        raise ValueError("a noise floor needs two repetitions or more")
+    for outcomes in repetitions:
+        for outcome in outcomes:
+            _ = outcome.score
+    judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
+    scores = tuple(statistics.fmean(each) for each in judged)
+    deviation = statistics.stdev(scores)
+    return NoiseFloor(
+        scores=scores,
+        mean=statistics.fmean(scores),
+        deviation=deviation,
+        noise=DEVIATIONS * deviation,
+        changed=sum(len(set(each)) > 1 for each in zip(*judged, strict=True)),
+        questions=len(judged[0]),
+    )

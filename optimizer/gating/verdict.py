@@ -1,0 +1,29 @@
+"""The verdict: what the conversations that the optimizer never saw say of the champion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.search.results import Verdict, VerdictName
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+
+SIGNIFICANCE = 0.05
+"""Two-sided level of the verdict on the test conversations."""
+
+NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
+"""The verdict where the champion is the seed: there is no difference to test."""
+
+
+def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
+    """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
+    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    delta = sum(deltas) / len(deltas)
+    p_value = sign_flip_p(deltas, "two-sided", seed=seed)
+    name: VerdictName = "inconclusive"
+    if p_value <= SIGNIFICANCE:
+        name = "improved" if delta > 0 else "regressed"
+    return Verdict(name, delta, bootstrap_ci(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))

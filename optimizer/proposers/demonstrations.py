@@ -1,0 +1,231 @@
+"""Demonstrations bootstrapped from passing cases: recorded inputs of an operation, with what it should reply.
+
+After DSPy's BootstrapFewShot (Khattab et al. 2023), with two differences that a small model needs: the inputs are
+cropped to the lines that matter, and replies are kept only where they are what the case proves right. A small model
+copies demonstrations literally, so every one is gated like any other proposal.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.examples import Example, contains, event_in, facts_in, fill, words
+from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.template import filled, take_apart
+
+if TYPE_CHECKING:
+    from tracing.systems.protocol import Stage
+
+MOST_TOKENS = 100
+"""Longest demonstration, at about four characters a token: the prompt is what a small model on a CPU pays for."""
+
+_POOL = 8
+"""Demonstrations, best first, that combinations are drawn from."""
+
+_SIZES: dict[str, tuple[int, ...]] = {"extract": (1, 2), "update": (2, 1), "answer": (2, 1)}
+"""How many demonstrations to try first: one alone of a choice (an event, known or unknown) teaches it always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A short example of an operation done right.
+
+    Attributes:
+        parts: placeholder name → texts.
+        reply: what the operation should reply.
+        kind: what sort of case it shows; a set of demonstrations takes different ones.
+        conversation: where its values come from.
+        question: id of the question that proves it.
+    """
+
+    parts: tuple[tuple[str, tuple[str, ...]], ...]
+    reply: str
+    kind: str
+    conversation: str
+    question: str
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Placeholder name → text."""
+        return {name: fill(name, texts) for name, texts in self.parts}
+
+    @property
+    def tokens(self) -> int:
+        """Its length in tokens, estimated."""
+        return (sum(len(value) for value in self.values.values()) + len(self.reply)) // 4
+
+
+def demonstrations_of(stage: Stage, passed: Sequence[Example]) -> list[Demonstration]:
+    """Every usable demonstration in the recorded executions, each once, shortest first."""
+    makers = {"answer": _of_answers, "extract": _of_extractions, "update": _of_decisions}
+    if stage not in makers:
+        return []
+    found = dict.fromkeys(made for made in makers[stage](passed) if made.tokens <= MOST_TOKENS)
+    return sorted(found, key=lambda each: (each.tokens, each.conversation, each.question))
+
+
+class DemonstrationProposer:
+    """Puts one or two demonstrations before the data, in the layout of the template itself.
+
+    Args:
+        train: ids of the train conversations; examples of any other are ignored, whatever the request holds.
+    """
+
+    name = "demonstration"
+
+    def __init__(self, train: Collection[str]) -> None:
+        self._train = frozenset(train)
+
+    def propose(self, request: ProposalRequest) -> list[Proposal]:
+        """At most `request.count` texts; none where no passing case is short enough."""
+        passed = [example for example in request.passed if example.case.conversation in self._train]
+        pool = self._ranked(demonstrations_of(request.stage, passed), request)
+        parts = take_apart(request.text)
+        if not parts.data:
+            # The system adds the data in a layout of its own, which a demonstration would have to share.
+            return []
+        found: dict[str, Proposal] = {}
+        for chosen in _sets(pool, request):
+            if len(found) == request.count:
+                break
+            names = request.prompt.contract.placeholders
+            if not all(names <= each.values.keys() for each in chosen):
+                continue
+            text = parts.with_demonstrations([filled(parts, each.values, each.reply) for each in chosen]).text
+            if text not in found and is_new(text, request):
+                shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
+                found[text] = Proposal(
+                    request.prompt.name, text, "demonstration", f"demonstrations from passing cases: {shown}"
+                )
+        return list(found.values())
+
+    def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
+        """Kinds of case that fail most come first; the best of each kind before the second of any."""
+        failing = Counter(_kind(request.stage, example) for example in request.failed)
+        shuffled = list(demonstrations)
+        random.Random(request.seed).shuffle(shuffled)  # noqa: S311 (order among equals)
+        # Lengths in steps of twenty tokens: among about equally short ones the seed decides.
+        ordered = sorted(shuffled, key=lambda each: each.tokens // 20)
+        turn: Counter[str] = Counter()
+        places: list[tuple[int, int, Demonstration]] = []
+        for each in ordered:
+            places.append((turn[each.kind], -failing[each.kind], each))
+            turn[each.kind] += 1
+        return [each for _, _, each in sorted(places, key=lambda place: place[:2])]
+
+
+def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
+    """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
+    best = [each for each in pool if each.kind != "unknown"][:_POOL]
+    unknown = [each for each in pool if each.kind == "unknown"][:2]
+    # "Unknown" goes last and never alone: a small model would say nothing else.
+    pairs = [(first, second) for first in best for second in unknown]
+    mixed = list(combinations(best, 2))
+    mixed.sort(key=lambda pair: (pair[0].kind == pair[1].kind, pair[0].conversation == pair[1].conversation))
+    by_size: dict[int, list[tuple[Demonstration, ...]]] = {
+        1: [(each,) for each in best],
+        2: [*pairs[:2], *mixed, *pairs[2:]],
+    }
+    queues = [iter(by_size[size]) for size in _SIZES[request.stage]]
+    while queues:
+        for queue in list(queues):
+            chosen = next(queue, None)
+            if chosen is None:
+                queues.remove(queue)
+            else:
+                yield chosen
+
+
+def _kind(stage: Stage, example: Example) -> str:
+    if stage == "update":
+        expected = "UPDATE" if example.case.question.kind == "updated" else "ADD"
+        return "DELETE" if example.wants_unknown else expected
+    return "unknown" if example.wants_unknown else example.case.question.kind
+
+
+def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
+    for example in passed:
+        question = example.case.question
+        hits = [text for _, text in example.parts.get("context", ())]
+        near = question.near_miss.value if question.near_miss else ""
+        if example.wants_unknown:
+            kept = hits[:2]
+        else:
+            telling = [text for text in hits if any(contains(text, answer) for answer in question.answers)][:1]
+            if not telling:
+                continue
+            others = sorted((text for text in hits if text not in telling), key=lambda text: not contains(text, near))
+            kept = [text for text in hits if text in (*telling, *others[:1])]
+        # The case proves the value right, not the sentence around it: a long reply is shown as the value alone.
+        reply = example.output if len(words(example.output)) <= 4 else question.answers[0]
+        parts = (("context", tuple(kept)), ("question", (question.question,)))
+        yield Demonstration(
+            parts, reply.strip().rstrip("."), _kind("answer", example), example.case.conversation, question.id
+        )
+
+
+def _of_decisions(passed: Sequence[Example]) -> Iterator[Demonstration]:
+    for example in passed:
+        kind = _kind("update", example)
+        if event_in(example.output) != kind:
+            continue
+        parts = tuple((name, tuple(text for _, text in items)) for name, items in example.parts.items())
+        yield Demonstration(parts, example.output, kind, example.case.conversation, example.case.question.id)
+
+
+def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
+    executions: dict[tuple[str, str, str], list[Example]] = {}
+    for example in passed:
+        key = (example.case.conversation, example.inputs.get("conversation", ""), example.output)
+        executions.setdefault(key, []).append(example)
+    for group in executions.values():
+        # Only recordings that hold the answer of every question they are behind are shown as done right.
+        proven = [example for example in group if not example.wants_unknown]
+        if not proven or not all(_holds(example) for example in proven):
+            continue
+        turns = group[0].parts["conversation"]
+        for size in (3, 2, 1):
+            kept = _evidence(turns, proven, size)
+            facts = _facts_of([text for _, text in kept], proven, kept)
+            if kept and facts:
+                reply = json.dumps({"facts": facts}, ensure_ascii=False)
+                parts = (("conversation", tuple(text for _, text in kept)),)
+                yield Demonstration(
+                    parts, reply, _kind("extract", proven[0]), proven[0].case.conversation, proven[0].case.question.id
+                )
+
+
+def _holds(example: Example) -> bool:
+    return any(contains(example.output, answer) for answer in example.case.question.answers)
+
+
+def _evidence(turns: Sequence[tuple[str, str]], proven: Sequence[Example], size: int) -> list[tuple[str, str]]:
+    wanted = [turn for example in proven for turn in example.case.question.evidence]
+    named = dict.fromkeys(turn for turn in wanted if any(name == turn for name, _ in turns))
+    chosen = list(named)[:size]
+    return [(name, text) for name, text in turns if name in chosen] if len(chosen) == size else []
+
+
+def _facts_of(texts: Sequence[str], proven: Sequence[Example], kept: Sequence[tuple[str, str]]) -> list[str]:
+    """The recorded facts that name a speaker and come from the kept turns; none where an answer would be missing."""
+    names = {name for name, _ in kept}
+    speakers = [text.partition(":")[0] for text in texts]
+    answers = [
+        example.case.question.answers for example in proven if names.intersection(example.case.question.evidence)
+    ]
+    said = set(words(" ".join(texts)))
+    facts: list[str] = []
+    for fact in facts_in(proven[0].output):
+        own = words(fact)
+        close = bool(own) and sum(word in said for word in own) >= 0.7 * len(own)
+        telling = any(contains(fact, answer) for group in answers for answer in group)
+        if (telling or close) and any(contains(fact, speaker) for speaker in speakers):
+            facts.append(fact)
+    complete = all(any(contains(fact, answer) for fact in facts for answer in group) for group in answers)
+    return facts if complete else []

@@ -1,0 +1,273 @@
+"""Proposals by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
+
+One call runs one generation of GEPA (Agrawal et al. 2025): several rewrites of the current text, each from other failed
+executions, each measured on the same few train conversations. Where gepa would do harm, this module stands between:
+contracts are checked before a rollout, its evaluation cache and run folder stay off, its prints go to the log, and a
+spent budget ends it (gepa catches and retries any exception of the reflection model).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from optimizer.proposers.examples import Example, contains
+from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from tracing.errors import BudgetExceededError, ModelError
+from tracing.recording.recorder import operation, trace
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Evaluator
+    from tracing.llm.models import ChatModel
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.prompts import PromptSpec
+
+EXAMPLES_SHOWN = 3
+"""Failed executions in one reflection request: what a context of 4,096 tokens holds beside the prompt."""
+
+_LONGEST_INPUT = 700
+_REPLY_TOKENS = 700
+_TEMPERATURE = 0.7
+
+_log = logging.getLogger(__name__)
+
+_REQUEST = """A program fills this prompt template and sends it to a small language model:
+```
+<curr_param>
+```
+Its purpose: {purpose}
+
+Here it led to wrong answers:
+```
+<side_info>
+```
+Write a better template that avoids such mistakes. Rules:
+- Keep each of these placeholders, and use no others: {placeholders}
+{markers}- Write any other brace doubled: {{{{ and }}}}
+- Stay short: at most {max_chars} characters. Plain instructions work best.
+- General instructions only: no name or value from the cases above.
+Reply with the whole new template between two lines of ```, and nothing else."""
+
+
+class ReflectionProposer:
+    """Asks the proposer model for rewrites, and keeps those that lose nothing on a few train conversations.
+
+    Args:
+        evaluator: measures a candidate on conversations.
+        author: the model that writes.
+    """
+
+    name = "reflection"
+
+    def __init__(self, evaluator: Evaluator, author: ChatModel) -> None:
+        self._evaluator, self._author = evaluator, author
+
+    def propose(self, request: ProposalRequest) -> list[Proposal]:
+        """At most `request.count` rewrites, best on the minibatch first; none where the model's replies are of no use.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next model call.
+        """
+        batch = list(request.minibatch)
+        if not request.failed or not batch or request.count < 1:
+            return []
+        author = _Author(self._author, request.seed)
+        adapter = _Adapter(self._evaluator, request)
+        try:
+            _one_generation(request, batch, author, adapter)
+        except ModelError as error:
+            _log.warning("reflection on %r gave nothing: %s", request.prompt.name, error)
+            return []
+        if author.stopped is not None:
+            raise author.stopped
+        before = adapter.total(request.text)
+        texts = {text: adapter.total(text) for text in adapter.measured if text != request.text}
+        kept = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
+        size = len(batch)
+        return [
+            Proposal(
+                request.prompt.name,
+                text,
+                "reflection",
+                f"rewritten from {len(request.failed)} failed executions; "
+                f"{before / size:.2f} to {texts[text] / size:.2f} on {size} train conversations",
+            )
+            for text in kept[: request.count]
+        ]
+
+
+def _one_generation(request: ProposalRequest, batch: list[Conversation], author: _Author, adapter: _Adapter) -> None:
+    import gepa
+    from gepa.strategies.proposal_sampling import SameParentSampling
+
+    gepa.optimize(
+        seed_candidate={**request.candidate, request.prompt.name: request.text},
+        trainset=batch,
+        valset=batch,
+        adapter=adapter,
+        reflection_lm=author,
+        reflection_minibatch_size=len(batch),
+        reflection_prompt_template=_request_for(request.prompt),
+        module_selector=_BlamedPrompt(request.prompt.name),
+        candidate_selection_strategy="current_best",
+        sampling_strategy=SameParentSampling(request.count),
+        # One generation: gepa counts iterations from -1 before the first.
+        stop_callbacks=lambda state: state.i >= 0,
+        logger=_Log(),
+        run_dir=None,
+        cache_evaluation=False,
+        display_progress_bar=False,
+        raise_on_exception=True,
+        seed=request.seed,
+    )
+
+
+def _request_for(spec: PromptSpec) -> str:
+    """gepa's reflection template for one prompt, stating the contract."""
+    contract = spec.contract
+    listed = ", ".join(repr(marker) for marker in contract.markers)
+    return _REQUEST.format(
+        purpose=spec.purpose,
+        placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
+        markers=f"- Keep these words exactly: {listed}\n" if listed else "",
+        max_chars=min(contract.max_chars, 3 * _REPLY_TOKENS),
+    )
+
+
+class _BlamedPrompt:
+    """gepa's module selector: the prompt that the signals blame, chosen before the generation began."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(
+        self, state: Any, trajectories: Any, subsample_scores: Any, candidate_idx: int, candidate: Mapping[str, str]
+    ) -> list[str]:
+        return [self._name]
+
+
+class _Author:
+    """gepa's reflection model. A useless or failed reply is an empty text, which the contract then turns away."""
+
+    def __init__(self, model: ChatModel, seed: int) -> None:
+        self._model, self._seed = model, seed
+        self._asked = 0
+        self.stopped: BudgetExceededError | None = None
+
+    def __call__(self, prompt: Any) -> str:
+        if self.stopped is not None:
+            return ""
+        self._asked += 1
+        try:
+            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+                reply = self._model.chat(
+                    [{"role": "user", "content": str(prompt)}],
+                    max_tokens=_REPLY_TOKENS,
+                    temperature=_TEMPERATURE,
+                    sample=self._seed * 1000 + self._asked,
+                )
+        except BudgetExceededError as error:
+            # Raised here, gepa would catch it and ask again.
+            self.stopped = error
+            return ""
+        except ModelError as error:
+            _log.info("no reflection: %s", error)
+            return ""
+        return reply.text
+
+
+class _Adapter:
+    """gepa's view of the memory system: conversations in, mean scores out, failed executions as feedback.
+
+    Attributes:
+        measured: texts of the prompt that were worth measuring, in order.
+    """
+
+    propose_new_texts = None  # gepa asks for the attribute
+
+    def __init__(self, evaluator: Evaluator, request: ProposalRequest) -> None:
+        self._evaluator, self._request = evaluator, request
+        self._scores: dict[tuple[str, str], float] = {}
+        self._shown = 0
+        self.measured: dict[str, None] = {}
+
+    def total(self, text: str) -> float:
+        """Sum of the scores of a measured text over the conversations."""
+        return sum(score for (scored, _), score in self._scores.items() if scored == text)
+
+    def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        from gepa.core.adapter import EvaluationBatch
+
+        text = candidate[self._request.prompt.name]
+        if text != self._request.text and not self._worth_measuring(text):
+            scores = [0.0] * len(batch)
+        else:
+            self.measured[text] = None
+            scores = self._measure(batch, candidate, text)
+        trajectories = [conversation.id for conversation in batch]
+        return EvaluationBatch(
+            outputs=list(trajectories), scores=scores, trajectories=trajectories if capture_traces else None
+        )
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Each rewrite of a generation is shown other failed executions, as far as there are."""
+        failed = list(self._request.failed)
+        random.Random(self._request.seed).shuffle(failed)  # noqa: S311 (which examples are shown)
+        start = self._shown * EXAMPLES_SHOWN % len(failed)
+        self._shown += 1
+        shown = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
+        return {self._request.prompt.name: [_record(example) for example in shown]}
+
+    def _worth_measuring(self, text: str) -> bool:
+        problems = self._request.prompt.contract.violations(text)
+        if not problems and not is_new(text, self._request):
+            problems = ["the text was tried already"]
+        copied = _copied_answers(text, self._request)
+        if not problems and len(copied) > 1:
+            problems = [f"it holds answers of the cases shown: {', '.join(copied)}"]
+        if problems:
+            _log.info("a rewrite of %r is turned away: %s", self._request.prompt.name, "; ".join(problems))
+        return not problems
+
+    def _measure(self, batch: list[Conversation], candidate: dict[str, str], text: str) -> list[float]:
+        missing = [conversation for conversation in batch if (text, conversation.id) not in self._scores]
+        if missing:
+            for outcome in self._evaluator.evaluate(candidate, missing):
+                # A prompt under which the system fails to build or answer is as bad as wrong answers.
+                score = 0.0 if outcome.tainted is not None else outcome.score
+                self._scores[text, outcome.conversation.id] = score
+        return [self._scores[text, conversation.id] for conversation in batch]
+
+
+class _Log:
+    """gepa prints by default."""
+
+    def log(self, message: str) -> None:
+        _log.debug("%s", message)
+
+
+def _record(example: Example) -> dict[str, Any]:
+    question = example.case.question
+    reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
+    feedback = (
+        f"The final answer to {question.question!r} was {example.case.reply!r}, but {question.answers[0]!r} is right."
+    )
+    return {
+        "Inputs": {name: _cut(text) for name, text in example.inputs.items()},
+        "Generated Outputs": _cut(example.output),
+        "Feedback": " ".join([feedback, *reasons]),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
+
+
+def _copied_answers(text: str, request: ProposalRequest) -> list[str]:
+    """Answers of the failed cases that stand in `text` and not in the text it replaces."""
+    answers = {answer for each in request.failed if not each.wants_unknown for answer in each.case.question.answers[:1]}
+    return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))

@@ -1,0 +1,188 @@
+"""Structural edits of a template: where the question stands, where the instructions stand, how the reply is asked for.
+
+They need no author, keep placeholders and literal braces as they are, and give None where they do not apply.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.examples import Symptom, symptoms_of, words
+from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
+
+if TYPE_CHECKING:
+    from tracing.systems.prompts import PromptSpec
+    from tracing.systems.protocol import Stage
+
+FORMAT_LINES: dict[Stage, tuple[str, ...]] = {
+    "answer": (
+        "Answer in at most four words:",
+        "Answer (only the value, or unknown):",
+        "Short answer:",
+    ),
+    "extract": (
+        "Facts as JSON, each a short sentence that starts with the person's name:",
+        "All facts as JSON:",
+    ),
+    "update": (
+        "Event and id as JSON:",
+        "Decision as JSON:",
+    ),
+}
+"""Lines that close a request and ask for the form of the reply, by stage."""
+
+
+def question_twice(template: str) -> str | None:
+    """The question before and after the context: a small model reads with the question in mind and ends on it."""
+    parts = take_apart(template)
+    if template.count("{question}") != 1 or "{context}" not in template:
+        return None
+    line = next(line for line in parts.data if "{question}" in line)
+    if line.strip() == "{question}" or "{context}" in line:
+        line = "Question: {question}"
+    first = template.index("{question}") < template.index("{context}")
+    data = (*parts.data, "", line) if first else (line, "", *parts.data)
+    return replace(parts, data=data).text
+
+
+def instructions_last(template: str) -> str | None:
+    """The instructions after the data, where a long context does not push them out of sight."""
+    parts = take_apart(template)
+    head = trimmed(parts.head)
+    if not head or not parts.data:
+        return None
+    tail = trimmed(parts.tail)
+    return replace(parts, head=(), data=trimmed(parts.data), tail=("", *tail, *head)).text
+
+
+def numbered_rules(template: str, markers: Sequence[str] = ()) -> str | None:
+    """The instructions before the data as numbered rules; lines the contract asks for stay as they are."""
+    parts = take_apart(template)
+    rules = sentences(parts.head, markers)
+    free = [rule for rule in rules if not is_fixed(rule, markers)]
+    if len(free) < 2 or any(line.lstrip().startswith("1.") for line in parts.head):
+        return None
+    numbers = iter(range(1, len(rules) + 1))
+    lines = [rule if is_fixed(rule, markers) else f"{next(numbers)}. {rule}" for rule in rules]
+    return replace(parts, head=(*lines, "")).text
+
+
+def with_format_line(template: str, line: str) -> str | None:
+    """The template closed by `line`, which takes the place of an earlier closing cue."""
+    parts = take_apart(template)
+    if line in template or not parts.data:
+        return None
+    gap = () if parts.cue else ("",)
+    return replace(parts, cue=(*gap, line)).text
+
+
+def shortened(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
+    """The template without one of its sentences each: those that have least to do with the purpose go first."""
+    parts = take_apart(template)
+    wanted = set(words(purpose))
+
+    def use(sentence: str) -> float:
+        own = set(words(sentence))
+        return len(own & wanted) / max(len(own), 1)
+
+    rules = sentences(parts.head, markers)
+    free = [number for number, rule in enumerate(rules) if not is_fixed(rule, markers)]
+    if len(free) < 2:
+        return
+    for number in sorted(free, key=lambda each: use(rules[each])):
+        left = (*rules[:number], *rules[number + 1 :])
+        yield replace(parts, head=(*left, "")).text
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A structural edit, what it does in a few words, and the symptoms it helps against."""
+
+    name: str
+    treats: frozenset[Symptom]
+    stages: frozenset[Stage]
+    apply: Callable[[str, PromptSpec, Stage], Iterator[str | None]]
+
+
+def _once(edit: Callable[[str], str | None]) -> Callable[[str, PromptSpec, Stage], Iterator[str | None]]:
+    return lambda text, spec, stage: iter((edit(text),))
+
+
+def _closed(text: str, spec: PromptSpec, stage: Stage) -> Iterator[str | None]:
+    return (with_format_line(text, line) for line in FORMAT_LINES.get(stage, ()))
+
+
+_ALL: frozenset[Stage] = frozenset({"extract", "update", "answer"})
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator(
+        "a closing line asks for the form of the reply",
+        frozenset({"long reply", "nameless facts", "wrong value", "lost value"}),
+        _ALL,
+        _closed,
+    ),
+    Operator(
+        "the question stands before and after the context",
+        frozenset({"near miss", "false unknown", "wrong value"}),
+        frozenset({"answer"}),
+        _once(question_twice),
+    ),
+    Operator(
+        "the instructions stand after the data",
+        frozenset({"missed unknown", "long reply", "lost value", "lost retraction", "missed delete", "missed update"}),
+        _ALL,
+        _once(instructions_last),
+    ),
+    Operator(
+        "the instructions are numbered rules",
+        frozenset({"missed unknown", "lost change", "nameless facts"}),
+        _ALL,
+        lambda text, spec, stage: iter((numbered_rules(text, spec.contract.markers),)),
+    ),
+    Operator(
+        "one sentence fewer",
+        frozenset({"false unknown", "wrong overwrite"}),
+        _ALL,
+        lambda text, spec, stage: shortened(text, spec.purpose, spec.contract.markers),
+    ),
+)
+
+
+class StructureProposer:
+    """Structural edits, those first that treat what is wrong most often; then pairs of the best."""
+
+    name = "structure"
+
+    def propose(self, request: ProposalRequest) -> list[Proposal]:
+        """At most `request.count` edits of the current text."""
+        ranked = self._ranked(request)
+        spec, stage = request.prompt, request.stage
+        queue: list[tuple[str, Iterator[str | None]]] = [(o.name, o.apply(request.text, spec, stage)) for o in ranked]
+        for first, second in pairwise(ranked):
+            base = next((text for text in first.apply(request.text, spec, stage) if text), None)
+            if base:
+                queue.append((f"{first.name}; {second.name}", second.apply(base, spec, stage)))
+        found: dict[str, Proposal] = {}
+        # One text an operator and turn, so that an operator with many variants leaves room for the others.
+        while queue and len(found) < request.count:
+            later = []
+            for name, texts in queue:
+                for text in texts:
+                    if text and text not in found and is_new(text, request):
+                        found[text] = Proposal(spec.name, text, "structure", name)
+                        later.append((name, texts))
+                        break
+            queue = later
+        return list(found.values())[: request.count]
+
+    def _ranked(self, request: ProposalRequest) -> list[Operator]:
+        seen = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
+        usable = [operator for operator in OPERATORS if request.stage in operator.stages]
+        random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)
+        return sorted(usable, key=lambda operator: -sum(seen[symptom] for symptom in operator.treats))

@@ -1,0 +1,211 @@
+"""What an optimization run is given, reports while it goes, and hands back: plain shapes without behaviour of the loop.
+
+Splits are named `train`, `val` and `test` wherever they are written down (summary, metrics, report).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+    from optimizer.proposers.proposals import Proposal
+
+SplitName = Literal["train", "val", "test"]
+VerdictName = Literal["improved", "inconclusive", "regressed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Conversations by their use: the optimizer learns on `train`, gates on `validation`, and never sees `test`."""
+
+    train: tuple[Conversation, ...]
+    validation: tuple[Conversation, ...]
+    test: tuple[Conversation, ...]
+
+    def named(self) -> dict[SplitName, tuple[Conversation, ...]]:
+        """The same three, by the names they have in summaries and metrics."""
+        return {"train": self.train, "val": self.validation, "test": self.test}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """How long and how widely the loop searches.
+
+    Attributes:
+        rounds: iterations of attribute, rewrite and gate.
+        proposals: rewrites tried on the validation conversations in one iteration, at most.
+        seed: of every random choice of the loop.
+        hand: rewrites that people wrote; their prompts are edited first, and all of them race.
+        approve: asked with an attempt that the gate accepted and the text it would replace; where it says no, the
+            champion stays. None approves of everything.
+    """
+
+    rounds: int = 3
+    proposals: int = 4
+    seed: int = 0
+    hand: tuple[Proposal, ...] = ()
+    approve: Callable[[Attempt, str], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Means over judged questions, each in 0..1.
+
+    Attributes:
+        score: the run's primary metric.
+        em: exact match.
+        f1: token F1.
+        contains: an accepted answer is contained in the reply.
+        n: number of questions.
+        ci: 95 % interval of `score`, bootstrapped over conversations.
+    """
+
+    score: float
+    em: float
+    f1: float
+    contains: float
+    n: int
+    ci: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class BlameShare:
+    """Share (0..1) of the failures that one operation is blamed for, with its 95 % interval."""
+
+    share: float
+    ci: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rewrite that kept its contract, and how far it got.
+
+    Attributes:
+        prompt: name of the prompt.
+        source: kind of proposer.
+        reason: what was changed, in one line.
+        text: the rewrite.
+        screening: its gain in mean score over the champion on the screening conversations; None where it could not be
+            scored, or the run stopped first.
+        gate: the gate's decision in one line; None where it did not get so far.
+    """
+
+    prompt: str
+    source: str
+    reason: str
+    text: str
+    screening: float | None = None
+    gate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IterationRecord:
+    """One turn of the loop.
+
+    Attributes:
+        n: counted from 1.
+        blame: operation name → its share of the failures of the champion this iteration started from.
+        edited: names of the prompts this iteration tried to rewrite.
+        proposals: rewrites that kept their contract and were tried.
+        accepted: whether one of them became the champion.
+        val_score: the champion's validation score after this iteration.
+        calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
+        champion: the champion's prompts after this iteration, so that an observer can save the best so far.
+        attempts: the rewrites that were tried, in order.
+    """
+
+    n: int
+    blame: Mapping[str, BlameShare]
+    edited: tuple[str, ...]
+    proposals: int
+    accepted: bool
+    val_score: float
+    calls_made: int
+    calls_cached: int
+    tokens: int
+    champion: Candidate | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the held-out conversations say of the champion against the seed prompts.
+
+    Attributes:
+        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
+        delta: champion minus seed in the primary metric, mean over conversations.
+        delta_ci: 95 % interval of `delta`, bootstrapped over conversations.
+        p_value: of that test.
+        power: chance that the test finds an effect of the observed size with this many conversations.
+    """
+
+    verdict: VerdictName
+    delta: float
+    delta_ci: tuple[float, float]
+    p_value: float
+    power: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallCounts:
+    """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made."""
+
+    made: int
+    cached: int
+    without_reuse: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """What a run ends with, also one that a budget stopped.
+
+    Attributes:
+        baseline, champion: scores by split, as far as they were measured.
+        verdict … power: of the test conversations; None where the run stopped before they were met.
+        stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
+        tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
+            its memory included; empty where it was not measured.
+    """
+
+    baseline: Mapping[SplitName, Score]
+    champion: Mapping[SplitName, Score]
+    champion_candidate: Candidate
+    verdict: VerdictName | None
+    delta: float | None
+    delta_ci: tuple[float, float] | None
+    p_value: float | None
+    power: float | None
+    iterations: Sequence[IterationRecord]
+    stopped: str
+    calls: CallCounts
+    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
+
+
+class Observer(Protocol):
+    """Told of a run's progress, on the thread that runs it. What an observer raises ends the run."""
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        """The seed prompts were scored on a split."""
+        ...
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        """The failures of the current champion on the train split were attributed."""
+        ...
+
+    def iteration(self, record: IterationRecord) -> None:
+        """An iteration ended."""
+        ...
+
+    def verdict(self, verdict: Verdict) -> None:
+        """The champion met the test conversations."""
+        ...
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """`done` of `total` conversations of a phase (`baseline train`, `iteration 2`) are evaluated."""
+        ...

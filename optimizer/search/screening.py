@@ -1,0 +1,62 @@
+"""Screening: proposals race on a few train conversations before one of them costs a validation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optimizer.search.results import Attempt
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.proposers.examples import Example
+
+SCREENED = 2
+"""Conversations of a race. Reflection measures its rewrites on the same ones, so that their screening costs nothing."""
+
+Measure = Callable[[Attempt, "Outcome"], "Outcome"]
+"""Evaluates an attempt on the conversation of one of the champion's outcomes."""
+
+
+def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
+    """Outcomes of the champion on conversations drawn at random by `seed` from those where a prompt failed.
+
+    The worst ones would promise too much: their scores rise under any other prompt (regression to the mean).
+    Where the prompt failed on too few conversations, others fill up.
+    """
+    failures = {example.case.conversation for example in failed}
+    order = list(train)
+    random.Random(seed).shuffle(order)  # noqa: S311 (a draw, not a secret)
+    order.sort(key=lambda outcome: outcome.conversation.id not in failures)
+    return tuple(order[:SCREENED])
+
+
+def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Measure) -> dict[str, Attempt]:
+    """Run attempts on one conversation of `batch` after the other, without those that fell behind the champion.
+
+    Returns:
+        The attempts with the mean gain over the conversations they ran on as `screening`, in order; None stays where
+        one could not be scored.
+    """
+    gains: dict[str, list[float]] = {text: [] for text in attempts}
+    racing = list(attempts)
+    for reference in batch:
+        for text in tuple(racing):
+            outcome = measure(attempts[text], reference)
+            if outcome.tainted is not None:
+                gains[text].clear()
+            else:
+                gains[text].append(outcome.score - reference.score)
+            if not gains[text] or _mean(gains[text]) < 0:
+                racing.remove(text)
+    return {
+        text: replace(attempt, screening=_mean(gains[text])) if gains[text] else attempt
+        for text, attempt in attempts.items()
+    }
+
+
+def _mean(gains: Sequence[float]) -> float:
+    # A gain of nothing must not look like one because three shares do not cancel out to the last bit.
+    return round(sum(gains) / len(gains), 9)

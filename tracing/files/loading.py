@@ -1,0 +1,125 @@
+"""Reading traces: a file or a list of records becomes an execution graph, as far as it is sound.
+
+A record of an unknown type ends the reading, since what follows may refer to it; unknown keys are left out and
+reported. A trace is loaded at once and most of it lives on, so the garbage collector rests meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import TraceError
+from tracing.files.depth import DEEPEST_LINE, is_too_deep
+from tracing.files.garbage_collector import collector_resting
+from tracing.files.lines import FORMAT, HEADER, VERSION, Lines, Record
+from tracing.files.records import RecordReader
+from tracing.graph.execution_graph import ExecutionGraph
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTrace:
+    """What could be read of a trace file.
+
+    Attributes:
+        graph: everything up to the last complete record.
+        problem: None, or what comes after it and why it was left out.
+        notes: what was left out of records that did load, a line each: keys that this memtune does not know.
+    """
+
+    graph: ExecutionGraph
+    problem: str | None
+    notes: tuple[str, ...] = ()
+
+
+def load_trace(path: str | Path) -> LoadedTrace:
+    """Read a trace file up to its last complete record.
+
+    Whatever byte the writer was stopped at, all complete records load and `problem` names the rest; so it does for a
+    damaged record in the middle and what follows it.
+
+    Raises:
+        TraceError: there is no such file, or it is not a trace of a version this memtune knows.
+    """
+    from pydantic_core import from_json
+
+    path, reader = Path(path), RecordReader(ExecutionGraph())
+    problem = None
+    try:
+        with path.open("rb") as lines, collector_resting():
+            first = lines.readline()
+            if first in _HEADER_BEGINNINGS:
+                return LoadedTrace(reader.graph, f"{path}: the trace was cut off before its first record")
+            _check_header(path, first)
+            number = 1
+            try:
+                for line in lines:
+                    number += 1
+                    try:
+                        record = from_json(line, allow_inf_nan=False, cache_strings="keys")
+                    except ValueError:  # it knows no half of a surrogate pair, among others
+                        record = _parsed(line)
+                    if type(record) is not dict:
+                        raise TraceError("the line is not a JSON object")
+                    reader.add(record)
+            except TraceError as error:
+                rest = len(line) + sum(len(other) for other in lines)
+                problem = f"{path}:{number}: {error}; it and all that follows ({rest} bytes) was left out"
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}; give the path of a recorded trace") from None
+    return LoadedTrace(reader.graph, problem, reader.notes())
+
+
+def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
+    """The graph that records describe; headers among them are passed over.
+
+    Raises:
+        TraceError: a record is malformed, or refers to what does not come before it.
+    """
+    reader = RecordReader(ExecutionGraph())
+    with collector_resting():
+        for record in records:
+            if record.get("type") != "header":
+                reader.add(record)
+    return reader.graph
+
+
+_HEADERS = [Lines().line({**HEADER, "version": version}) for version in range(1, VERSION + 1)]
+_HEADER_BEGINNINGS = frozenset(line[:length] for line in _HEADERS for length in range(len(line) - 1))
+"""What a writer killed within its first line leaves behind."""
+
+
+def _parsed(line: bytes) -> Record:
+    if is_too_deep(line, DEEPEST_LINE):
+        raise TraceError(f"the line is nested more than {DEEPEST_LINE} levels deep")
+    try:
+        record = json.loads(line, parse_constant=_refuse)
+    except ValueError:
+        unfinished = not line.endswith(b"\n")
+        raise TraceError("the last line is unfinished" if unfinished else "the line is not JSON") from None
+    if not isinstance(record, dict):
+        raise TraceError("the line is not a JSON object")
+    return record
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _check_header(path: Path, line: bytes) -> None:
+    try:
+        header = _parsed(line)
+    except TraceError:
+        header = {}
+    if header.get("type") != "header" or header.get("format") != FORMAT:
+        raise TraceError(
+            f"{path}: is not a trace: its first line is no {FORMAT} header; give the path of a recorded trace"
+        )
+    if header.get("version") not in range(1, VERSION + 1):
+        raise TraceError(
+            f"{path}: has format version {header.get('version')!r}, this memtune reads 1 to {VERSION}; "
+            "install the memtune that wrote it"
+        )

@@ -1,0 +1,34 @@
+"""Which operation stands in which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracing.graph.execution_graph import ExecutionGraph
+
+
+def outer_operations(graph: ExecutionGraph) -> dict[str, str]:
+    """Id of an operation → id of the one around it, for each that has one in the graph.
+
+    What is left is a forest: operations that stand in each other in a circle, as a damaged file may say, have none
+    around them. Time and memory are linear in the operations, however deep they are nested.
+    """
+    operations = graph.operations
+    settled: set[str] = set()
+    circles: set[str] = set()
+    for oid in list(operations):
+        path: dict[str, None] = {}
+        at: str | None = oid
+        while at is not None and at in operations and at not in settled and at not in path:
+            path[at] = None
+            at = operations[at].parent
+        if at in path:
+            way = list(path)
+            circles.update(way[way.index(at) :])
+        settled.update(path)
+    return {
+        oid: one.parent
+        for oid, one in list(operations.items())
+        if one.parent is not None and one.parent in operations and oid not in circles
+    }

@@ -1,0 +1,51 @@
+"""Traces on disk: an append-only file of JSON lines that can be read whatever moment its writer was killed at.
+
+The first line is the header; then one record a line: sessions, variables and operations, each after what it refers to
+(but for `parent`: an outer operation ends, and is written, after the inner). `type` says which, the other keys are
+the fields of the class; a record of type `graph` adds to the attributes of the whole. UTF-8, keys of a record in the
+order of its fields. Since version 2 a variable may have, in place of `value`, `value_of`: the id of one before it that
+has the same large value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tracing.errors import TraceError
+from tracing.files.lines import GRAPH, HEADER, Lines, Record, record_of
+from tracing.graph.elements import Element
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.recording.writer import TraceFile
+
+
+def records_of(graph: ExecutionGraph) -> list[Record]:
+    """The records of a whole graph, in an order that can be loaded again; without a header."""
+    return [one if isinstance(one, dict) else record_of(one) for one in _in_order(graph)]
+
+
+def save_trace(graph: ExecutionGraph, path: Path) -> None:
+    """Write a whole graph as a new trace file.
+
+    Raises:
+        TraceError: the file holds something already, or cannot be written.
+    """
+    try:
+        with contextlib.closing(TraceFile(path)) as file:
+            _, problem = file.append([*map(Lines().line, (HEADER, *_in_order(graph)))])
+            if problem is not None:
+                raise problem
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
+
+
+def _in_order(graph: ExecutionGraph) -> Iterator[Element | Record]:
+    if graph.attributes:
+        yield {"type": GRAPH, "attributes": dict(graph.attributes)}
+    yield from graph.sessions.values()
+    for one in graph.variables.values():
+        # In a slice the version before may be missing; then this one is the first of its line.
+        yield one if one.previous is None or one.previous in graph.variables else replace(one, previous=None)
+    yield from graph.operations.values()

@@ -1,0 +1,242 @@
+"""Where two executions part: the first operation that makes something else of the same inputs."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+from tracing.files.nesting import outer_operations
+from tracing.graph.elements import Link, Operation
+from tracing.graph.execution_graph import ExecutionGraph
+
+Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDifference:
+    """A pair of executions of one step that differ, or one that has no partner.
+
+    Attributes:
+        parting: "outputs" where the inputs are equal and the outputs or the error differ; "inputs" where the
+            inputs differ already; else which graph alone has it.
+        first, second: the operation in either graph; None where there is none.
+        inputs, outputs: roles whose values differ.
+    """
+
+    parting: Parting
+    first: Operation | None
+    second: Operation | None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> Operation:
+        """The operation, of the first graph where it is there."""
+        found = self.first or self.second
+        assert found is not None  # noqa: S101 (one of them is always given)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two graphs differ.
+
+    Attributes:
+        cause: the first difference that no earlier one explains; None where the graphs are equal.
+        follows: differences that depend on the cause, in order.
+        others: differences that do not, in order.
+        aligned: how many operations have a partner.
+    """
+
+    cause: OperationDifference | None
+    follows: tuple[OperationDifference, ...]
+    others: tuple[OperationDifference, ...]
+    aligned: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return self.cause is None
+
+
+def compare(first: ExecutionGraph, second: ExecutionGraph) -> Comparison:
+    """Align the operations of two graphs and tell the first difference from what follows from it.
+
+    Ids, times, tokens and costs are ignored. Executions are partners if their operation's name, their session's name
+    and the names of the operations around them are the same: first those with equal inputs, in order, then the rest
+    in order. Inputs and outputs are compared by role and value, in order.
+
+    The cause is the first operation whose inputs are equal and whose outputs (or error) differ, the innermost where
+    operations are nested. Where there is none, it is the first operation that only one graph has, or else the
+    first whose inputs differ: then what came from outside was not the same. Linear in the size of the graphs.
+    """
+    sides = _Side(first), _Side(second)
+    pairs = _aligned(sides)
+    found = [difference for pair in pairs if (difference := _difference(*pair, sides)) is not None]
+    order = {oid: place for place, oid in enumerate(first.operations)}
+    after = {oid: len(order) + place for place, oid in enumerate(second.operations)}
+    found.sort(key=lambda one: order[one.first.id] if one.first else after[one.operation.id])
+    cause = _cause(found, sides[0])
+    if cause is None:
+        return Comparison(None, (), (), len(pairs))
+    behind = _behind(cause, sides)
+    rest = [one for one in found if one is not cause]
+    return Comparison(
+        cause,
+        tuple(one for one in rest if one.operation.id in behind[one.first is None]),
+        tuple(one for one in rest if one.operation.id not in behind[one.first is None]),
+        sum(left is not None and right is not None for left, right in pairs),
+    )
+
+
+def version_diff(graph: ExecutionGraph, earlier: str, later: str) -> str:
+    """What changed between the values of two variables, as a unified diff; empty where nothing did.
+
+    Values that are no text are compared as indented JSON.
+
+    Raises:
+        TraceError: the graph has no such variable.
+    """
+    versions = [graph.variable(earlier), graph.variable(later)]
+    before, after = (f"{one.name}@{one.version} ({one.id})" for one in versions)
+    return value_diff(versions[0].value, versions[1].value, before, after)
+
+
+def value_diff(before: Any, after: Any, before_name: str, after_name: str) -> str:
+    """A unified diff of two values under their names: of texts as they are, of others as indented JSON."""
+    import difflib
+
+    old, new = (
+        (one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, indent=2)).splitlines()
+        for one in (before, after)
+    )
+    return "\n".join(difflib.unified_diff(old, new, before_name, after_name, lineterm=""))
+
+
+class _Side:
+    """One of the graphs; a value is looked at once, however many operations read it."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self.graph = graph
+        self._outer = outer_operations(graph)
+        self._digests: dict[int, bytes] = {}  # by object: a large value may be that of many variables
+
+    def value(self, vid: str) -> bytes:
+        """Equal where values are."""
+        value = self.graph.variables[vid].value
+        known = self._digests.get(id(value))
+        if known is None:
+            known = self._digests[id(value)] = sha256(json.dumps(value, sort_keys=True).encode()).digest()
+        return known
+
+    def around(self, oid: str) -> Iterator[str]:
+        """The operations around one, from within to without."""
+        outer = self._outer.get(oid)
+        while outer is not None:
+            yield outer
+            outer = self._outer.get(outer)
+
+    def steps(self, numbers: dict[tuple[int, str], int]) -> Iterator[tuple[tuple[str, int], Operation]]:
+        """Each operation with what its partner has too: the name of its session, and the number of its path.
+
+        A path is the names of the operations around it and its own; `numbers` has the number of a path by that of the
+        path around it and the last name.
+        """
+        operations, sessions = self.graph.operations, self.graph.sessions
+        paths: dict[str, int] = {}
+        for operation in operations.values():
+            way = [operation.id]
+            for outer in self.around(operation.id):
+                if outer in paths:
+                    break
+                way.append(outer)
+            for oid in reversed(way):
+                last = paths.get(self._outer.get(oid, ""), 0), operations[oid].name
+                paths[oid] = numbers.setdefault(last, len(numbers) + 1)
+            session = sessions.get(operation.session or "")
+            yield (session.name if session else "", paths[operation.id]), operation
+
+
+_Sides = tuple[_Side, _Side]
+_Content = tuple[tuple[str, bytes], ...]
+
+
+def _aligned(sides: _Sides) -> list[tuple[Operation | None, Operation | None]]:
+    groups: dict[tuple[str, int], tuple[list[Operation], list[Operation]]] = defaultdict(lambda: ([], []))
+    numbers: dict[tuple[int, str], int] = {}
+    for number, side in enumerate(sides):
+        for step, operation in side.steps(numbers):
+            groups[step][number].append(operation)
+    pairs: list[tuple[Operation | None, Operation | None]] = []
+    for left, right in groups.values():
+        waiting: dict[_Content, list[Operation]] = defaultdict(list)
+        for operation in reversed(right):
+            waiting[_content(operation.inputs, sides[1])].append(operation)
+        unpaired, taken = [], set()
+        for operation in left:
+            same = waiting[_content(operation.inputs, sides[0])]
+            if same:
+                partner = same.pop()
+                taken.add(partner.id)
+                pairs.append((operation, partner))
+            else:
+                unpaired.append(operation)
+        others = [operation for operation in right if operation.id not in taken]
+        pairs.extend(zip(unpaired, others, strict=False))
+        pairs.extend((operation, None) for operation in unpaired[len(others) :])
+        pairs.extend((None, operation) for operation in others[len(unpaired) :])
+    return pairs
+
+
+def _content(links: Iterable[Link], side: _Side) -> _Content:
+    return tuple([(role, side.value(vid)) for role, vid in links])
+
+
+def _difference(left: Operation | None, right: Operation | None, sides: _Sides) -> OperationDifference | None:
+    if left is None or right is None:
+        return OperationDifference("only in the second" if left is None else "only in the first", left, right)
+    inputs, outputs = _roles(left.inputs, right.inputs, sides), _roles(left.outputs, right.outputs, sides)
+    if inputs:
+        return OperationDifference("inputs", left, right, inputs, outputs)
+    if outputs or (left.status, left.error) != (right.status, right.error):
+        return OperationDifference("outputs", left, right, (), outputs)
+    return None
+
+
+def _roles(left: Sequence[Link], right: Sequence[Link], sides: _Sides) -> tuple[str, ...]:
+    values: dict[str, tuple[list[bytes], list[bytes]]] = {}
+    for number, links in enumerate((left, right)):
+        for role, vid in links:
+            values.setdefault(role, ([], []))[number].append(sides[number].value(vid))
+    return tuple(role for role, (one, other) in values.items() if one != other)
+
+
+def _cause(found: Sequence[OperationDifference], first: _Side) -> OperationDifference | None:
+    made_otherwise = [one for one in found if one.parting == "outputs" and one.first]
+    around: set[str] = set()
+    for one in made_otherwise:
+        for outer in first.around(one.operation.id):
+            if outer in around:
+                break  # and so are those further out
+            around.add(outer)
+    for one in made_otherwise:
+        if one.operation.id not in around:
+            return one
+    for one in found:
+        if one.parting != "inputs":
+            return one
+    return found[0] if found else None
+
+
+def _behind(cause: OperationDifference, sides: _Sides) -> tuple[set[str], set[str]]:
+    """Ids of the operations in either graph that the cause reaches, those around it included."""
+    reached: tuple[set[str], set[str]] = (set(), set())
+    for ids, operation, side in zip(reached, (cause.first, cause.second), sides, strict=True):
+        if operation is not None:
+            ids.update(side.around(operation.id))
+            ids.update(side.graph.forward_slice(*operation.output_ids()).operations)
+    return reached

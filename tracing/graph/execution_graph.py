@@ -1,0 +1,337 @@
+"""The execution graph: which operation read which variables and made which, over one or more recordings.
+
+A bipartite directed graph. An operation is a hyperedge with ordered, named inputs and outputs, not a cross product of
+edges; variables are immutable, and a new version of one names the version before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from tracing.errors import TraceError
+from tracing.graph import slices
+from tracing.graph.elements import Link, Operation, Session, Status, Variable
+from tracing.graph.filters import Filter, in_session
+from tracing.graph.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["ExecutionGraph", "Link", "Operation", "Session", "Status", "Variable"]
+
+
+class ExecutionGraph:
+    """Variables, the operations between them, and sessions, each by id in the order recorded.
+
+    The cost of neighbours, versions and slices grows with what they visit, not with the graph; the first such query
+    indexes what came since the last one. Queries may run while another thread records into the graph; they then see
+    some state between the call's begin and end.
+
+    Attributes:
+        variables, operations, sessions: by id. Read them; what is to be added goes through the methods.
+        attributes: JSON-compatible facts about the whole graph, such as the file it was imported from.
+        neighbours: the index behind the queries.
+    """
+
+    def __init__(
+        self,
+        variables: Iterable[Variable] = (),
+        operations: Iterable[Operation] = (),
+        sessions: Iterable[Session] = (),
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.attributes: dict[str, Any] = dict(attributes or {})
+        self.variables: dict[str, Variable] = {}
+        self.operations: dict[str, Operation] = {}
+        self.sessions: dict[str, Session] = {}
+        self.neighbours = Neighbours()
+        self._nx: networkx.DiGraph | None = None
+        for session in sessions:
+            self.add_session(session)
+        for variable in variables:
+            self.add_variable(variable)
+        for operation in operations:
+            self.add_operation(operation)
+
+    # --- growing ---------------------------------------------------------------------------------------------------
+
+    def add_session(self, session: Session) -> None:
+        """Add a session; adding an equal one again changes nothing.
+
+        Raises:
+            TraceError: another session has this id.
+        """
+        if self.sessions.setdefault(session.id, session) != session:
+            raise _clash("session", session.id)
+
+    def add_variable(self, variable: Variable) -> None:
+        """Add a variable; adding an equal one again changes nothing.
+
+        Raises:
+            TraceError: another variable has this id.
+        """
+        known = self.variables.get(variable.id)
+        if known is not None:
+            if known is not variable and known != variable:
+                raise _clash("variable", variable.id)
+        else:
+            self.admit_variable(variable)
+
+    def admit_variable(self, variable: Variable) -> None:
+        """As `add_variable`, of one that is known to be new: its recorder made its id."""
+        self.variables[variable.id] = variable
+        self.neighbours.note_variable(variable)
+        self._nx = None
+
+    def add_operation(self, operation: Operation) -> None:
+        """Add an operation, or complete one that is here as open or in part (from a slice).
+
+        Raises:
+            TraceError: another operation has this id, or it reads or made a variable that is not in the graph.
+        """
+        self._require_links(operation, operation.inputs, operation.outputs)
+        known = self.operations.get(operation.id)
+        if known is not None and known is not operation:
+            operation = _joined(known, operation)
+        self.admit_operation(operation)
+
+    def admit_operation(self, operation: Operation) -> None:
+        """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
+        self.operations[operation.id] = operation
+        self.neighbours.note_operation(operation)
+        self._nx = None
+
+    def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
+        """Give an operation of this graph further inputs and outputs.
+
+        Raises:
+            TraceError: a link names a variable that is not in the graph.
+        """
+        self._require_links(operation, inputs, outputs)
+        self.admit_links(operation, inputs, outputs)
+
+    def admit_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
+        """As `add_links`, of links that are known to lead to variables of this graph."""
+        operation.inputs += inputs
+        operation.outputs += outputs
+        self.neighbours.note_links(operation.id, inputs, outputs)
+        self._nx = None
+
+    def _require_links(self, operation: Operation, *links: tuple[Link, ...]) -> None:
+        for role, variable in chain(*links):
+            if variable not in self.variables:
+                raise TraceError(
+                    f"operation {operation.id} ({operation.name}) names the unknown variable {variable!r} as {role}; "
+                    "add an operation after its variables"
+                )
+
+    def merge(self, other: ExecutionGraph) -> ExecutionGraph:
+        """A new graph of what is in either; what is in both must be the same, but this graph's attributes stand.
+
+        Raises:
+            TraceError: the graphs use one id for different things.
+        """
+        return ExecutionGraph(
+            (*self.variables.values(), *other.variables.values()),
+            (*self.operations.values(), *other.operations.values()),
+            (*self.sessions.values(), *other.sessions.values()),
+            {**other.attributes, **self.attributes},
+        )
+
+    def intersection(self, other: ExecutionGraph) -> ExecutionGraph:
+        """A new graph of what is in both; what has the same id must be the same. Sets go by id, not by equal value.
+
+        Raises:
+            TraceError: the graphs use one id for different things.
+        """
+        self.merge(other)  # raises where one id stands for two things
+        both = {oid: one for oid, one in self.operations.items() if oid in other.operations}
+        return self._part((vid for vid in self.variables if vid in other.variables), both)
+
+    def difference(self, other: ExecutionGraph) -> ExecutionGraph:
+        """A new graph of what is here and, by its id, not in `other`, with the variables that its operations need."""
+        operations = {oid: one for oid, one in self.operations.items() if oid not in other.operations}
+        wanted = {vid for one in operations.values() for _, vid in chain(one.inputs, one.outputs)}
+        return self._part((vid for vid in self.variables if vid in wanted or vid not in other.variables), operations)
+
+    # --- neighbours and versions -----------------------------------------------------------------------------------
+
+    def variable(self, vid: str) -> Variable:
+        """The variable with this id.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        try:
+            return self.variables[vid]
+        except KeyError:
+            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
+
+    def operation(self, oid: str) -> Operation:
+        """The operation with this id.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        try:
+            return self.operations[oid]
+        except KeyError:
+            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
+
+    def producers(self, vid: str) -> list[Operation]:
+        """Operations that made the variable, in the order recorded: none for what came from outside."""
+        self.variable(vid)
+        return [self.operations[operation] for operation in self.neighbours.producers(vid)]
+
+    def consumers(self, vid: str) -> list[Operation]:
+        """Operations that read the variable, in the order recorded."""
+        self.variable(vid)
+        return [self.operations[operation] for operation in self.neighbours.consumers(vid)]
+
+    def versions(self, vid: str) -> list[Variable]:
+        """Every version of the variable, oldest first, those of all branches included."""
+        oldest, seen = self.variable(vid), {vid}
+        while oldest.previous in self.variables and oldest.previous not in seen:
+            seen.add(oldest.previous)
+            oldest = self.variables[oldest.previous]
+        return self._onward(oldest)
+
+    def latest(self, vid: str) -> Variable:
+        """The newest version that descends from this one; itself if there is none."""
+        return self._onward(self.variable(vid))[-1]
+
+    def _onward(self, start: Variable) -> list[Variable]:
+        found = {start.id: start}
+        queue = [start.id]
+        for current in queue:
+            for following in self.neighbours.next_versions(current):
+                if following not in found:
+                    found[following] = self.variables[following]
+                    queue.append(following)
+        return list(found.values())
+
+    # --- slices and paths ------------------------------------------------------------------------------------------
+
+    def backward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
+        """All that the variables were made from, themselves included: through operations and earlier versions.
+
+        An operation of the slice keeps only the outputs that lie in it.
+
+        Args:
+            vids: ids of the variables to start from.
+            only: what the slice may go through; what lies behind an operation that is not admitted is not followed.
+            depth: how many steps to go at most; an operation is a step, and so is a version.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        for vid in vids:
+            self.variable(vid)
+        return self._part(*slices.backward(self, vids, only, depth))
+
+    def forward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
+        """All that was made from the variables, themselves included: through operations and later versions.
+
+        An operation of the slice keeps only the inputs that lie in it. Arguments and errors are `backward_slice`'s.
+        """
+        for vid in vids:
+            self.variable(vid)
+        return self._part(*slices.forward(self, vids, only, depth))
+
+    def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
+        """The fewest steps by which `target` came from `source`: variables, with the operations between them.
+
+        Where one version follows another, no operation stands between. Empty if `target` does not depend on it.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        self.variable(source)
+        self.variable(target)
+        return slices.shortest_path(self, source, target, only)
+
+    def surroundings(self, oid: str) -> ExecutionGraph:
+        """An operation, those nested in it, their inputs and outputs, and which operations these come from and go to.
+
+        The neighbouring operations keep only the links that lie in it. Reads through all operations once.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        self.operation(oid)
+        return self._part(*slices.surroundings(self, oid))
+
+    def _part(self, vids: Iterable[str], operations: Mapping[str, Operation]) -> ExecutionGraph:
+        """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
+        part = ExecutionGraph(attributes=self.attributes)
+        near = self.neighbours
+        part.variables = {vid: self.variables[vid] for vid in near.in_order(vids)}
+        part.operations = {
+            oid: slices.narrowed(operations[oid], part.variables) for oid in near.operations_in_order(operations)
+        }
+        used = dict.fromkeys([one.session for one in part.variables.values()])
+        used.update(dict.fromkeys([one.session for one in part.operations.values()]))
+        part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
+        part.neighbours.note_all(part.variables.values(), part.operations.values())
+        return part
+
+    # --- search ----------------------------------------------------------------------------------------------------
+
+    def find_operations(
+        self, name: str | None = None, session: str | None = None, kind: str | None = None
+    ) -> list[Operation]:
+        """Operations with this name, kind and session (its name or id), in the order recorded; None matches all."""
+        only = Filter(name, kind, session)
+        return [one for one in list(self.operations.values()) if only.admits(one, self.sessions)]
+
+    def find_variables(
+        self, kind: str | None = None, name: str | None = None, session: str | None = None
+    ) -> list[Variable]:
+        """Variables of this kind, name and session (its name or id), in the order recorded; None matches all."""
+        return [
+            variable
+            for variable in list(self.variables.values())
+            if (kind is None or variable.kind == kind)
+            and (name is None or variable.name == name)
+            and (session is None or in_session(variable.session, session, self.sessions))
+        ]
+
+    # --- networkx --------------------------------------------------------------------------------------------------
+
+    @property
+    def nx(self) -> networkx.DiGraph:
+        """The bipartite graph for networkx: edges variable → operation → variable with the tuple `roles`.
+
+        Nodes are ids with `type` ("variable" or "operation"), `name`, `kind` and `session`; variables also `version`
+        and `previous` (lineage is no edge, so the graph stays bipartite). Built once until the graph grows.
+        """
+        if self._nx is None:
+            from tracing.graph.networkx_view import digraph
+
+            self._nx = digraph(self)
+        return self._nx
+
+
+def _joined(known: Operation, other: Operation) -> Operation:
+    """One operation from two sights of it: an open one is completed, slices of it are united."""
+    if known.status == "open" or other.status == "open":
+        return other if known.status == "open" else known
+    larger, smaller = sorted((known, other), key=lambda one: len(one.inputs) + len(one.outputs), reverse=True)
+    inputs, outputs = set(larger.inputs), set(larger.outputs)
+    united = replace(
+        larger,
+        inputs=larger.inputs + tuple(link for link in smaller.inputs if link not in inputs),
+        outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in outputs),
+    )
+    if replace(smaller, inputs=united.inputs, outputs=united.outputs) != united:
+        raise _clash("operation", known.id)
+    return united
+
+
+def _clash(what: str, key: str) -> TraceError:
+    return TraceError(
+        f"two different {what}s have the id {key!r}; record them with different prefixes: trace(prefix=…)"
+    )

@@ -1,0 +1,249 @@
+"""What an endpoint answered, read strictly: a body becomes a sound reply, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from tracing.errors import MalformedReplyError
+from tracing.llm.http.strict_json import strict_json
+
+MOST_TOKENS = 100_000_000
+"""Tokens of one call from which a count is a mistake: the longest contexts there are have a tenth of it."""
+
+_LONGEST_TOKEN = 256
+_ALWAYS_ALLOWED = 65_536
+"""Characters that a reply may have however few tokens were asked for: some endpoints think aloud beyond the limit."""
+
+_Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class Said(_Strict):
+    """A chat reply; its JSON form is what the cache keeps.
+
+    Attributes:
+        text: what the model said.
+        finish_reason: "stop", "length", or the endpoint's own word.
+        prompt_tokens, completion_tokens: as the endpoint counted them.
+        first_token: log-probabilities of the first token's alternatives, where the endpoint gave them.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: _Tokens
+    completion_tokens: _Tokens
+    first_token: dict[str, FiniteFloat] | None = None
+
+    @classmethod
+    def stored(cls, entry: bytes) -> Said | None:
+        """The reply that `model_dump_json` wrote; None where the entry is no sound reply."""
+        try:
+            return cls.model_validate_json(entry)
+        except ValidationError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of one length, in the order of the texts, and what they cost."""
+
+    vectors: Sequence[Sequence[float]]
+    prompt_tokens: int
+
+    completion_tokens = 0
+
+
+class _Usage(_Strict):
+    prompt_tokens: _Tokens | None = None
+    completion_tokens: _Tokens | None = None
+
+
+class _Part(_Strict):
+    type: str
+    text: str | None = None
+
+
+class _Message(_Strict):
+    content: str | list[_Part] | None = None
+
+
+class _Alternative(_Strict):
+    token: str
+    logprob: FiniteFloat
+
+
+class _Step(_Strict):
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(_Strict):
+    # Absent where an endpoint tells them in a form of its own.
+    content: Annotated[list[_Step], Field(max_length=100_000)] | None = None
+
+
+class _Choice(_Strict):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class _ChatBody(_Strict):
+    choices: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
+    usage: _Usage | None = None
+
+
+class _Row(_Strict):
+    index: Annotated[int, Field(ge=0)]
+    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
+
+
+class _VectorsBody(_Strict):
+    data: list[_Row]
+    usage: _Usage | None = None
+
+
+def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
+    """The reply in the body of an answer to a chat request that allowed so many tokens.
+
+    Args:
+        alternatives: whether log-probabilities were asked for; they are ignored where they were not.
+
+    Raises:
+        MalformedReplyError: it holds none, or one that is not sound.
+    """
+    read = _validated(_ChatBody, body)
+    choice, usage = read.choices[0], read.usage or _Usage()
+    content = choice.message.content
+    if not content and choice.finish_reason in ("tool_calls", "function_call"):
+        raise MalformedReplyError("it calls a tool, and none was offered")
+    said = (
+        content
+        if isinstance(content, str)
+        else "".join(part.text or "" for part in content or () if part.type == "text")
+    )
+    if len(said) > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
+        raise MalformedReplyError(f"it has {len(said):,} characters, where {most_tokens} tokens were asked for")
+    first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
+    return Said(
+        text=said,
+        finish_reason=choice.finish_reason or "stop",
+        prompt_tokens=usage.prompt_tokens or 0,
+        completion_tokens=usage.completion_tokens or 0,
+        first_token=first,
+    )
+
+
+def _first_token(logprobs: Any) -> dict[str, float] | None:
+    steps = _checked(_Logprobs, logprobs, "choices.0.logprobs").content
+    return {each.token: each.logprob for each in steps[0].top_logprobs or ()} if steps else None
+
+
+def read_vectors(body: bytes, count: int) -> Embedded:
+    """The vectors in the body of an answer to a request to embed so many texts.
+
+    Raises:
+        MalformedReplyError: it does not hold as many sound vectors of one length.
+    """
+    read = _validated(_VectorsBody, body)
+    if len(read.data) != count:
+        raise MalformedReplyError(f"it holds {len(read.data)} embeddings for {count} texts")
+    rows = {row.index: row.embedding for row in read.data}
+    if set(rows) != set(range(count)):
+        raise MalformedReplyError(f"data.index: the embeddings are not numbered 0 to {count - 1}")
+    lengths = sorted({len(row) for row in rows.values()})
+    if len(lengths) > 1:
+        raise MalformedReplyError(f"data.embedding: one has {lengths[0]} numbers and another {lengths[-1]}")
+    usage = read.usage or _Usage()
+    return Embedded([rows[index] for index in range(count)], usage.prompt_tokens or 0)
+
+
+def packed(vector: Sequence[float]) -> bytes:
+    """A vector scaled to length 1, as 32-bit floats, the form the cache keeps; a zero vector stays zero."""
+    length = sqrt(sum(x * x for x in vector))
+    if not isfinite(length):
+        # Numbers whose squares are beyond a float still have a direction.
+        greatest = max(map(abs, vector))
+        vector = [x / greatest for x in vector]
+        length = sqrt(sum(x * x for x in vector))
+    return array("f", [x / (length or 1.0) for x in vector]).tobytes()
+
+
+def unpacked(entry: bytes) -> list[float] | None:
+    """The vector that `packed` wrote; None where the entry is no sound one."""
+    if not entry or len(entry) % 4:
+        return None
+    vector = array("f", entry).tolist()
+    return vector if all(map(isfinite, vector)) else None
+
+
+def error_in(body: bytes) -> tuple[str, str | None]:
+    """What the body of a refusal says, in words, and its code where it has one."""
+    try:
+        value = strict_json(body)
+    except MalformedReplyError:
+        return body.decode("utf-8", "replace"), None
+    inner = value.get("error", value) if isinstance(value, dict) else value
+    if not isinstance(inner, dict):
+        return inner if isinstance(inner, str) else "", None
+    words = next((inner[key] for key in ("message", "detail", "error") if isinstance(inner.get(key), str)), "")
+    code = inner.get("code")
+    return words, code if isinstance(code, str) else None
+
+
+def _validated(kind: type[_Model], body: bytes) -> _Model:
+    value = strict_json(body)
+    if _ESCAPED_HALF.search(body):
+        value = _encodable(value)
+    try:
+        return _checked(kind, value)
+    except MalformedReplyError:
+        if isinstance(value, dict) and value.get("error"):
+            raise MalformedReplyError(f"it is an error: {error_in(body)[0]}") from None
+        raise
+
+
+def _checked(kind: type[_Model], value: Any, *within: str) -> _Model:
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        place = ".".join((*within, *map(str, problem["loc"])))
+        raise MalformedReplyError(f"{place}: {problem['msg']}" if place else problem["msg"]) from None
+
+
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATES = re.compile(
+    r"[\ud800-\udfff]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+_PAIR = len(r"\ud83d\ude00")
+
+
+def _encodable(value: Any) -> Any:
+    """`value` with U+FFFD in its texts for each half of a surrogate pair, also one that JSON in a text escapes.
+
+    A model that is cut off within an emoji says such halves; no UTF-8 file, database or request can hold them.
+    """
+    if isinstance(value, str):
+        return _SURROGATES.sub(_whole, value)
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return value
+
+
+def _whole(found: re.Match[str]) -> str:
+    if len(found[0]) == 1:
+        return "\ufffd"
+    return found[0] if len(found[0]) == _PAIR else r"\ufffd"

@@ -1,0 +1,239 @@
+"""One OpenAI-compatible endpoint: its address, its key, and the patience to try again."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.budget import Budget
+from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
+from tracing.llm.http.posting import HttpAnswer, Poster, PostError, TooSlowError, UnreachableError
+from tracing.llm.settings import ModelSettings
+from tracing.recording.redaction import excerpt, without
+
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+LONGEST_ASKED_WAIT_S = 300.0
+"""The longest `Retry-After` that is waited for; an endpoint that asks for more has failed."""
+
+OUTAGE_S = 300.0
+"""How long an endpoint that has answered before is waited for when it cannot be reached; then the call has failed."""
+
+EMBEDDED_TIMEOUT_S = 900.0
+"""The embedded server cannot drop a request, so to give up on one and ask again would only double its work."""
+
+_PASSING_STATUS = frozenset({408, 409, 429})
+_OUTAGE_STATUS = frozenset({502, 503, 504})
+_LONGEST_REASON = 500
+_SHORTEST_KEY = 16
+_AFTER_THE_END_S = 0.05
+"""How far beyond the end of the time budget a request may be given up, so that the budget is over by then for sure."""
+
+Address = Callable[[], tuple[str, str]]
+"""Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
+
+_Reply = TypeVar("_Reply", Said, Embedded)
+
+
+class _RefusedError(Exception):
+    """The endpoint answered with a status that is no success."""
+
+    def __init__(self, answer: HttpAnswer) -> None:
+        said, self.code = error_in(answer.body)
+        super().__init__(f"HTTP {answer.status} {said}".rstrip())
+        self.status = answer.status
+        self.asked = _retry_after(answer.headers)
+        self.remedy = _REMEDIES.get(answer.status, "")
+        if 300 <= answer.status < 400:
+            self.remedy = f"it redirects to {answer.headers.get('location')}; give that address as base_url"
+
+    @property
+    def may_pass(self) -> bool:
+        passing = self.status in _PASSING_STATUS or self.status >= 500
+        return passing and self.code != "insufficient_quota" and (self.asked or 0) <= LONGEST_ASKED_WAIT_S
+
+
+class Endpoint:
+    """Sends requests for one model; thread-safe."""
+
+    def __init__(
+        self, settings: ModelSettings, address: Address | None, gate: threading.Semaphore, budget: Budget
+    ) -> None:
+        """`address` None means the URL and key of the settings; `gate` limits how many requests are under way."""
+        self.settings = settings
+        self._address = address
+        self._gate = gate
+        self._budget = budget
+        self._poster: Poster | None = None
+        self._key: str | None = None
+        self._has_answered = self._closed = False
+        self._lock = threading.Lock()
+
+    def chat(self, body: Mapping[str, Any]) -> Said:
+        """Post a chat request.
+
+        Raises:
+            CallFailedError: refused, or every attempt failed.
+            BudgetExceededError: the time budget ended before the reply was there.
+        """
+        most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
+
+        def read(raw: bytes) -> Said:
+            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives))
+
+        return self._send("/chat/completions", body, read)
+
+    def embed(self, body: Mapping[str, Any], check: Callable[[Embedded], None]) -> Embedded:
+        """Post an embedding request: the vectors come in the order of the texts.
+
+        Args:
+            check: raises a `MalformedReplyError` where the vectors are not those that were to be expected.
+
+        Raises:
+            CallFailedError, BudgetExceededError: as `chat`.
+        """
+
+        def read(raw: bytes) -> Embedded:
+            made = read_vectors(raw, len(body["input"]))
+            check(made)
+            return made
+
+        return self._send("/embeddings", body, read)
+
+    def close(self) -> None:
+        """Give up on requests under way, and close the connections; calls fail from now on."""
+        with self._lock:
+            self._closed = True
+            if self._poster is not None:
+                self._poster.close()
+                self._poster = None
+
+    def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
+        poster, started = self._connect(), time.monotonic()
+        data = json.dumps(body).encode()
+        for attempt in itertools.count(1):
+            tried_enough = attempt > self.settings.retries
+            may_pass, outage, remedy = True, False, ""
+            asked: float | None = None
+            try:
+                found = read(self._answer(poster, path, data))
+                self._has_answered = True
+                if not self._is_silent(found) or tried_enough:
+                    return found
+                self._wait(attempt, None)
+                continue
+            except _RefusedError as error:
+                reason, remedy, asked, may_pass = str(error), error.remedy, error.asked, error.may_pass
+                outage = error.status in _OUTAGE_STATUS
+            except MalformedReplyError as error:
+                reason = f"the reply is malformed: {error}"
+            except TooSlowError as error:
+                # Somebody is there, but slow; or it was the budget that did not leave more time.
+                self._budget.check_time()
+                reason, remedy = str(error), "raise timeout_s, or ask for shorter replies"
+            except PostError as error:
+                reason, may_pass = str(error), error.may_pass
+                outage = isinstance(error, UnreachableError)
+            if not may_pass or (tried_enough and not (outage and self._waits_for_outage(started))):
+                raise self._failed(reason, remedy, attempt)
+            self._wait(attempt, asked)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _answer(self, poster: Poster, path: str, data: bytes) -> bytes:
+        """The body of the answer to one attempt."""
+        with self._turn():
+            self._budget.check_time()
+            seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
+            left = self._budget.remaining_seconds()
+            answer = poster.post(path, data, seconds if left is None else min(seconds, left + _AFTER_THE_END_S))
+        if not 200 <= answer.status < 300:
+            raise _RefusedError(answer)
+        return answer.body
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One of the requests that may be under way at once; waiting for it ends with the time budget."""
+        while not self._gate.acquire(timeout=self._budget.remaining_seconds()):
+            self._budget.check_time()
+        try:
+            yield
+        finally:
+            self._gate.release()
+
+    def _waits_for_outage(self, started: float) -> bool:
+        """Whether to go on trying to reach an endpoint; one that never answered is more likely misspelt than away."""
+        patient = self._has_answered and self.settings.retries > 0
+        return patient and time.monotonic() - started < OUTAGE_S
+
+    def _is_silent(self, found: Said | Embedded) -> bool:
+        """Whether a chat reply is empty, as endpoints in trouble send them; a model that stays silent is believed."""
+        return isinstance(found, Said) and not found.text and not self.settings.embedded
+
+    def _connect(self) -> Poster:
+        with self._lock:
+            if self._closed:
+                raise self._failed("the model access is closed", "", 1)
+            if self._poster is None:
+                if self._address is not None:
+                    base_url, self._key = self._address()
+                else:
+                    base_url, self._key = str(self.settings.base_url), self.settings.key()
+                # Many local servers need no key.
+                self._poster = Poster(base_url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
+            return self._poster
+
+    def _wait(self, attempt: int, asked: float | None) -> None:
+        backoff = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * random.uniform(0.5, 1)  # noqa: S311 - jitter
+        wait = max(backoff, asked or 0.0)
+        left = self._budget.remaining_seconds()
+        if left is not None and wait >= left:
+            time.sleep(left)
+            self._budget.check_time()
+        time.sleep(wait)
+
+    def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
+        where = self.settings.base_url or "embedded server"
+        told = excerpt(reason, _LONGEST_REASON, self._key)
+        if remedy and not self.settings.embedded:
+            told += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
+        tried = f" after {attempts} attempts" if attempts > 1 else ""
+        return CallFailedError(f"{self.settings.model} at {where}: {told}{tried}")
+
+    def _without_key(self, said: Said) -> Said:
+        """A reply without the key, which an endpoint may repeat; a short key may be a word of the reply."""
+        if self._key is None or len(self._key) < _SHORTEST_KEY:
+            return said
+        return said.model_copy(update={"text": without(said.text, self._key)})
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the endpoint asks to wait: a number, or an HTTP date (RFC 9110, section 10.2.3). None for nonsense."""
+    value = headers.get("retry-after")
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+        return max(0.0, seconds)
+    return seconds if isfinite(seconds) and seconds >= 0 else None
+
+
+_REMEDIES = {
+    401: "check the key (api_key, or the variable named by api_key_env)",
+    403: "check what the key may use",
+    404: "check base_url and model",
+    429: "lower the concurrency or raise the quota",
+}

@@ -1,0 +1,271 @@
+"""The gateway: an OpenAI-compatible server on loopback through which systems with a client of their own reach a
+`ModelAccess`, and so get its cache, budgets, metering and recording.
+
+    with gateway.attached() as attached:
+        client.chat.completions.create(…, extra_headers=attached.headers)
+
+is part of the operation that runs here, whatever thread the client works in.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import secrets
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.llm.models import DEFAULT_MAX_TOKENS
+from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request
+from tracing.recording.operations import operation
+from tracing.recording.recorder import current_operation, current_recorder
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+    from tracing.llm.models import ChatModel, ChatReply
+
+R = TypeVar("R")
+
+CALL_HEADER = "X-Memtune-Call"
+"""Names the attachment a request belongs to."""
+
+_NOT_OFFERED = ("tools", "functions", "logprobs", "audio", "modalities")
+"""Fields that change the form of a reply; dropped silently they would mislead the system that sent them."""
+
+_CHATTED = "chat.completion"
+_NO_RETRY = {"x-should-retry": "false"}
+"""The access has retried already; clients of the openai package heed this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Where the calls with these headers belong.
+
+    Attributes:
+        headers: to be sent with each request.
+        failures: errors of those calls, as the access raised them, in order; a system may swallow what its client
+            makes of them.
+    """
+
+    headers: Mapping[str, str]
+    failures: list[MemtuneError] = field(default_factory=list)
+    _context: Context = field(default_factory=copy_context, repr=False)
+    _schema: Mapping[str, Any] | None = None
+    _query: bool = False
+
+    def _run(self, call: Callable[[], R]) -> R:
+        try:
+            # A context cannot be entered by two threads at once.
+            return self._context.copy().run(call)
+        except MemtuneError as error:
+            if self.headers:
+                self.failures.append(error)
+            raise
+
+
+class Gateway:
+    """Serves `/v1/chat/completions` (also as a stream), `/v1/embeddings` and `/v1/models` to bearers of `key`.
+
+    A chat request names the model of any role. `seed` is the number of an independent sample. A JSON reply that hits
+    its token limit is an error; a text one says so by its `finish_reason`. What does not change the form of a reply
+    (`top_p`, penalties, `user`) is not passed on, so that equal requests stay equal; `tools` and the like are refused.
+    """
+
+    def __init__(
+        self, access: ModelAccess, *, port: int = 0, key: str | None = None, context: Context | None = None
+    ) -> None:
+        """Bind the port without serving yet.
+
+        Args:
+            access: its roles' models are served.
+            port: 0 takes a free one.
+            key: the bearer token; random unless given.
+            context: to which calls without a `CALL_HEADER` belong: by default no trace, operation or watch. In one
+                with a trace but without an operation, each call is recorded as an operation of its own.
+
+        Raises:
+            ConfigError: the port is taken.
+        """
+        self._access = access
+        self._loose = Attached({}, _context=Context() if context is None else context)
+        self._attached: dict[str, Attached] = {}
+        self._guard = threading.Lock()
+        self._http = LoopbackServer(
+            "gateway",
+            {
+                "GET /v1/models": lambda request: self._models(),
+                "POST /v1/chat/completions": self._chat,
+                "POST /v1/embeddings": self._embed,
+            },
+            port=port,
+            key=key,
+        )
+        self.key, self.base_url = self._http.key, self._http.base_url
+
+    def start(self) -> None:
+        """Serve in a background thread."""
+        self._http.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._http.close()
+
+    @contextlib.contextmanager
+    def attached(self, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[Attached]:
+        """While open, requests with the headers given belong to the operation, trace and watches of this place.
+
+        Args:
+            schema: JSON schema that takes the place of `json_object` as the form of chat replies; the operation's
+                attribute `reply_schema` records it.
+            query: whether texts to embed search (True) or are searched, where the request does not say.
+        """
+        token = secrets.token_urlsafe(12)
+        attached = Attached({CALL_HEADER: token}, _schema=schema, _query=query)
+        with self._guard:
+            self._attached[token] = attached
+        try:
+            yield attached
+        finally:
+            with self._guard:
+                del self._attached[token]
+
+    def _attachment(self, request: Request) -> Attached:
+        token = request.headers.get(CALL_HEADER)
+        if token is None:
+            return self._loose
+        with self._guard:
+            if token not in self._attached:
+                raise RefusalError(400, f"{CALL_HEADER}: the operation that this call belongs to has ended", _NO_RETRY)
+            return self._attached[token]
+
+    def _models(self) -> dict[str, Any]:
+        names = [*self._chat_models(), self._access.embedding.settings.model]
+        return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "memtune"} for name in names]}
+
+    def _chat_models(self) -> dict[str, ChatModel]:
+        roles = (self._access.judge, self._access.proposer, self._access.task)
+        return {model.settings.model: model for model in roles}
+
+    def _chat(self, request: Request) -> dict[str, Any] | Events:
+        body, attached = request.body, self._attachment(request)
+        given = [name for name in _NOT_OFFERED if body.get(name)] + (["n"] if body.get("n", 1) not in (1, None) else [])
+        if given:
+            raise RefusalError(400, f"{given[0]}: not offered by this gateway; send the request without it", _NO_RETRY)
+        known = self._chat_models()
+        if body["model"] not in known:
+            raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(known)}")
+        model = known[body["model"]]
+        messages = [{"role": str(one["role"]), "content": _text_of(one.get("content"))} for one in body["messages"]]
+        most = int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS)
+        if most < 1:
+            raise RefusalError(400, f"max_tokens: {most} allows no reply; give 1 or more", _NO_RETRY)
+        wanted = body.get("response_format") or {"type": "text"}
+        schema = wanted["json_schema"]["schema"] if wanted["type"] == "json_schema" else None
+        replaced = wanted["type"] == "json_object" and attached._schema is not None
+        options: dict[str, Any] = {
+            "max_tokens": most,
+            "schema": attached._schema if replaced else schema,
+            "json_object": wanted["type"] == "json_object" and not replaced,
+            "temperature": body.get("temperature"),
+            "sample": int(body.get("seed") or 0),
+            "stop": [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ()),
+            "whole": wanted["type"] != "text",
+        }
+
+        def call() -> ChatReply:
+            with _own_operation("chat", "messages", messages) as record:
+                running = current_operation()
+                if replaced and running is not None:
+                    running.annotate(reply_schema=dict(options["schema"]))
+                reply = model.chat(messages, **options)
+                record(reply.text)
+                return reply
+
+        reply = _answered(attached, call)
+        stream = bool(body.get("stream"))
+        usage = bool((body.get("stream_options") or {}).get("include_usage"))
+        return _as_events(reply, usage=usage) if stream else _as_completion(reply)
+
+    def _embed(self, request: Request) -> dict[str, Any]:
+        body, attached = request.body, self._attachment(request)
+        model = self._access.embedding
+        if body["model"] != model.settings.model:
+            raise RefusalError(404, f"model {body['model']!r} makes no embeddings here; known: {model.settings.model}")
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if not all(isinstance(text, str) for text in texts):
+            raise RefusalError(400, "input: only a text or a list of texts is taken", _NO_RETRY)
+        query = body["input_type"] == "query" if "input_type" in body else attached._query
+
+        def call() -> list[list[float]]:
+            with _own_operation("embed", "texts", texts) as record:
+                vectors = model.embed(texts, query=query)
+                record(len(vectors))
+                return vectors
+
+        vectors = _answered(attached, call)
+        if any(body.get("dimensions") not in (None, len(vector)) for vector in vectors):
+            raise RefusalError(400, f"dimensions: {model.settings.model} has {len(vectors[0])}", _NO_RETRY)
+        packed = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": number, "embedding": _packed(vector) if packed else vector}
+            for number, vector in enumerate(vectors)
+        ]
+        usage = {"prompt_tokens": 0, "total_tokens": 0}
+        return {"object": "list", "model": model.settings.model, "data": data, "usage": usage}
+
+
+def _answered(attached: Attached, call: Callable[[], R]) -> R:
+    try:
+        return attached._run(call)
+    except BudgetExceededError as error:
+        raise RefusalError(402, str(error), _NO_RETRY) from None
+    except MemtuneError as error:
+        raise RefusalError(502, str(error), _NO_RETRY) from None
+
+
+@contextlib.contextmanager
+def _own_operation(name: str, role: str, given: Any) -> Iterator[Callable[[Any], None]]:
+    """Record an operation for a call that a traced context makes outside of any; else leave the context as it is."""
+    if current_recorder() is None or current_operation() is not None:
+        yield lambda result: None
+        return
+    with operation(name, kind="llm", inputs={role: given}) as op:
+        yield lambda result: op.finish(result)
+
+
+def _text_of(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not all(part.get("type") == "text" for part in content):
+        raise RefusalError(400, "messages: only text is taken", _NO_RETRY)
+    return "\n".join(part["text"] for part in content)
+
+
+def _usage(reply: ChatReply) -> dict[str, int]:
+    read, written = reply.prompt_tokens, reply.completion_tokens
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _as_completion(reply: ChatReply) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.text}
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
+    base = {"id": f"{_CHATTED}-memtune", "object": _CHATTED, "created": 0, "model": reply.model}
+    return {**base, "choices": [choice], "usage": _usage(reply)}
+
+
+def _as_events(reply: ChatReply, *, usage: bool) -> Events:
+    """The reply as the chunks of a stream; it comes in one piece, since what is cached and metered is a whole reply."""
+    base = {"id": f"{_CHATTED}-memtune", "object": f"{_CHATTED}.chunk", "created": 0, "model": reply.model}
+    said = {"index": 0, "delta": {"role": "assistant", "content": reply.text}, "finish_reason": None}
+    done = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
+    chunks = [{**base, "choices": [said]}, {**base, "choices": [done]}]
+    return Events([*chunks, {**base, "choices": [], "usage": _usage(reply)}] if usage else chunks)
+
+
+def _packed(vector: list[float]) -> str:
+    return base64.b64encode(array("f", vector).tobytes()).decode()

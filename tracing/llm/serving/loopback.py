@@ -1,0 +1,259 @@
+"""A JSON server on 127.0.0.1 for the bearers of one token: what the embedded server and the gateway listen with."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracing.errors import ConfigError, MalformedReplyError, MemtuneError
+from tracing.llm.http.strict_json import strict_json
+
+if TYPE_CHECKING:
+    import uvicorn
+    from anyio import CapacityLimiter
+    from starlette.requests import Request as HttpRequest
+    from starlette.responses import Response
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Of one request's body."""
+
+IDLE_S = 60.0
+"""How long a connection may be without a request, also where its bytes trickle in; clients keep theirs for less."""
+
+BODY_S = 60.0
+"""How long a body may take to arrive."""
+
+_MOST_WAITING = 2048
+_ROUTES_AT_ONCE = 64
+_CLOSING_S = 1
+_SMALL_BYTES = 65_536
+_SMALL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: its parsed body (None without one) and its headers, whose names are case-insensitive."""
+
+    body: Any
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A reply that is sent as a stream of server-sent events, closed by `[DONE]`."""
+
+    items: Sequence[Mapping[str, Any]]
+
+
+class RefusalError(Exception):
+    """Raised by a route: the request is answered with this status, an error object and these headers."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, dict(headers or {})
+
+
+Route = Callable[[Request], "Mapping[str, Any] | Events"]
+"""Answers a request, in a thread of a pool. A `MemtuneError` becomes 404, an error of form 400, any other 500."""
+
+
+class LoopbackServer:
+    """Serves `routes` ("POST /v1/embeddings" → route) on a random port, unless one is given, to bearers of `key`.
+
+    Attributes:
+        key: the bearer token; random unless given.
+        base_url: up to and including `/v1`.
+    """
+
+    def __init__(self, name: str, routes: Mapping[str, Route], *, port: int = 0, key: str | None = None) -> None:
+        """Bind the port without serving yet; `name` is told in error objects.
+
+        Raises:
+            ConfigError: the port is taken.
+        """
+        self.name, self.routes = name, dict(routes)
+        self.key = key or secrets.token_urlsafe(24)
+        self._thread: threading.Thread | None = None
+        self._server: uvicorn.Server | None = None
+        self._pool: CapacityLimiter | None = None
+        try:
+            self._listener = socket.create_server(("127.0.0.1", port), backlog=_MOST_WAITING)
+        except OSError as error:
+            raise ConfigError(f"127.0.0.1:{port}: cannot listen ({error.strerror}); name another port") from None
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+
+    def start(self) -> None:
+        """Serve in a background thread.
+
+        Raises:
+            ConfigError: starlette or uvicorn is not installed.
+        """
+        try:
+            import starlette.requests  # noqa: F401
+            import uvicorn
+        except ImportError:
+            raise ConfigError(f"the {self.name} needs starlette and uvicorn: pip install 'memtune[llm]'") from None
+        config = uvicorn.Config(
+            self._serve,
+            interface="asgi3",
+            proxy_headers=False,
+            http=_connection_class(),
+            ws="none",
+            lifespan="off",
+            backlog=_MOST_WAITING,
+            timeout_keep_alive=IDLE_S,  # type: ignore[arg-type]
+            timeout_graceful_shutdown=_CLOSING_S,
+            # Requests hold the user's texts: none is logged.
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+        )
+        self._server = uvicorn.Server(config)
+        run = self._server.run
+        self._thread = threading.Thread(target=lambda: run([self._listener]), name=self.name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving; a request that is being answered is given up after a second."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join()
+        self._listener.close()
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import ClientDisconnect
+        from starlette.requests import Request as HttpRequest
+
+        try:
+            response = await self._response(HttpRequest(scope, receive))
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
+
+    async def _response(self, request: HttpRequest) -> Response:
+        import anyio
+
+        given = request.headers.get("Authorization", "").encode("latin-1")
+        if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
+            return await self._turned_away(request, RefusalError(401, "wrong or missing bearer token"))
+        path = f"{request.method} {request.url.path.rstrip('/')}"
+        route = self.routes.get(path)
+        if route is None:
+            return await self._turned_away(request, RefusalError(404, f"no route {path}"))
+        try:
+            body = await _body(request, MOST_BYTES, BODY_S)
+        except RefusalError as refusal:
+            return self._refused(refusal, close=True)
+        if self._pool is None:
+            self._pool = anyio.CapacityLimiter(_ROUTES_AT_ONCE)
+        return await anyio.to_thread.run_sync(
+            self._answer, route, body, request.headers, limiter=self._pool, abandon_on_cancel=True
+        )
+
+    async def _turned_away(self, request: HttpRequest, refusal: RefusalError) -> Response:
+        """A refusal of a request whose body is of no interest.
+
+        A small one is read all the same: closed with bytes unread, a connection is reset, and the refusal lost.
+        """
+        try:
+            await _body(request, _SMALL_BYTES, _SMALL_S)
+        except RefusalError:
+            return self._refused(refusal, close=True)
+        return self._refused(refusal)
+
+    def _answer(self, route: Route, body: bytes, headers: Mapping[str, str]) -> Response:
+        try:
+            parsed = strict_json(body) if body else None
+        except MalformedReplyError as error:
+            return self._refused(RefusalError(400, f"malformed request: {error}"))
+        try:
+            reply = route(Request(parsed, headers))
+        except RefusalError as refusal:
+            return self._refused(refusal)
+        except MemtuneError as error:
+            return self._refused(RefusalError(404, str(error)))
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            return self._refused(RefusalError(400, f"malformed request: {error!r}"))
+        except Exception as error:
+            return self._refused(RefusalError(500, f"the runtime failed: {error!r}"))
+        if isinstance(reply, Events):
+            return _stream(reply)
+        failure = reply.get("error")
+        return _json(int(failure.get("code", 500)) if isinstance(failure, dict) else 200, reply)
+
+    def _refused(self, refusal: RefusalError, *, close: bool = False) -> Response:
+        error = {"message": str(refusal), "type": f"{self.name.replace(' ', '_')}_error"}
+        headers = {**refusal.headers, "Connection": "close"} if close else refusal.headers
+        return _json(refusal.status, {"error": error}, headers)
+
+
+async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
+    """The body of a request, whatever length it says it has.
+
+    Raises:
+        RefusalError: it is larger than `most` bytes, or not whole in time.
+    """
+    # Whether this is a number was checked with the other headers.
+    too_large = RefusalError(413, f"the request is larger than {most:,} bytes")
+    if int(request.headers.get("Content-Length") or 0) > most:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    raise too_large
+    except TimeoutError:
+        raise RefusalError(408, f"the request was not whole after {seconds:g} seconds") from None
+    return bytes(body)
+
+
+def _json(status: int, reply: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(json.dumps(reply), status, dict(headers or {}), media_type="application/json")
+
+
+def _stream(events: Events) -> Response:
+    from starlette.responses import Response
+
+    lines = [*(json.dumps(item) for item in events.items), "[DONE]"]
+    data = "".join(f"data: {line}\n\n" for line in lines)
+    return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")
+
+
+def _connection_class() -> type[asyncio.Protocol]:
+    """A connection of uvicorn that does not wait for ever for a request: its own limit begins with the first reply."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            # Headers and body go out in two writes; held back, the second would wait for the first one's receipt.
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+        def data_received(self, data: bytes) -> None:
+            # A byte now and then would put the end off again and again.
+            waiting, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+            super().data_received(data)
+            if waiting is None:
+                return
+            under_way = self.cycle is not None and not self.cycle.response_complete
+            if under_way or self.timeout_keep_alive_task is not None:
+                waiting.cancel()
+            else:
+                self.timeout_keep_alive_task = waiting
+
+    return Connection

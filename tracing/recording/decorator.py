@@ -1,0 +1,276 @@
+"""The decorator `traced`: every call of a function is an operation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, ParamSpec, TypeVar, cast
+
+from tracing.graph.values import ATOMS
+from tracing.recording.operations import ActiveOperation, Taken
+from tracing.recording.scope import SILENCE, Scope, current, leave, within
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def traced(
+    name: str | None = None, kind: str = "function", *, fold: bool = False, **attributes: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: record each call of a function as an operation, arguments as inputs by parameter name.
+
+    For plain, async, generator and async-generator functions. Arguments are taken down before the body runs, `self` and
+    `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
+    begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
+    function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
+    What is called in one trace and run in another is recorded in the first while that is open, and then not at all.
+
+    Args:
+        name: of the operation; the function's by default.
+        kind, fold, attributes: see `operation`.
+
+    Raises:
+        TypeError: its brackets were left out.
+    """
+    if not (name is None or isinstance(name, str)):
+        raise TypeError(f"write @traced() with its brackets above {getattr(name, '__name__', name)}")
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(decorate(function.__func__))
+        named = getattr(function, "func", function)  # of a functools.partial
+        title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
+        arguments = _Arguments(function)
+
+        def begun(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
+            scope = current.get()
+            if made.recorder is not None and made.recorder is not scope.recorder:
+                if scope.recorder is None or made.recorder.ended:
+                    return ActiveOperation(title, kind, (), attributes, fold)  # without a recorder it is silent
+                scope = made
+            recorder = scope.recorder
+            if recorder is None:
+                return None
+            given = arguments.pairs(args, kwargs)
+            if given is None:
+                return None  # the call itself will raise it, with the usual message
+            taken: list[Taken] = []
+            for role, value in given:
+                if type(value) in ATOMS:
+                    taken.append((role, value, value))
+                else:
+                    recorder.take(taken, role, value, scope, whole=True)
+            active = ActiveOperation(title, kind, (), attributes, fold)
+            active.begin(recorder, scope, taken)
+            return active
+
+        return _wrapper(function, begun)
+
+    return cast(Callable[[Callable[P, R]], Callable[P, R]], decorate)
+
+
+def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any:
+    scope = current.get  # looked up once: it is all that a call costs where nothing is recorded
+
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        made = scope()
+        if made.recorder is None or (active := begun(made, args, kwargs)) is None:
+            return function(*args, **kwargs)
+        token = current.set(active)
+        try:
+            result = function(*args, **kwargs)
+            if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _given(result, args, kwargs):
+                leave(active, token)
+                return _followed(active, result)
+            active.finish(result)
+        except BaseException as error:
+            leave(active, token)
+            active.end(error)
+            raise
+        leave(active, token)
+        active.end()
+        return result
+
+    @functools.wraps(function)
+    def items(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[Any, Any, Any]:
+        active = begun(made, args, kwargs)
+        inner = function(*args, **kwargs)
+        return (yield from (inner if active is None else _items(active, inner)))
+
+    @functools.wraps(function)
+    async def awaited(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        active = begun(made, args, kwargs)
+        inner = function(*args, **kwargs)
+        return await (inner if active is None else _awaited(active, inner))
+
+    if inspect.isasyncgenfunction(function):
+        return _deferred(function, _async_items(function, begun), inspect.CO_ASYNC_GENERATOR)
+    if inspect.isgeneratorfunction(function):
+        return _deferred(function, items, inspect.CO_GENERATOR)
+    return _deferred(function, awaited, inspect.CO_COROUTINE) if inspect.iscoroutinefunction(function) else recorded
+
+
+def _deferred(function: Any, run: Callable[..., Any], flag: int) -> Any:
+    """Calls `run` later with where it was called: that is told at the call, before a body like that of `run` begins."""
+    scope = current.get
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return run(scope(), args, kwargs)
+
+    # Whoever asks `inspect` is told what the function was.
+    called.__code__ = called.__code__.replace(co_flags=called.__code__.co_flags | flag)
+    return functools.wraps(function)(called)
+
+
+_UNBEGUN: Mapping[type, Callable[[Any], bool]] = {
+    CoroutineType: lambda made: inspect.getcoroutinestate(made) == inspect.CORO_CREATED,
+    GeneratorType: lambda made: inspect.getgeneratorstate(made) == inspect.GEN_CREATED,
+    AsyncGeneratorType: lambda made: made.ag_frame is not None and not made.ag_running,
+}
+"""What a plain function may return to be run later → whether it still is to be."""
+
+
+def _given(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    # What came from elsewhere may be held there still, and must not be closed with what would follow it.
+    return any(result is one for one in (*args, *kwargs.values()))
+
+
+def _followed(active: ActiveOperation, result: Any) -> Any:
+    """The same as `result`, and the operation ends with it."""
+    if type(result) is GeneratorType:
+        return _items(active, result)
+    if type(result) is CoroutineType:
+        return _awaited(active, result)
+    return _async_items(lambda: result, lambda made, args, kwargs: active)(None, (), {})
+
+
+async def _awaited(active: ActiveOperation, inner: Awaitable[Any]) -> Any:
+    scope = _scope(active)
+    token = current.set(scope)
+    try:
+        result = await inner
+        active.finish(result)
+    except BaseException as error:
+        leave(scope, token)
+        active.end(error)
+        raise
+    leave(scope, token)
+    active.end()
+    return result
+
+
+def _async_items(
+    function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., ActiveOperation | None]
+) -> Any:
+    @functools.wraps(function)
+    async def items_async(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any, Any]:
+        active = begun(made, args, kwargs)
+        inner = function(*args, **kwargs)
+        # `yield from` does not exist for these: items and exceptions are handed through one by one.
+        step, problem = inner.asend(None), None
+        try:
+            while True:
+                with _inside(active):
+                    try:
+                        item = await step
+                    except StopAsyncIteration:
+                        break
+                _yielded(active, item)
+                try:
+                    step = inner.asend((yield item))
+                except GeneratorExit:
+                    with _inside(active):
+                        await inner.aclose()
+                    raise
+                except BaseException as thrown:
+                    step = inner.athrow(thrown)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            problem = error
+            raise
+        finally:
+            if active is not None:
+                active.end(problem)
+
+    return items_async
+
+
+def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    resume: Callable[[], Any] = functools.partial(next, inner)
+    problem: BaseException | None = None
+    try:
+        while True:
+            with _inside(active):
+                try:
+                    item = resume()
+                except StopIteration as stop:
+                    if stop.value is not None:
+                        active.finish(stop.value)
+                    return stop.value
+            _yielded(active, item)
+            try:
+                resume = functools.partial(inner.send, (yield item))
+            except GeneratorExit:
+                with _inside(active):
+                    inner.close()
+                raise
+            except BaseException as thrown:
+                resume = functools.partial(inner.throw, thrown)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        problem = error
+        raise
+    finally:
+        active.end(problem)
+
+
+def _scope(active: ActiveOperation) -> Scope:
+    """Where a piece of it runs: in itself, or in silence where its trace has ended or is not the one it runs in."""
+    return active if active.recorder is not None and not active.recorder.ended else SILENCE
+
+
+def _inside(active: ActiveOperation | None) -> AbstractContextManager[None]:
+    return nullcontext() if active is None else within(_scope(active))
+
+
+def _yielded(active: ActiveOperation | None, item: Any) -> None:
+    if active is not None:
+        active.passed("item", item)
+
+
+class _Arguments:
+    """The arguments of a function's calls, by parameter name; `Signature.bind` takes longer than all the rest."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._signature = inspect.signature(function)
+        parameters = list(self._signature.parameters.values())
+        self._simple = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
+        self._own = bool(parameters) and parameters[0].name in ("self", "cls")
+        self._names = [one.name for one in parameters[self._own :]]
+        self._required = sum(one.default is inspect.Parameter.empty for one in parameters)
+        self._most = len(parameters)
+
+    def pairs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterable[tuple[str, Any]] | None:
+        """Name and value of each; None where they do not fit the function."""
+        if self._simple and not kwargs and self._required <= len(args) <= self._most:
+            return zip(self._names, args[1:] if self._own else args, strict=False)
+        try:
+            arguments = self._signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
+        pairs: list[tuple[str, Any]] = []
+        for name, value in list(arguments.items())[self._own :]:
+            how = self._signature.parameters[name].kind
+            if how is inspect.Parameter.VAR_KEYWORD:
+                pairs += value.items()
+            elif how is inspect.Parameter.VAR_POSITIONAL:
+                pairs += [(name, one) for one in value]
+            else:
+                pairs.append((name, value))
+        return pairs

@@ -1,0 +1,347 @@
+"""How what was noted while the program ran becomes elements of the graph, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from tracing.graph.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.values import ATOMS, UNCHANGING, has_identity, snapshot
+from tracing.recording.redaction import REDACTED, Redaction
+
+if TYPE_CHECKING:
+    from tracing.recording.operations import ActiveOperation
+    from tracing.recording.scope import Scope
+
+_MOST_NAMES = 1000
+_PASSED = 4
+_FEW = 8
+_NO_FACTS: Mapping[str, Any] = {}
+"""The attributes of every variable that has none."""
+
+
+class _Growing:
+    """An operation to which links are given many at once: after the first few, since its tuples are copied each time.
+
+    Attributes:
+        inputs, outputs: links that it has not been given yet.
+        known: ids of the variables it has links to, these included.
+        made: its outputs, likewise.
+    """
+
+    __slots__ = ("inputs", "known", "made", "outputs", "record")
+
+    def __init__(self, record: Operation) -> None:
+        self.record = record
+        self.inputs: list[Link] = []
+        self.outputs: list[Link] = []
+        self.made = set(record.outputs)
+        self.known = {vid for _, vid in (*record.inputs, *record.outputs)}
+
+
+class Chronicle:
+    """The graph, and what is needed to let it grow from notes. Not thread-safe: the recorder holds its lock.
+
+    Attributes:
+        graph: what has been settled so far.
+        notes: what has not: an operation when it begins and again when it ends, the arguments of `_make` for a variable
+            that was handed out, those of `_pass` for a value that was passed out. Appending is safe in any thread.
+        redaction: what is taken out of all that comes into the graph.
+        unwritten: settled elements in the order in which a file takes them; None where no file wants them.
+    """
+
+    def __init__(self, prefix: str, redaction: Redaction, *, written: bool) -> None:
+        self.graph = ExecutionGraph()
+        self.notes: deque[Any] = deque()
+        self.redaction = redaction
+        self.unwritten: list[Element | dict[str, Any]] | None = [] if written else None
+        self.prefix = prefix
+        self._counts = {"v": 0, "o": 0, "s": 0, "p": 0}
+        self._names: dict[str, str] = {}
+        self._secret_names: set[str] = set()
+        self._growing: dict[str, _Growing] = {}
+        self._makers: dict[str, str] = {}
+        self._objects: dict[int, tuple[object, Variable]] = {}
+
+    def settle(self) -> None:
+        """Work off the notes."""
+        notes = self.notes
+        while notes:
+            note = notes.popleft()
+            if type(note) is tuple:
+                if len(note) == _PASSED:
+                    self._pass(*note)
+                else:
+                    self._make(*note)
+            elif note.record is None:
+                self._begin(note)
+            else:
+                self._end(note, note.record)
+        for growing in self._growing.values():
+            self._link(growing)
+        self._makers.clear()
+
+    def forget(self) -> None:
+        """Drop what only further recording would need."""
+        self._objects.clear()
+
+    # --- notes -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, noted: ActiveOperation) -> None:
+        outer = noted.outer
+        parent = outer.operation if outer is not None else None
+        noted.outer, noted.folded = None, False
+        links = [(role, self.read(role, value, content, noted)) for role, value, content in noted.taken]
+        noted.taken = ()
+        if parent is not None and parent.folds:
+            self._fold(noted, parent, links)
+            return
+        recorder = noted.recorder
+        beyond = recorder.parent if recorder is not None else None
+        noted.record = Operation(
+            self.next_id("o"),
+            self._name(noted.name),
+            noted.kind,
+            tuple([(role, variable.id) for role, variable in links]),
+            (),
+            parent.record.id if parent is not None and parent.record is not None else beyond,
+            noted.session,
+            noted.started,
+            attributes={**noted.inherited, **self._facts(noted.attributes)},
+        )
+        self.graph.admit_operation(noted.record)
+
+    def _fold(self, noted: ActiveOperation, whole: ActiveOperation, links: list[tuple[str, Variable]]) -> None:
+        """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
+        record = noted.record = cast(Operation, whole.record)
+        noted.folds, noted.folded = True, True
+        growing = self._grow(record)
+        fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.known]
+        growing.known.update(vid for _, vid in fresh)
+        growing.inputs += fresh
+        record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
+
+    def _end(self, noted: ActiveOperation, record: Operation) -> None:
+        if noted.folded:
+            return
+        growing = self._growing.pop(record.id, None)
+        if growing is not None:
+            self._link(growing)
+        record.ended = noted.ended
+        record.status = "ok" if noted.error is None else "error"
+        record.error = None if noted.error is None else self.redaction.text(noted.error)
+        self.written(record)
+
+    def _make(
+        self,
+        made: Variable,
+        scope: Scope,
+        role: str | None,
+        value: Any,
+        content: Any,
+        name: str,
+        kind: str,
+        before: Variable | None,
+        attributes: Mapping[str, Any],
+    ) -> None:
+        if before is None and role is not None and not isinstance(value, UNCHANGING):
+            # An object that can change in place is a new version of itself; equal texts are no versions.
+            before = self.recall(value)
+        self.add_variable(value, content, name, kind, before, attributes, scope, made)
+        if role is not None:
+            running = cast("ActiveOperation", scope)
+            self._add_output(cast(Operation, running.record), role, made)
+
+    def _pass(self, noted: ActiveOperation, role: str, value: Any, content: Any) -> None:
+        """Take down an output: a variable that an operation inside this one made, or else a new one."""
+        record = cast(Operation, noted.record)
+        made = value if isinstance(value, Variable) else self.recall(value)
+        if made is not None:
+            is_it = made is value or (self.unchanged(value, content, made) and self._made_inside(record, made))
+            if is_it:
+                if not self._has_output(record, (role, made.id)):
+                    self._add_output(record, role, made)
+                return
+        before = None if isinstance(value, UNCHANGING) else made
+        self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
+
+    def _add_output(self, record: Operation, role: str, made: Variable) -> None:
+        if len(record.outputs) < _FEW and record.id not in self._growing:
+            self.graph.admit_links(record, (), ((role, made.id),))
+            return
+        growing = self._grow(record)
+        growing.outputs.append((role, made.id))
+        growing.made.add((role, made.id))
+        growing.known.add(made.id)
+        self._makers[made.id] = record.id
+
+    def _has_output(self, record: Operation, link: Link) -> bool:
+        growing = self._growing.get(record.id)
+        return link in (record.outputs if growing is None else growing.made)
+
+    def add_links(self, record: Operation, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
+        """Give an operation links that became known while it runs."""
+        self.graph.add_links(record, inputs, outputs)
+        growing = self._growing.get(record.id)
+        if growing is not None:
+            growing.known.update(vid for _, vid in (*inputs, *outputs))
+            growing.made.update(outputs)
+
+    def _grow(self, record: Operation) -> _Growing:
+        growing = self._growing.get(record.id)
+        if growing is None:
+            growing = self._growing[record.id] = _Growing(record)
+        return growing
+
+    def _link(self, growing: _Growing) -> None:
+        if growing.inputs or growing.outputs:
+            self.graph.admit_links(growing.record, tuple(growing.inputs), tuple(growing.outputs))
+            growing.inputs, growing.outputs = [], []
+
+    def _made_inside(self, record: Operation, made: Variable) -> bool:
+        operations = self.graph.operations
+        known = self.graph.neighbours.producer_index().get(made.id, ())
+        # The latest first: what is passed from one to the next was made by the one inside.
+        makers = [self._makers[made.id]] if made.id in self._makers else []
+        for maker in chain(makers, (known,) if isinstance(known, str) else reversed(known)):
+            at = operations[maker].parent
+            while at is not None and at != record.id:
+                at = operations[at].parent if at in operations else None
+            if at is not None:
+                return True
+        return False
+
+    # --- variables -------------------------------------------------------------------------------------------------
+
+    def read(self, role: str, value: Any, content: Any, scope: Scope) -> Variable:
+        """The variable an input is: itself, that of the same object (a new version if it changed), or a new one."""
+        if isinstance(value, Variable):
+            return value
+        found = self.recall(value)
+        if found is None:
+            return self.add_variable(value, content, role, "value", None, {}, scope)
+        if self.unchanged(value, content, found):
+            return found
+        return self.add_variable(value, content, found.name, found.kind, found, {}, scope)
+
+    def add_variable(
+        self,
+        value: Any,
+        content: Any,
+        name: str,
+        kind: str,
+        before: Variable | None,
+        attributes: Mapping[str, Any],
+        scope: Scope,
+        made: Variable | None = None,
+    ) -> Variable:
+        """Add a variable, and remember whose value it is. `made` is filled in where one was handed out already."""
+        made = made if made is not None else noted_variable(scope.recorder)
+        shown = self._name(name)
+        if type(content) is str:
+            content = REDACTED if name in self._secret_names and content else self.redaction.text(content)
+        else:
+            content = self._clean(content)
+        fill_in(
+            made,
+            self.next_id("v"),
+            shown,
+            kind,
+            content,
+            before.version + 1 if before is not None else 1,
+            before.id if before is not None else None,
+            scope.session,
+            {**scope.inherited, **self._facts(attributes)} if attributes or scope.inherited else _NO_FACTS,
+        )
+        self.graph.admit_variable(made)
+        self.written(made)
+        if has_identity(value):
+            self._objects[id(value)] = (value, made)
+        return made
+
+    def recall(self, value: Any) -> Variable | None:
+        """The latest variable of this very object, never of an equal one."""
+        found = self._objects.get(id(value)) if has_identity(value) else None
+        return found[1] if found is not None else None
+
+    def unchanged(self, value: Any, content: Any, recorded: Variable) -> bool:
+        """True where the object, whose snapshot is `content`, still is what was recorded of it."""
+        return isinstance(value, UNCHANGING) or bool(self._clean(content) == recorded.value)
+
+    def known(self, given: Variable) -> Variable | None:
+        """The variable as this trace has it, taken over from another trace if need be; None if it was never recorded.
+
+        Raises:
+            TraceError: this trace uses the id for another variable.
+        """
+        if not given.id:
+            return None
+        present = self.graph.variables.get(given.id)
+        if present is None:
+            # Its earlier versions and its session stayed in the trace it comes from.
+            present = replace(self.cleaned(given), previous=None, session=None)
+            self.skip_id(given.id)
+            self.graph.add_variable(present)
+            self.written(present)
+        elif present is not given and present != replace(
+            self.cleaned(given), previous=present.previous, session=present.session
+        ):
+            self.graph.add_variable(given)
+        return present
+
+    def cleaned(self, given: Variable) -> Variable:
+        """A variable that was recorded elsewhere, as it may be recorded here."""
+        value, name, facts = self._clean(given.value), self.redaction.text(given.name), self._facts(given.attributes)
+        same = value == given.value and name == given.name and facts == given.attributes
+        return given if same else replace(given, value=value, name=name, attributes=facts)
+
+    # --- the rest of the graph -------------------------------------------------------------------------------------
+
+    def add_session(self, name: str, attributes: Mapping[str, Any]) -> Session:
+        """Add a session."""
+        made = Session(self.next_id("s"), self.redaction.text(name), self._facts(attributes))
+        self.graph.add_session(made)
+        self.written(made)
+        return made
+
+    def next_id(self, letter: str) -> str:
+        """A fresh id."""
+        self._counts[letter] += 1
+        return f"{self.prefix}{letter}{self._counts[letter]}"
+
+    def skip_id(self, used: str) -> None:
+        """Never give this id."""
+        letter, number = used.removeprefix(self.prefix)[:1], used.removeprefix(self.prefix)[1:]
+        if used.startswith(self.prefix) and letter in self._counts and number.isdecimal():
+            self._counts[letter] = max(self._counts[letter], int(number))
+
+    def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes as they may be recorded."""
+        return self._facts(snapshot(attributes))
+
+    def _facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return self.redaction.value(dict(attributes)) if attributes else {}
+
+    def _clean(self, content: Any) -> Any:
+        # What is noted as its own snapshot has not been looked at: it may be no number of JSON.
+        return self.redaction.value(snapshot(content) if type(content) in ATOMS else content)
+
+    def _name(self, name: str) -> str:
+        """A name as it may be recorded; names repeat."""
+        known = self._names.get(name)
+        if known is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            known = self._names[name] = self.redaction.text(str(name))
+            if self.redaction.hides(str(name)):
+                self._secret_names.add(name)
+        return known
+
+    def written(self, element: Element | dict[str, Any]) -> None:
+        """Let the file have an element, or a record about the graph."""
+        if self.unwritten is not None:
+            self.unwritten.append(element)

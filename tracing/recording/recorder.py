@@ -1,0 +1,363 @@
+"""Recording an execution while it runs.
+
+    with trace(path) as recorder, session("D1"):
+        with operation("extract_facts", kind="llm", inputs={"messages": messages, "prompt": prompt}) as op:
+            fact = op.output("facts", text, kind="fact")
+
+asyncio tasks inherit what is being recorded; a thread gets it through `bind`, a process through `hand_over`. Without a
+trace all of this does nothing and costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import TraceError
+from tracing.files.lines import Record
+from tracing.files.records import RecordReader
+from tracing.files.saving import records_of
+from tracing.graph.elements import Session, Variable, noted_variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.values import ATOMS, UNCHANGING, snapshot
+from tracing.recording.notes import Chronicle
+from tracing.recording.operations import ActiveOperation, Taken, operation
+from tracing.recording.redaction import Redaction
+from tracing.recording.scope import NOTHING, SILENCE, Scope, bind, current, within
+from tracing.recording.writer import TraceWriter
+
+__all__ = [
+    "ActiveOperation",
+    "Recorder",
+    "attributes",
+    "bind",
+    "current_operation",
+    "current_recorder",
+    "operation",
+    "session",
+    "trace",
+    "variable",
+]
+
+
+class Recorder:
+    """Takes down sessions, variables and operations, in memory and (given a path) in an append-only file.
+
+    While the program runs, things are only noted; they are settled into the graph when somebody looks at it, or by the
+    thread that writes the file. All methods may be called from several threads. Ids come from counters, so that one
+    thread doing the same things gets the same ids. A recorded object is kept alive until the trace ends, so that its
+    identity stays its own.
+
+    Attributes:
+        clock: gives epoch seconds.
+        lock: held while the graph grows.
+        ended: True once the trace was left; nothing can be recorded any more.
+        strict: whether an object that was changed without being recorded may not come back as an input.
+        redaction: what is taken out of all that is recorded.
+        parent: id of the operation of another process that this recording goes on inside, or None.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        prefix: str = "",
+        clock: Callable[[], float] = time.time,
+        *,
+        strict: bool = False,
+        redaction: Redaction | None = None,
+        parent: str | None = None,
+    ) -> None:
+        self.clock, self.strict, self.redaction, self.parent = clock, strict, redaction or Redaction(), parent
+        self.lock = threading.RLock()
+        self.ended = False
+        self.chronicle = Chronicle(prefix, self.redaction, written=path is not None)
+        self.note: Callable[[object], None] = self.chronicle.notes.append
+        self._writer = TraceWriter(path, self.lock, self.settle, self.chronicle) if path is not None else None
+        if self._writer is not None:
+            self.note = self._writer.note
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """What has been recorded so far. It grows in place; an operation that has not ended has status "open"."""
+        self.settle()
+        return self.chronicle.graph
+
+    @property
+    def lost(self) -> int:
+        """Number of records that could not be written to the file, so far; the graph has them."""
+        return self._writer.lost if self._writer is not None else 0
+
+    def settle(self) -> None:
+        """Bring the graph up to date."""
+        if self.chronicle.notes:
+            # A user's redaction function may be traced itself.
+            with self.lock, within(SILENCE):
+                self.chronicle.settle()
+                if self.ended:
+                    self.chronicle.forget()
+
+    def flush(self) -> None:
+        """Return when all that is recorded so far is in the hands of the operating system, or counted as lost."""
+        if self._writer is not None:
+            self._writer.write()
+
+    def records(self) -> list[Record]:
+        """Everything recorded or adopted so far as JSON records, without the header; `adopt` takes them."""
+        with self.lock:
+            return records_of(self.graph)
+
+    def adopt(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Take over an earlier recording, so that operations can refer to its variables; it is written to the file too.
+
+        Raises:
+            TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken; the
+                trace has ended.
+        """
+        with self.lock:
+            if self.ended:
+                raise self.late()
+            add = RecordReader(self.graph).add
+            for record in records:
+                if record.get("type") == "header" or self._returned(record):
+                    continue
+                cleaned = self._cleaned(record)
+                item = add(cleaned)
+                if item is not None:
+                    self.chronicle.skip_id(item.id)
+                self.chronicle.written(dict(cleaned) if item is None else item)
+        self.noticed()
+
+    def _returned(self, record: Mapping[str, Any]) -> bool:
+        """True for a variable of this trace that a recording of another process had taken over."""
+        known = self.chronicle.graph.variables.get(str(record.get("id")))
+        return (
+            known is not None
+            and record.get("type") == "variable"
+            and record.get("previous") is None
+            and record.get("session") is None
+            and record.get("value") == known.value
+        )
+
+    def _cleaned(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A record as it may be recorded here; what another recorder took down has lost the usual secrets already."""
+        if self.redaction == Redaction():
+            return record
+        texts = [key for key in ("name", "value", "attributes", "error", "model") if key in record]
+        return {**record, **{key: self.redaction.value(record[key]) for key in texts}}
+
+    def hand_over(self) -> dict[str, Any]:
+        """What another process needs to record as part of this place: see `tracing.hand_over`."""
+        scope = current.get()
+        with self.lock:
+            number = self.chronicle.next_id("p")
+        running = scope.operation
+        return {
+            "prefix": f"{number}-",
+            "operation": running.id if running is not None else self.parent,
+            "session": scope.session,
+            "attributes": dict(scope.inherited),
+        }
+
+    # --- called by operations --------------------------------------------------------------------------------------
+
+    def make(
+        self,
+        scope: Scope,
+        role: str | None,
+        value: Any,
+        name: str,
+        kind: str,
+        previous: Variable | str | None,
+        attributes: Mapping[str, Any],
+    ) -> Variable:
+        """Note a new variable of this scope, an output of its operation if there is a role."""
+        if self.ended:
+            raise self.late()
+        content = value if type(value) in ATOMS else snapshot(value)
+        before = self._before(previous) if previous is not None else None
+        made = noted_variable(self)
+        facts = snapshot(attributes) if attributes else NOTHING
+        self.note((made, scope, role, value, content, name, kind, before, facts))
+        if self.ended:
+            raise self.late()
+        return made
+
+    def take(
+        self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
+    ) -> None:
+        """Add what stands for one role: one value, or each element of a list in which variables stand.
+
+        `whole` says that an empty list is a value too, `fresh` that a strict trace lets an object have changed.
+        """
+        if isinstance(value, Variable):
+            known = self.known(value) or self.make(
+                scope, None, value.value, value.name, value.kind, None, value.attributes
+            )
+            taken.append((role, known, None))
+        elif isinstance(value, list | tuple) and any(isinstance(one, Variable) for one in value):
+            for one in value:
+                self.take(taken, role, one, scope, whole=True, fresh=fresh)
+        elif whole or value or not isinstance(value, list | tuple):
+            content = snapshot(value)
+            if self.strict and not fresh and not isinstance(value, UNCHANGING):
+                self._refuse_change(role, value, content)
+            taken.append((role, value, content))
+
+    def state(self, scope: Scope, thing: Any, name: str, kind: str) -> Variable:
+        """The variable of this object as it is now: the latest one, a new version of that, or its first."""
+        if isinstance(thing, Variable):
+            return self.known(thing) or self.make(scope, None, thing.value, name, kind, None, thing.attributes)
+        content = snapshot(thing)
+        with self.lock:
+            self.settle()
+            found = self.chronicle.recall(thing)
+            if found is None:
+                return self.chronicle.add_variable(thing, content, name, kind, None, {}, scope)
+            return self.chronicle.read(name, thing, content, scope)
+
+    def known(self, given: Variable) -> Variable | None:
+        """The variable as this trace has it; see `Chronicle.known`."""
+        if given.noted_by(self):
+            return given
+        with self.lock:
+            graph = self.graph
+            return given if graph.variables.get(given.id) is given else self.chronicle.known(given)
+
+    def _before(self, previous: Variable | str) -> Variable | None:
+        if isinstance(previous, Variable):
+            return self.known(previous)
+        if not previous:
+            return None
+        if previous not in self.graph.variables:
+            raise TraceError(
+                f"previous={previous!r} is no variable of this trace; adopt the recording it comes from first"
+            )
+        return self.graph.variables[previous]
+
+    def _refuse_change(self, role: str, value: Any, content: Any) -> None:
+        with self.lock:
+            self.settle()
+            found = self.chronicle.recall(value)
+            if found is not None and not self.chronicle.unchanged(value, content, found):
+                from tracing.graph.comparison import value_diff
+
+                difference = value_diff(found.value, self.redaction.value(content), "recorded", "now")
+                raise TraceError(
+                    f"input {role!r} is {found.name!r} ({found.id}), changed since it was recorded; record the change "
+                    f"with `change(…)` or as an output:\n{difference}"
+                )
+
+    def noticed(self) -> None:
+        """Let the writer know that there is something to write."""
+        if self._writer is not None:
+            self._writer.notice()
+
+    def late(self) -> TraceError:
+        """The error of what comes after the end."""
+        return TraceError("the trace has ended; wait for threads and tasks before leaving `with trace(…)`")
+
+    def end(self) -> None:
+        """Write the operations that are still open, and close the file."""
+        self.ended = True
+        if self._writer is not None:
+            with self.lock:
+                for item in self.graph.operations.values():
+                    if item.status == "open":
+                        self.chronicle.written(item)
+            self._writer.close()
+
+
+@contextlib.contextmanager
+def trace(
+    path: str | Path | None = None,
+    *,
+    prefix: str = "",
+    clock: Callable[[], float] = time.time,
+    strict: bool = False,
+    redaction: Redaction | None = None,
+) -> Iterator[Recorder]:
+    """Record what happens inside; an outer trace rests meanwhile.
+
+    A thread of its own writes the file, a few hundredths of a second behind; where it cannot, the program goes on, the
+    loss is told once by the logger `tracing` and counted in `Recorder.lost`.
+
+    Args:
+        path: a new file to append records to; None keeps them in memory only.
+        prefix: begins every id; traces that are to be merged need different ones.
+        clock: gives epoch seconds.
+        strict: refuse an input that was recorded and then changed without that being recorded; the message shows how.
+        redaction: what is taken out before anything is recorded; API keys and bearer tokens always are.
+
+    Raises:
+        TraceError: the file holds something already, or cannot be one.
+    """
+    recorder = Recorder(None if path is None else Path(path), prefix, clock, strict=strict, redaction=redaction)
+    outer = current.get().recorder
+    going_on = outer is not None and not outer.ended
+    try:
+        with within(Scope(recorder)):
+            yield recorder
+    finally:
+        recorder.end()
+        if going_on and outer is not None and outer.ended and current.get().recorder is outer:
+            current.set(SILENCE)  # a generator held the outer one, and was closed inside of this one
+
+
+@contextlib.contextmanager
+def session(name: str, **attributes: Any) -> Iterator[Session]:
+    """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty."""
+    scope = current.get()
+    recorder = scope.recorder
+    if recorder is None:
+        yield Session("", name)
+        return
+    if recorder.ended:
+        raise recorder.late()
+    with recorder.lock:
+        recorder.settle()
+        made = recorder.chronicle.add_session(name, {**scope.inherited, **snapshot(attributes)})
+    recorder.noticed()
+    with within(Scope(recorder, scope.operation, made.id, scope.inherited)):
+        yield made
+
+
+@contextlib.contextmanager
+def attributes(**given: Any) -> Iterator[None]:
+    """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
+
+    They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
+    """
+    scope = current.get()
+    if scope.recorder is None:
+        yield
+        return
+    inherited = {**scope.inherited, **scope.recorder.chronicle.facts(given)}
+    with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
+        yield
+
+
+def variable(
+    value: Any, *, name: str, kind: str = "value", previous: Variable | str | None = None, **attributes: Any
+) -> Variable:
+    """Take down a value that no operation made, such as a message or a prompt.
+
+    Without a trace the variable has no id and holds `value` itself.
+    """
+    scope = current.get()
+    if scope.recorder is None:
+        return Variable("", name, kind, value, attributes=attributes)
+    return scope.recorder.make(scope, None, value, name, kind, previous, attributes)
+
+
+def current_operation() -> ActiveOperation | None:
+    """The innermost operation that runs in this context; None outside of any, and without a trace."""
+    return current.get().operation
+
+
+def current_recorder() -> Recorder | None:
+    """The recorder of the innermost trace of this context, or None."""
+    return current.get().recorder

@@ -1,0 +1,90 @@
+"""Secrets and excess are taken out of whatever is recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracing.recording.credentials import REDACTED, SECRET_ENDINGS, plain, redact, without
+
+__all__ = ["REDACTED", "Redaction", "excerpt", "redact", "without"]
+
+_SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
+
+
+def excerpt(text: str, most: int, *secrets: str | None) -> str:
+    """The first `most` characters of `text`, for a message, without credentials and without these `secrets`.
+
+    Everything that shortens a text for people goes through here: a cut first would split a secret, and what is left of
+    it would no longer be recognised.
+    """
+    text = redact(without(text, *secrets))
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What is taken out of everything before it is recorded: secrets, and the excess of what is very large.
+
+    API keys, bearer tokens and the values of keys such as `api_key` or `OPENAI_API_KEY` are always taken out, of
+    mappings, of texts that spell them (`api_key=…`), and of variables that are so named; the rest adds to that.
+
+    Attributes:
+        keys: further names of secrets: keys of mappings, and variables; case, `-` and `_` make no difference.
+        patterns: further regular expressions whose matches are secrets.
+        function: text → text without what must not be recorded, called last on every text. Where it raises, the whole
+            text is left out. It may run in another thread, and later.
+        longest: characters kept of one text.
+        most_items: elements kept of one list or mapping.
+    """
+
+    keys: tuple[str, ...] = ()
+    patterns: tuple[str | re.Pattern[str], ...] = ()
+    function: Callable[[str], str] | None = None
+    longest: int = 1_000_000
+    most_items: int = 100_000
+    _keys: frozenset[str] = field(init=False, repr=False, compare=False)
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_keys", _SECRET_KEYS | {plain(key) for key in self.keys})
+        object.__setattr__(self, "_patterns", tuple(re.compile(pattern) for pattern in self.patterns))
+
+    def text(self, text: str) -> str:
+        """`text` as it may be recorded."""
+        text = redact(text)
+        for pattern in self._patterns:
+            text = pattern.sub(REDACTED, text)
+        if self.function is not None:
+            try:
+                text = str(self.function(text))
+            except Exception:
+                return REDACTED
+        if len(text) > self.longest:
+            return f"{text[: self.longest]}… [{len(text) - self.longest} more characters]"
+        return text
+
+    def hides(self, name: str) -> bool:
+        """Whether what has this name, as a key, a parameter or a variable, is a secret."""
+        spelled = plain(name)
+        # "the wifi password" is the name of a memory.
+        return spelled in self._keys or (spelled.endswith(SECRET_ENDINGS) and " " not in spelled)
+
+    def value(self, value: Any) -> Any:
+        """The JSON-compatible `value` as it may be recorded."""
+        kind = type(value)
+        if kind is str:
+            return self.text(value)
+        if kind is dict:
+            items = list(value.items())
+            kept = {
+                self.text(key): REDACTED if item and self.hides(key) else self.value(item)
+                for key, item in items[: self.most_items]
+            }
+            return kept if len(items) <= self.most_items else {**kept, "…": f"{len(items) - self.most_items} more"}
+        if kind is list:
+            first = [self.value(item) for item in value[: self.most_items]]
+            return first if len(first) == len(value) else [*first, f"… [{len(value) - len(first)} more]"]
+        return value
