@@ -57,7 +57,7 @@ def conversations() -> list[Conversation]:
                 ],
                 "questions": [
                     {
-                        "id": f"q1 {TEXT}",
+                        "id": f"q{number} {TEXT}",
                         "question": f"What does Ann like? {TEXT}",
                         "answers": [f"tea {TEXT}", "tea"],
                         "kind": f"kind {TEXT}",

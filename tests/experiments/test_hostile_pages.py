@@ -11,11 +11,11 @@ from xml.dom.minidom import Element, parseString
 import pytest
 from hostile_world import PAYLOADS, TEXT, graph, shown
 from html_pages import Page
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from judged_cases import seen_case
 from markdown_it import MarkdownIt
-from run_shapes import loop_result, record, summary
+from run_shapes import FILES, loop_result, record, summary
 
 from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
@@ -73,7 +73,7 @@ def _texts(svg: str, tag: str) -> list[str]:
 
 def seen(text: str) -> str:
     """The text as a page shows it."""
-    return " ".join(shown(text).split())
+    return " ".join(shown(text.replace("\r\n", "\n")).split())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -172,6 +172,7 @@ def test_a_diagnosis_in_markdown_reads_as_its_data_does(facts: Diagnosis) -> Non
 
 
 @given(st.text(st.sampled_from("\\`*_[]()<>&|~$^#+-=.:/!1a \n\t\x1b\u202ew") | st.characters(), max_size=40))
+@example("\r\n")
 def test_any_text_reads_as_itself_in_markdown(text: str) -> None:
     for before in ("", "- ", "1. ", "# ", "a "):
         page = Page(MARKDOWN.render(before + literal(text)))
@@ -205,7 +206,7 @@ def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> No
 
 
 def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) -> None:
-    folder = RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 4))
+    folder = RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 4), files=FILES)
     box = Outbox(TrackingStore(store_uri(mlflow_home), "hostile names", "k"), folder)
     observer = MlflowRun(box, "rag", {}, folder)
     box.send(StartRun(title="r", moment=1, tags={}))

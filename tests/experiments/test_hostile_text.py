@@ -46,6 +46,7 @@ class World:
         weights.parent.mkdir(parents=True)
         weights.touch()
         self.said = run("run", "config.yaml")
+        assert self.said[0] == 0, self.said
         (made,) = (folder / "home" / "runs").iterdir()
         shutil.copytree(made, folder / f"copy {ARGUMENT.replace('/', ' ')}")
         (folder / "home" / "runs" / f"0 {ARGUMENT.replace('/', ' ')}").mkdir()
