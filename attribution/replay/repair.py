@@ -21,8 +21,8 @@ from attribution.survival.carriers import quote
 from attribution.survival.gold import Gold
 from tracing.graph.elements import Variable
 from tracing.recording.redaction import redact
+from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Intervention, Step
-from tracing.systems.recall import Entry
 
 T = TypeVar("T")
 

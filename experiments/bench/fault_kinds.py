@@ -11,8 +11,8 @@ from attribution.cases import ErrorType
 from attribution.text.content import MONTHS
 from experiments.bench.faults import Fault, Target
 from tracing.graph.elements import Variable
+from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step
-from tracing.systems.recall import Entry
 
 Nature = Literal["removed", "altered", "misled"]
 """Whether a fault takes the content away, changes it, or leaves it there to be ignored."""

@@ -59,11 +59,11 @@ def report(
     Loss by operation, error types, where information was lost, clusters of failures, what to do and what no prompt can
     fix; every claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched.
     """
+    from experiments.diagnosis.page import render_html, render_markdown
+    from experiments.diagnosis.prose import in_words
+    from experiments.diagnosis.sources import diagnosed, slices_of
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, model_access
-    from experiments.reports.diagnosis_page import render_html, render_markdown
-    from experiments.reports.diagnosis_prose import in_words
-    from experiments.reports.diagnosis_sources import diagnosed, slices_of
     from tracing.errors import ConfigError
 
     if out.suffix not in (".html", ".md", ".json"):

@@ -11,7 +11,7 @@ from importlib import resources
 
 from experiments.data.locomo import LocomoNotes, read_locomo
 from experiments.runs.config import DataLimits, RunConfig
-from optimizer.search.results import Splits
+from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question, read_conversations
 

@@ -15,7 +15,9 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, progress_on, styled
 from experiments.runs.folder import RunFolder
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
-from optimizer.search.results import Attempt, IterationRecord, LoopResult, Score, SplitName, Verdict
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.search.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
     from attribution.signals import Signal

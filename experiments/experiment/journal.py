@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from experiments.runs.folder import ATTEMPTS, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
-from optimizer.search.results import CallCounts, IterationRecord, LoopResult, Score, SplitName, Verdict
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.search.results import CallCounts, IterationRecord, LoopResult
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
 

@@ -27,17 +27,9 @@ from experiments.runs.run_settings import dump_config, params_of
 from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
-from optimizer.search.results import (
-    Attempt,
-    CallCounts,
-    IterationRecord,
-    LoopResult,
-    LoopSettings,
-    Observer,
-    Score,
-    SplitName,
-    Verdict,
-)
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.search.results import Attempt, CallCounts, IterationRecord, LoopResult, LoopSettings, Observer
 from tracing.errors import MemtuneError
 from tracing.llm.ledger import Ledger
 from tracing.systems.prompts import seed_candidate

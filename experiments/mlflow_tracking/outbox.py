@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.mlflow_tracking.case_traces import LogCase
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
-from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal, without_credentials
+from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.writes import (
     EndRun,
     LogFiles,
@@ -29,6 +29,7 @@ from experiments.mlflow_tracking.writes import (
 )
 from experiments.runs.folder import RunFolder
 from tracing.errors import RunError
+from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import first_problem
 

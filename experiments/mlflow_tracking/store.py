@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from experiments.mlflow_tracking.sqlite_store import in_turn, make_ready
 from tracing.errors import ConfigError
+from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
@@ -183,15 +184,6 @@ def is_refusal(error: BaseException) -> bool:
         status = int(error.get_http_status_code())
         return 400 <= status < 500 and status not in (401, 403, 408, 429)
     return not isinstance(error, OSError)
-
-
-def without_credentials(uri: str) -> str:
-    """`uri` without the user and password it may carry."""
-    with suppress(ValueError):
-        parts = urlsplit(uri)
-        if parts.username or parts.password:
-            return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    return uri
 
 
 def in_words(error: BaseException, uri: str) -> str:

@@ -19,13 +19,16 @@ from experiments.mlflow_tracking.case_tables import SIDES, case_tables
 from experiments.mlflow_tracking.case_traces import case_traces
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt, accepted_reasons, prompt_name
-from experiments.mlflow_tracking.store import PARENT, TrackingStore, in_words, is_refusal, without_credentials
+from experiments.mlflow_tracking.store import PARENT, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
 from experiments.runs.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, SUMMARY, RunFolder
 from experiments.runs.seen_cases import SeenCase, worst_first
 from experiments.runs.summary import SummaryMlflow
-from optimizer.search.results import IterationRecord, LoopResult, Score, SplitName, Verdict
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.search.results import IterationRecord, LoopResult
 from tracing.errors import ConfigError
+from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 from tracing.systems.prompts import Candidate
 

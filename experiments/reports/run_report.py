@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from experiments.display import pictures
 from experiments.display.pages import template
+from experiments.reports import run_charts
 from experiments.runs.summary import Summary
 from optimizer.search.results import Attempt
 from tracing.recording.redaction import redact
@@ -72,17 +72,17 @@ def render_report(given: ReportInput) -> str:
     summary = given.summary
     last = summary.iterations[-1] if summary.iterations else None
     drawn = {
-        "scores": pictures.scores(summary),
-        "blame": pictures.blame(summary.iterations[0]) if summary.iterations else None,
-        "blame_by_iteration": pictures.blame_by_iteration(summary.iterations),
-        "validation": pictures.validation_curve(summary),
-        "cost": pictures.cost(summary),
+        "scores": run_charts.scores(summary),
+        "blame": run_charts.blame(summary.iterations[0]) if summary.iterations else None,
+        "blame_by_iteration": run_charts.blame_by_iteration(summary.iterations),
+        "validation": run_charts.validation_curve(summary),
+        "cost": run_charts.cost(summary),
     }
     return template("report.html").render(
         given=given,
         run=summary,
         last=last,
-        splits=pictures.SPLITS,
+        splits=run_charts.SPLITS,
         verdict_line=VERDICTS[summary.verdict],
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.

@@ -12,8 +12,8 @@ from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.memories import digest
+from optimizer.evaluation.scores import Splits
 from optimizer.proposers.proposals import Proposal
-from optimizer.search.results import Splits
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from experiments.mlflow_tracking.store import without_credentials
 from experiments.runs.config import RunConfig
+from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
 
 

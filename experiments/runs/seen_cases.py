@@ -11,7 +11,7 @@ from attribution.survival.method import Survival
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.search.results import SplitName, Splits
+    from optimizer.evaluation.scores import SplitName, Splits
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.systems.prompts import Candidate
 

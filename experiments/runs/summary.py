@@ -8,7 +8,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from optimizer.search.results import IterationRecord, LoopResult, Score, SplitName, Splits, VerdictName
+from optimizer.evaluation.scores import Score, SplitName, Splits
+from optimizer.gating.verdict import VerdictName
+from optimizer.search.results import IterationRecord, LoopResult
 
 
 class _Part(BaseModel):

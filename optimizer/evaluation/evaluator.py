@@ -13,8 +13,8 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement, judge
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
+from optimizer.evaluation.scores import Score
 from optimizer.evaluation.statistics import bootstrap_ci
-from optimizer.search.results import Score
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import session, trace

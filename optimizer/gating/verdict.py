@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
-from optimizer.search.results import Verdict, VerdictName
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
+VerdictName = Literal["improved", "inconclusive", "regressed"]
+
 SIGNIFICANCE = 0.05
 """Two-sided level of the verdict on the test conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the held-out conversations say of the champion against the seed prompts.
+
+    Attributes:
+        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
+        delta: champion minus seed in the primary metric, mean over conversations.
+        delta_ci: 95 % interval of `delta`, bootstrapped over conversations.
+        p_value: of that test.
+        power: chance that the test finds an effect of the observed size with this many conversations.
+    """
+
+    verdict: VerdictName
+    delta: float
+    delta_ci: tuple[float, float]
+    p_value: float
+    power: float
+
 
 NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
 """The verdict where the champion is the seed: there is no difference to test."""

@@ -11,8 +11,9 @@ from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
 from attribution.survival.method import Survival
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
+from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.gate import GateDecision, behind, decide
-from optimizer.gating.verdict import NO_CHANGE, verdict_of
+from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, examples_of
 from optimizer.proposers.sources import ProposalSources
 from optimizer.search.reserve import TimeReserve
@@ -24,10 +25,6 @@ from optimizer.search.results import (
     LoopResult,
     LoopSettings,
     Observer,
-    Score,
-    SplitName,
-    Splits,
-    Verdict,
 )
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.search.selection import Choice, Edit, choose

@@ -9,28 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from tracing.systems.conversations import Conversation
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict, VerdictName
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.proposers.proposals import Proposal
-
-SplitName = Literal["train", "val", "test"]
-VerdictName = Literal["improved", "inconclusive", "regressed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Splits:
-    """Conversations by their use: the optimizer learns on `train`, gates on `validation`, and never sees `test`."""
-
-    train: tuple[Conversation, ...]
-    validation: tuple[Conversation, ...]
-    test: tuple[Conversation, ...]
-
-    def named(self) -> dict[SplitName, tuple[Conversation, ...]]:
-        """The same three, by the names they have in summaries and metrics."""
-        return {"train": self.train, "val": self.validation, "test": self.test}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +36,6 @@ class LoopSettings:
     seed: int = 0
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Means over judged questions, each in 0..1.
-
-    Attributes:
-        score: the run's primary metric.
-        em: exact match.
-        f1: token F1.
-        contains: an accepted answer is contained in the reply.
-        n: number of questions.
-        ci: 95 % interval of `score`, bootstrapped over conversations.
-    """
-
-    score: float
-    em: float
-    f1: float
-    contains: float
-    n: int
-    ci: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,25 +95,6 @@ class IterationRecord:
     tokens: int
     champion: Candidate | None = None
     attempts: tuple[Attempt, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the held-out conversations say of the champion against the seed prompts.
-
-    Attributes:
-        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
-        delta: champion minus seed in the primary metric, mean over conversations.
-        delta_ci: 95 % interval of `delta`, bootstrapped over conversations.
-        p_value: of that test.
-        power: chance that the test finds an effect of the observed size with this many conversations.
-    """
-
-    verdict: VerdictName
-    delta: float
-    delta_ci: tuple[float, float]
-    p_value: float
-    power: float
 
 
 @dataclass(frozen=True, slots=True)

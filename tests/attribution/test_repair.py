@@ -11,8 +11,8 @@ from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
 from tracing.graph.elements import Variable
 from tracing.systems.conversations import Conversation
+from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step
-from tracing.systems.recall import Entry
 
 FOOD = "Mara's tortoise Brisket only comes out for radicchio."
 CRATE = "Mara's tortoise sleeps in a wine crate."

@@ -6,7 +6,7 @@ from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import judge
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.runs.seen_cases import SeenCase
-from optimizer.search.results import SplitName
+from optimizer.evaluation.scores import SplitName
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Question
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
-from optimizer.search.results import BlameShare, CallCounts, IterationRecord, LoopResult, Score
+from optimizer.evaluation.scores import Score
+from optimizer.search.results import BlameShare, CallCounts, IterationRecord, LoopResult
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 FILES = {FINGERPRINT: "{}"}

@@ -12,11 +12,11 @@ from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
 from experiments.command import main
-from experiments.reports.case_clusters import case_clusters, masked
-from experiments.reports.diagnosis import Diagnosis, diagnose
-from experiments.reports.diagnosis_page import render_html, render_markdown
-from experiments.reports.diagnosis_prose import borne_out, in_words
-from experiments.reports.diagnosis_sources import diagnosed, slices_of
+from experiments.diagnosis.case_clusters import case_clusters, masked
+from experiments.diagnosis.findings import Diagnosis, diagnose
+from experiments.diagnosis.page import render_html, render_markdown
+from experiments.diagnosis.prose import borne_out, in_words
+from experiments.diagnosis.sources import diagnosed, slices_of
 from experiments.runs.folder import RunFolder
 from tracing.llm.access import ModelAccess
 

@@ -19,7 +19,8 @@ from run_shapes import FILES, loop_result, record, summary
 
 from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
-from experiments.display import pictures
+from experiments.diagnosis.findings import Diagnosis, diagnose
+from experiments.diagnosis.page import render_html, render_markdown
 from experiments.display.markdown_text import literal
 from experiments.display.terminal import one_line
 from experiments.mlflow_tracking.case_traces import case_traces
@@ -27,8 +28,7 @@ from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.mlflow_tracking.writes import StartRun
-from experiments.reports.diagnosis import Diagnosis, diagnose
-from experiments.reports.diagnosis_page import render_html, render_markdown
+from experiments.reports import run_charts
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.folder import RunFolder
 from experiments.views.trace_map import render_map
@@ -81,7 +81,7 @@ def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
     shares = {name: BlameShare(0.5, (0.1, 0.9)), "other": BlameShare(0.5, (0.1, 0.9))}
     iterations = [replace(record(n, accepted=False), blame=shares) for n in (1, 2)]
     made = summary(replace(loop_result(), iterations=tuple(iterations)))
-    for chart in (pictures.blame(made.iterations[0]), pictures.blame_by_iteration(made.iterations)):
+    for chart in (run_charts.blame(made.iterations[0]), run_charts.blame_by_iteration(made.iterations)):
         assert chart is not None
         drawn = _texts(chart, "text")
         assert [text for text in drawn if text.strip() == one_line(name)] or not name.strip()
@@ -89,7 +89,7 @@ def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
 
 
 def test_a_name_of_any_length_leaves_the_chart_its_room() -> None:
-    (chart,) = {pictures.blame(summary().iterations[0].model_copy(update={"blame": _shares("x" * 5000)}))}
+    (chart,) = {run_charts.blame(summary().iterations[0].model_copy(update={"blame": _shares("x" * 5000)}))}
     assert chart is not None
     assert "x" * 50 not in chart
     assert len(chart) < 20_000

@@ -22,7 +22,7 @@ from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.ui import HOST
 from experiments.mlflow_tracking.writes import SetTag
 from experiments.runs.folder import RunFolder
-from optimizer.search.results import Verdict
+from optimizer.gating.verdict import Verdict
 from tracing.errors import RunError
 
 SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]

@@ -13,7 +13,8 @@ from experiments.experiment.journal import RunJournal
 from experiments.runs.comparison import compare, list_runs
 from experiments.runs.folder import CONFIG, SUMMARY, RunFolder, read_prompts
 from experiments.runs.manifest import manifest_of
-from optimizer.search.results import CallCounts, Verdict
+from optimizer.gating.verdict import Verdict
+from optimizer.search.results import CallCounts
 from tracing.errors import ConfigError, RunError
 
 KEYS = {

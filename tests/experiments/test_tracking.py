@@ -10,13 +10,14 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, scor
 
 from attribution.signals import Signal
 from experiments.mlflow_tracking.outbox import OUTBOX
-from experiments.mlflow_tracking.store import without_credentials
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.runs.config import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
-from optimizer.search.results import Attempt, Verdict, VerdictName
+from optimizer.gating.verdict import Verdict, VerdictName
+from optimizer.search.results import Attempt
 from tracing.errors import ConfigError
+from tracing.recording.credentials import without_credentials
 
 FIRST = "20260102-030401-rag"
 ATTEMPTS = (

@@ -10,8 +10,8 @@ from typing import Any
 from memory_recordings import conversation
 from scripted_server import Reply, prompt_of
 
+from optimizer.evaluation.scores import Splits
 from optimizer.proposers.bank import INSTRUCTIONS
-from optimizer.search.results import Splits
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.protocol import Stage

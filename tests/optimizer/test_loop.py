@@ -14,18 +14,11 @@ from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.signals import Signal
 from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.scores import Score, SplitName, Splits
+from optimizer.gating.verdict import Verdict
 from optimizer.proposers.proposals import Proposal
 from optimizer.search.loop import optimize
-from optimizer.search.results import (
-    Attempt,
-    IterationRecord,
-    LoopResult,
-    LoopSettings,
-    Score,
-    SplitName,
-    Splits,
-    Verdict,
-)
+from optimizer.search.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.budget import Budget

@@ -14,13 +14,13 @@ from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
+from tracing.systems.entries import Entry
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Change, Heard, Intervention, Step, intervene, intervening
 from tracing.systems.mem0_memory import Mem0
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.rag import Rag
-from tracing.systems.recall import Entry
 
 TALK = Conversation.model_validate(
     {

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from tracing.errors import BudgetExceededError, ConfigError, MemtuneError
-from tracing.llm.serving import weights
 from tracing.llm.budget import Budget, Spending
 from tracing.llm.cache import ResponseCache
 from tracing.llm.http.bodies import Embedded, Said
@@ -21,6 +20,7 @@ from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.ledger import Ledger, Paid
 from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel, price
+from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role

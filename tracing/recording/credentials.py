@@ -6,7 +6,8 @@ import base64
 import functools
 import json
 import re
-from urllib.parse import quote, quote_plus
+from contextlib import suppress
+from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 REDACTED = "[redacted]"
 
@@ -182,3 +183,12 @@ def _spellings(secret: str) -> tuple[str, ...]:
         core = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
         found |= {core, core.replace("+", "-").replace("/", "_")}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def without_credentials(uri: str) -> str:
+    """`uri` without the user and password it may carry."""
+    with suppress(ValueError):
+        parts = urlsplit(uri)
+        if parts.username or parts.password:
+            return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return uri

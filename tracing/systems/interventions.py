@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tracing.graph.elements import Variable
 
 if TYPE_CHECKING:
-    from tracing.systems.recall import Entry
+    from tracing.systems.entries import Entry
 
 
 @dataclass(frozen=True, slots=True)

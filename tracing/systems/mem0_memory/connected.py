@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import bind, current_operation, operation
+from tracing.systems.entries import Entry, check_lengths
 from tracing.systems.mem0_memory import library
-from tracing.systems.recall import Entry, check_lengths
 
 R = TypeVar("R")
 

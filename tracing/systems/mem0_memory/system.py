@@ -10,6 +10,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.answering import answer_from_context
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry
 from tracing.systems.facts import MAX_FACTS
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.mem0_memory.connected import ConnectedMemory
@@ -18,7 +19,7 @@ from tracing.systems.mem0_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import Entry, as_context, given_context, recorded
+from tracing.systems.recall import as_context, given_context, recorded
 from tracing.systems.texts import noted
 
 SCHEMA_CHOICES = ("embedded", "always", "never")

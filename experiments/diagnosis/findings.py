@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from attribution.cases import BEYOND_THE_SYSTEM
 from attribution.signals import Signals, aggregate
 from experiments.attributing.attributions import Attributions, CaseLine
-from experiments.reports.case_clusters import case_clusters
-from experiments.reports.remedies import By, remedy_beyond, remedy_for
+from experiments.diagnosis.case_clusters import case_clusters
+from experiments.diagnosis.remedies import By, remedy_beyond, remedy_for
 from optimizer.evaluation.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
 

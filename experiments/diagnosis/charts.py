@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from experiments.display.pictures import INK, MUTED, TUNED, bars, bars_height, svg
+from experiments.display.charts import INK, MUTED, TUNED, bars, bars_height, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from experiments.reports.diagnosis import FlowStep, OperationLoss
+    from experiments.diagnosis.findings import FlowStep, OperationLoss
     from optimizer.evaluation.ladder import Rung
 
 LOST = "#dc2626"

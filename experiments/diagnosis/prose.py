@@ -10,7 +10,7 @@ from tracing.errors import ModelError
 from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
-    from experiments.reports.diagnosis import Diagnosis
+    from experiments.diagnosis.findings import Diagnosis
     from tracing.llm.models import ChatModel
 
 MOST_TOKENS = 400

@@ -10,8 +10,8 @@ from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import read_graph, run_sources
 from experiments.attributing.methods import method_named
-from experiments.reports.case_slices import SliceOperation, slice_of
-from experiments.reports.diagnosis import Diagnosis, diagnose
+from experiments.diagnosis.case_slices import SliceOperation, slice_of
+from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.ladder_file import LADDER, read_ladder
 from tracing.errors import RunError, TraceError

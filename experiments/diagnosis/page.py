@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from experiments.diagnosis import charts
+from experiments.diagnosis.remedies import BY_PROMPT
 from experiments.display.markdown_text import literal
 from experiments.display.pages import template
-from experiments.reports import diagnosis_pictures as pictures
-from experiments.reports.remedies import BY_PROMPT
 
 if TYPE_CHECKING:
-    from experiments.reports.case_slices import SliceOperation
-    from experiments.reports.diagnosis import Diagnosis
+    from experiments.diagnosis.case_slices import SliceOperation
+    from experiments.diagnosis.findings import Diagnosis
 
 SHOWN = 12
 """Links to cases that stand beside a claim; further ones are folded."""
@@ -26,10 +26,10 @@ def render_html(facts: Diagnosis, slices: Slices) -> str:
     from markupsafe import Markup
 
     drawn = {
-        "flow": pictures.flow(facts.flow),
-        "loss": pictures.loss(facts.operations, prompts_known=facts.prompts_known),
-        "error_types": pictures.error_types(facts.error_types),
-        "ladder": pictures.ladder(facts.ladder),
+        "flow": charts.flow(facts.flow),
+        "loss": charts.loss(facts.operations, prompts_known=facts.prompts_known),
+        "error_types": charts.error_types(facts.error_types),
+        "ladder": charts.ladder(facts.ladder),
     }
     return template("diagnosis.html").render(
         facts=facts,

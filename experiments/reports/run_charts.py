@@ -1,55 +1,18 @@
-"""The report's charts: matplotlib figures as SVG fragments that can stand in a page."""
+"""The charts of a run's report: scores, blame, the course of validation, and cost."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.terminal import one_line
+from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg
 from experiments.runs.summary import Summary, SummaryIteration
-from optimizer.search.results import SplitName
+from optimizer.evaluation.scores import SplitName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SPLITS: tuple[tuple[SplitName, str], ...] = (("train", "Train"), ("val", "Validation"), ("test", "Test"))
-INK, MUTED, GRID = "#1e293b", "#64748b", "#e2e8f0"
-SEED, TUNED = "#94a3b8", "#2563eb"
-HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#4d7c0f")
-"""One colour an operation, told apart also in grey by their lightness and by the markers."""
-MARKERS = "osD^vPX*"
-LONGEST_NAME = 40
-"""Characters of a name that a chart has room for."""
-
-THEMED = {INK: "--ink", MUTED: "--muted", GRID: "--line"}
-"""Colours that a page may set otherwise, as a dark one does."""
-
-STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10,
-    "text.parse_math": False,
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": MUTED,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-}
 
 
 def scores(summary: Summary) -> str | None:
@@ -100,31 +63,6 @@ def blame(iteration: SummaryIteration) -> str | None:
         axes.set_xlabel("share of the failures, with 95 % interval")
 
     return svg(draw, "blame", height=bars_height(len(rows)))
-
-
-def bars(
-    axes: Axes,
-    names: Sequence[str],
-    values: Sequence[float],
-    *,
-    colours: str | Sequence[str] = TUNED,
-    cis: Sequence[tuple[float, float]] | None = None,
-) -> None:
-    """Draw horizontal bars, the last one on top, with intervals where there are any."""
-    places = range(len(names))
-    axes.barh(places, values, 0.55, color=colours)
-    axes.set_yticks(places, [named(name) for name in names])
-    if cis is not None:
-        low = [max(0.0, value - ci[0]) for value, ci in zip(values, cis, strict=True)]
-        high = [max(0.0, ci[1] - value) for value, ci in zip(values, cis, strict=True)]
-        axes.errorbar(values, places, xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
-    axes.tick_params(axis="y", labelcolor=INK)
-    axes.grid(axis="y", visible=False)
-
-
-def bars_height(count: int) -> float:
-    """Height in inches of a chart of so many bars."""
-    return 0.9 + 0.42 * count
 
 
 def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:
@@ -202,37 +140,3 @@ def cost(summary: Summary) -> str | None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
 
     return svg(draw, "cost", height=3.3)
-
-
-def named(name: str) -> str:
-    """A name as a chart shows it: on one line that has room, without what would act on the page around it."""
-    shown = one_line(name)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
-
-
-def svg(draw: Any, name: str, *, width: float = 5.6, height: float) -> str:
-    """Draw on fresh axes; return the SVG element alone, with ids that no other chart of the page has.
-
-    Text from data is drawn literally, as long as it goes through `named`.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a glyph it lacks, which the page's fonts have, or of crowding
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure.subplots())
-        page = io.StringIO()
-        figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = page.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-
-    def ours(tag: re.Match[str]) -> str:
-        found = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
-        for colour, variable in THEMED.items():
-            found = found.replace(colour, f"var({variable}, {colour})")
-        return found
-
-    text = re.sub(r"<[^>]*>", ours, text)  # in tags alone: a name may be that of a colour
-    return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)

@@ -1,0 +1,48 @@
+"""What a candidate scores, and on which conversations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tracing.systems.conversations import Conversation
+
+if TYPE_CHECKING:
+    pass
+
+
+SplitName = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Conversations by their use: the optimizer learns on `train`, gates on `validation`, and never sees `test`."""
+
+    train: tuple[Conversation, ...]
+    validation: tuple[Conversation, ...]
+    test: tuple[Conversation, ...]
+
+    def named(self) -> dict[SplitName, tuple[Conversation, ...]]:
+        """The same three, by the names they have in summaries and metrics."""
+        return {"train": self.train, "val": self.validation, "test": self.test}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Means over judged questions, each in 0..1.
+
+    Attributes:
+        score: the run's primary metric.
+        em: exact match.
+        f1: token F1.
+        contains: an accepted answer is contained in the reply.
+        n: number of questions.
+        ci: 95 % interval of `score`, bootstrapped over conversations.
+    """
+
+    score: float
+    em: float
+    f1: float
+    contains: float
+    n: int
+    ci: tuple[float, float]

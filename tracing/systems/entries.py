@@ -1,0 +1,52 @@
+"""Stored memories as recall by embedding sees them, and how near two texts are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracing.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored memory: its id, text, normalised embedding and the id of the variable that holds it in the trace."""
+
+    id: str
+    text: str
+    vector: tuple[float, ...]
+    variable: str
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, for a memory's state."""
+        return {"id": self.id, "text": self.text, "vector": list(self.vector), "variable": self.variable}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """The entry that `as_json` wrote."""
+        return cls(data["id"], data["text"], tuple(data["vector"]), data["variable"])
+
+
+def similarity(left: Sequence[float], right: Sequence[float]) -> float:
+    """Cosine of two normalised vectors.
+
+    Raises:
+        ModelError: they are not of one model.
+    """
+    check_lengths(left, right)
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def check_lengths(left: Sequence[float], right: Sequence[float]) -> None:
+    """Make sure that two vectors can be compared.
+
+    Raises:
+        ModelError: they are of different length, and so of different models.
+    """
+    if len(left) != len(right):
+        raise ModelError(
+            f"a stored memory has a vector of {len(right)} numbers, and the text it is compared with one of "
+            f"{len(left)}: another embedding model answers under the same name; give it a name of its own, or delete "
+            "the built memories (the folder `cache/memories` of the home)"
+        )
