@@ -12,7 +12,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.filters import Filter
 from tracing.graph.search import Match, search
 from tracing.recording.changes import change, link
-from tracing.recording.decorator import traced
+from tracing.recording.operations import traced
 from tracing.recording.processes import hand_over, take_over
 from tracing.recording.recorder import (
     ActiveOperation,

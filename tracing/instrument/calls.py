@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder
+from tracing.recording.recorder import Recorder, current_operation, current_recorder
 from tracing.recording.scope import NOTHING, Scope, current
 
 Price = tuple[float, float]
@@ -23,8 +23,7 @@ _KINDS = {
 
 def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call | None:
     """Take down a request; None where nothing is recorded, or something else records it, or no model is asked."""
-    scope = current.get()
-    recorder, body = scope.recorder, options.json_data
+    scope, recorder, body = current.get(), current_recorder(), options.json_data
     if recorder is None or recorder.ended or not isinstance(body, Mapping) or _by_gateway(client, options):
         return None
     for path, (name, key) in _KINDS.items():
@@ -54,8 +53,9 @@ class Call:
     ) -> None:
         self._recorder, self._scope, self._name, self._prices = recorder, scope, name, prices
         self._model = str(body.get("model", ""))
-        self._own = scope.operation is None
-        self._op = scope.operation or self._operation()
+        running = current_operation()
+        self._own = running is None
+        self._op = running or self._operation()
         settings = {word: value for word, value in body.items() if word != key and not callable(value)}
         self._request = recorder.make(self._op, None, body.get(key), "request", "request", None, settings)
         self._op.use("request", self._request)

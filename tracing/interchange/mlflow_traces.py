@@ -31,7 +31,9 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import RECORD, Event, Span, digest, graph_of_spans, spans_of, trace_id_of
+from tracing.interchange.span_reading import graph_of_spans
+from tracing.interchange.span_writing import spans_of
+from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

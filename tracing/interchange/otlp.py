@@ -27,7 +27,9 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import Event, Span, graph_of_spans, spans_of, trace_id_of
+from tracing.interchange.span_reading import graph_of_spans
+from tracing.interchange.span_writing import spans_of
+from tracing.interchange.spans import Event, Span, trace_id_of
 
 __all__ = ["document_of", "load", "read", "write"]
 

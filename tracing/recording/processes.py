@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
-from tracing.recording.recorder import Recorder
+from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import Scope, current, within
+from tracing.recording.scope import Scope, within
 
 
 def hand_over() -> dict[str, Any] | None:
@@ -30,7 +30,7 @@ def hand_over() -> dict[str, Any] | None:
 
     Call it once for each piece of work: it holds the prefix of its ids.
     """
-    recorder = current.get().recorder
+    recorder = current_recorder()
     return recorder.hand_over() if recorder is not None else None
 
 
