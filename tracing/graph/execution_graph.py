@@ -32,7 +32,7 @@ class ExecutionGraph(GraphContents):
     # --- sets ------------------------------------------------------------------------------------------------------
 
     def merge(self, other: ExecutionGraph) -> ExecutionGraph:
-        """A new graph of what is in either; what is in both must be the same, but this graph's attributes stand.
+        """A new graph of what is in either; what is in both must be the same, but this graph's attributes win.
 
         Raises:
             TraceError: the graphs use one id for different things.
@@ -50,7 +50,7 @@ class ExecutionGraph(GraphContents):
         Raises:
             TraceError: the graphs use one id for different things.
         """
-        self.merge(other)  # raises where one id stands for two things
+        self.merge(other)  # raises where one id is used for two things
         both = {oid: one for oid, one in self.operations.items() if oid in other.operations}
         return self._part((vid for vid in self.variables if vid in other.variables), both)
 
@@ -125,7 +125,7 @@ class ExecutionGraph(GraphContents):
     def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
         """The fewest steps by which `target` came from `source`: variables, with the operations between them.
 
-        Where one version follows another, no operation stands between. Empty if `target` does not depend on it.
+        Where one version follows another, there is no operation between. Empty if `target` does not depend on it.
 
         Raises:
             TraceError: the graph has no such variable.

@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call | None:
-    """Take down a request; None where nothing is recorded, or something else records it, or no model is asked."""
+    """Record a request; None where nothing is recorded, or something else records it, or no model is asked."""
     scope, recorder, body = current.get(), current_recorder(), options.json_data
     if recorder is None or recorder.ended or not isinstance(body, Mapping) or _by_gateway(client, options):
         return None
@@ -120,7 +120,7 @@ def _parsed(reply: Any) -> Any:
 
 
 def _usage(reply: Any) -> tuple[int, int, float]:
-    """Prompt tokens, completion tokens and cost, as far as the endpoint tells."""
+    """Prompt tokens, completion tokens and cost, as far as the endpoint reports them."""
     usage = getattr(reply, "usage", None)
 
     def first(*names: str) -> Any:
@@ -189,8 +189,8 @@ class _Choice:
 
     def model_dump(self) -> dict[str, Any]:
         calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
-        told = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
-        return {key: value for key, value in told.items() if value}
+        said = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
+        return {key: value for key, value in said.items() if value}
 
 
 def _assembled(chunks: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A span of another tool as an operation: what it read and made, as far as the usual attributes tell.
+"""A span of another tool as an operation: what it read and made, as far as the usual attributes say.
 
 Names are those of OpenTelemetry's semantic conventions for generative AI, present and earlier, of OpenInference,
 OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing says that they are the same.
@@ -87,7 +87,7 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
         graph: grows.
         known: operation ids by "trace id/span id"; grows.
         ids: gives those that are free.
-        troubles: is told where an id stands twice.
+        troubles: collects ids that come twice.
     """
     trace = str(span.origin.get("trace_id"))
     if f"{trace}/{span.id}" in known:

@@ -20,11 +20,11 @@ from tracing.interchange.spans import PLACE, RECORD, VARIABLE, Span, digest
 
 
 def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
-    """The graph that spans tell of; those that memtune did not write become operations.
+    """The graph that spans describe; those that memtune did not write become operations.
 
     Args:
         spans: of one or more traces, in any order.
-        troubles: is told what had to be repaired or left out.
+        troubles: collects what had to be repaired or left out.
     """
     records: dict[str, list[tuple[int, int, Record, Span]]] = {}
     foreign: list[Span] = []

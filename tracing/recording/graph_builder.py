@@ -154,7 +154,7 @@ class GraphBuilder:
             self._add_output(cast(Operation, running.record), role, made)
 
     def _pass(self, noted: RunningOperation, role: str, value: Any, content: Any) -> None:
-        """Take down an output: a variable that an operation inside this one made, or else a new one."""
+        """Record an output: a variable that an operation inside this one made, or else a new one."""
         record = cast(Operation, noted.record)
         made = value if isinstance(value, Variable) else self.recall(value)
         if made is not None:

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class ActiveOperation(RunningOperation):
-    """An operation while it runs, made by `operation`: a context manager that takes down its inputs on entering.
+    """An operation while it runs, made by `operation`: a context manager that records its inputs on entering.
 
     Its methods may be called from several threads. Without a trace they record nothing.
 
@@ -80,7 +80,7 @@ class ActiveOperation(RunningOperation):
         previous: Variable | str | None = None,
         **attributes: Any,
     ) -> Variable:
-        """Take down an output and return its variable: a new one, but a Variable given as value is output as it is.
+        """Record an output and return its variable: a new one, unless the value is a Variable already.
 
         An object that can change in place and was recorded before becomes a new version of that, unless `previous`
         says of what. Without a trace the variable has no id and holds `value` itself.
@@ -105,7 +105,7 @@ class ActiveOperation(RunningOperation):
         return recorder.make(self, role, value, name or role, kind, previous, attributes)
 
     def use(self, role: str, value: Any) -> None:
-        """Take down an input that became known inside; `value` as one of `operation`'s inputs."""
+        """Record an input that became known inside; `value` as one of `operation`'s inputs."""
         recorder = self.recorder
         if recorder is None:
             return
@@ -113,7 +113,7 @@ class ActiveOperation(RunningOperation):
         recorder.add_input(self, role, value)
 
     def annotate(self, **attributes: Any) -> None:
-        """Add attributes; the latest value of a key stands."""
+        """Add attributes; the latest value of a key counts."""
         recorder = self.recorder
         if recorder is None:
             return
@@ -161,8 +161,8 @@ def operation(
     Args:
         name: what is executed; the same for every execution of one step.
         kind: "llm", "function" or another word for how it works.
-        inputs: by role a variable, a plain value, or a list or tuple in which variables stand: that is one input an
-            element, and none if it is empty. A plain value is linked to the latest variable of that same object.
+        inputs: by role a variable, a plain value, or a list or tuple with variables in it, each element of which is
+            one input; an empty one is none. A plain value is linked to the latest variable of that same object.
         fold: record the steps inside as parts of this one operation: what they read from outside are its inputs, what
             they make are its outputs, their calls count for it, and its attribute `steps` lists their names.
         attributes: further facts.
@@ -175,7 +175,7 @@ def traced(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator: record each call of a function as an operation, arguments as inputs by parameter name.
 
-    For plain, async, generator and async-generator functions. Arguments are taken down before the body runs, `self` and
+    For plain, async, generator and async-generator functions. Arguments are recorded before the body runs, `self` and
     `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
     begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
     function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
@@ -186,7 +186,7 @@ def traced(
         kind, fold, attributes: see `operation`.
 
     Raises:
-        TypeError: its brackets were left out.
+        TypeError: it was used without brackets.
     """
     if not (name is None or isinstance(name, str)):
         raise TypeError(f"write @traced() with its brackets above {getattr(name, '__name__', name)}")

@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Recorder:
-    """Takes down sessions, variables and operations, in memory and (given a path) in an append-only file.
+    """Records sessions, variables and operations, in memory and (given a path) in an append-only file.
 
     While the program runs, things are only noted; they are settled into the graph when somebody looks at it, or by the
     thread that writes the file. All methods may be called from several threads. Ids come from counters, so that one
@@ -189,7 +189,7 @@ class Recorder:
     def take(
         self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
     ) -> None:
-        """Add what stands for one role: one value, or each element of a list in which variables stand.
+        """Add the inputs of one role: one value, or each element of a list with variables in it.
 
         `whole` says that an empty list is a value too, `fresh` that a strict trace lets an object have changed.
         """
@@ -302,10 +302,10 @@ def trace(
     strict: bool = False,
     redaction: Redaction | None = None,
 ) -> Iterator[Recorder]:
-    """Record what happens inside; an outer trace rests meanwhile.
+    """Record what happens inside; an outer trace pauses meanwhile.
 
-    A thread of its own writes the file, a few hundredths of a second behind; where it cannot, the program goes on, the
-    loss is told once by the logger `tracing` and counted in `Recorder.lost`.
+    A thread of its own writes the file, a few hundredths of a second behind. Where it cannot, the program continues,
+    the logger `tracing` warns once, and `Recorder.lost` counts what was lost.
 
     Args:
         path: a new file to append records to; None keeps them in memory only.
@@ -364,7 +364,7 @@ def attributes(**given: Any) -> Iterator[None]:
 def variable(
     value: Any, *, name: str, kind: str = "value", previous: Variable | str | None = None, **attributes: Any
 ) -> Variable:
-    """Take down a value that no operation made, such as a message or a prompt.
+    """Record a value that no operation made, such as a message or a prompt.
 
     Without a trace the variable has no id and holds `value` itself.
     """

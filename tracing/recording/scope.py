@@ -122,7 +122,7 @@ class RunningOperation(Scope):
         return self.record
 
     def begin(self, recorder: Recording, scope: Scope, taken: Iterable[Taken]) -> None:
-        """Start here, with inputs taken down already, and without becoming the current operation."""
+        """Start here, with inputs that are recorded already, and without becoming the current operation."""
         if self.recorder is not None:
             raise TraceError(f"operation {self.name} is entered a second time; call operation(…) for each execution")
         self.recorder = recorder
@@ -149,11 +149,11 @@ class RunningOperation(Scope):
         recorder.note(self)
 
     def finish(self, result: Any) -> None:
-        """Take down a return value as output "result"; what an operation inside this one made keeps its variable."""
+        """Record a return value as output "result"; what an operation inside this one made keeps its variable."""
         self.passed("result", result)
 
     def passed(self, role: str, value: Any) -> None:
-        """Take down what is passed out, as `finish` does, in another role."""
+        """Record what is passed out, as `finish` does, in another role."""
         recorder = self.recorder
         if recorder is None or recorder.ended:
             return

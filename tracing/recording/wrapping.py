@@ -1,4 +1,4 @@
-"""Wrapping functions, so that every call of one is an operation; `traced` and `@operation(…)` both do it with this."""
+"""Wrapping functions, so that every call of one is an operation: what `traced` and `@operation(…)` have in common."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> An
 
 
 def _deferred(function: Any, run: Callable[..., Any], flag: int) -> Any:
-    """Calls `run` later with where it was called: that is told at the call, before a body like that of `run` begins."""
+    """Calls `run` with the scope of the call, since the body of `run` begins only later, and maybe elsewhere."""
     scope = current.get
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return run(scope(), args, kwargs)
 
-    # Whoever asks `inspect` is told what the function was.
+    # `inspect` still says what kind of function it is.
     called.__code__ = called.__code__.replace(co_flags=called.__code__.co_flags | flag)
     return functools.wraps(function)(called)
 

@@ -132,7 +132,7 @@ class TraceWriter:
         if not self._told:
             self._told = True
             _warn(
-                "%s: cannot be written: %s; the program goes on, and what is recorded is kept in memory only; "
+                "%s: cannot be written: %s; the program continues, and what is recorded is kept in memory only; "
                 "make room or give another path",
                 self._path,
                 problem.strerror,
