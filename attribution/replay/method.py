@@ -30,7 +30,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Attributor
+    from attribution.attributor import Attributor
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
 
