@@ -18,7 +18,7 @@ from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RE
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
 
-__all__ = ["Span", "days_of", "moment", "same_time", "spans_of", "tells", "without_stamp"]
+__all__ = ["Span", "as_precise_as", "days_of", "moment", "same_time", "spans_of", "without_stamp"]
 
 _STAMP = re.compile(
     rf"^\W*(?:\d{{1,2}}:\d{{2}} ?(?:[ap]m)?,? (?:on )?)?(?P<date>{FULL_DATE})"
@@ -67,7 +67,7 @@ def same_time(one: Span, other: Span) -> bool:
     return common > 0 and common >= _IN_COMMON * long
 
 
-def tells(found: Span, wanted: Span) -> bool:
+def as_precise_as(found: Span, wanted: Span) -> bool:
     """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
     common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
     length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1

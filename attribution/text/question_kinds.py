@@ -30,7 +30,7 @@ def is_yes_or_no(question: Question) -> bool:
     return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
 
 
-def count_asked(question: Question) -> int:
+def expected_count(question: Question) -> int:
     """The number of things that is asked for, where it is small enough for them to be named instead; else 0."""
     words = content_of(question.answers[0])
     number = next((int(word) for word in words if len(words) == 1 and word.isdigit()), 0)
