@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attribution.judging.words import normalise, occurs
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.method import Survival
 from attribution.survival.need import PRIORS
 from attribution.text.content import text_of
+from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.http.strict_json import last_object
@@ -128,7 +128,7 @@ def opinion_of(reply: str, text: str) -> bool | None:
     if not said["tells"]:
         return False
     quoted = said.get("quote")
-    if not isinstance(quoted, str) or not occurs(normalise(quoted), normalise(text)):
+    if not isinstance(quoted, str) or not contains(text, quoted):
         return None
     return True
 

@@ -32,9 +32,10 @@ from attribution.survival.quoting import quote
 from attribution.survival.strength import FAILED, FORMAT
 from attribution.survival.verdicts import verdict_on
 from attribution.survival.withdrawals import answered_unanswerable
-from attribution.text.content import Vocabulary, content_of, is_number
+from attribution.text.content import Vocabulary, content_of
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_inferred
+from attribution.text.stems import is_number
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation, Question

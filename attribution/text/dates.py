@@ -13,7 +13,8 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RELATIVE, Span, moment
+from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
+from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, moment
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -26,9 +27,9 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
+_NAMES = "|".join(name[:3] for name in (*MONTHS, *WEEKDAYS))
 _CUE = re.compile(
-    r"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|\b(?:mon|tue|wed|thu|fri|sat|sun)|spring|summer"
-    r"|autumn|fall|winter|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[年月日天周週]",
+    rf"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|{SEASON}|\b(?:{_NAMES})|[年月日天周週]",
     re.IGNORECASE,
 )
 _IN_COMMON = 0.34

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from attribution.judging.words import normalise
+from attribution.text.tokens import normalise
 
 _UNKNOWN = re.compile(
     r"\b(?:unknown|unanswerable|undecided|forgotten"

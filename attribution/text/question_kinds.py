@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from attribution.text.content import content_of, is_date, is_number
+from attribution.text.content import content_of, is_date
+from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
 _FEW = 6
