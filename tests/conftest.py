@@ -21,8 +21,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from scripted_server import ScriptedServer
 
-from tracing.llm import endpoint
 from tracing.llm.access import ModelAccess
+from tracing.llm.http import endpoint
 from tracing.llm.settings import Limits, ModelSettings, home
 
 # How long an example takes says more of the machine than of the code.

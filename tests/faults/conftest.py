@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent), *(str(TESTS / name) for name in ("op
 from bench import Bench, Tried  # noqa: E402
 from scripted_server import ScriptedServer  # noqa: E402
 
-from tracing.llm import endpoint  # noqa: E402
+from tracing.llm.http import endpoint  # noqa: E402
 
 LONGEST_S = 300.0
 """How long a test may take before it is ended as hanging."""

@@ -10,7 +10,7 @@ import pytest
 from bench import Bench, Tried, leaks, memtune, well_said
 from misbehaviour import EVERY, Misbehaviour
 
-from tracing.llm import endpoint
+from tracing.llm.http import endpoint
 
 PASSING = [kind for kind in EVERY.values() if kind.passes and not kind.slow]
 LASTING = [kind for kind in EVERY.values() if not kind.believed and not kind.slow]

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tracing.errors import ConfigError
-from tracing.llm import loopback
+from tracing.llm.serving import loopback
 from tracing.llm.serving.loopback import LoopbackServer, RefusalError, Request
 
 Serve = Callable[..., LoopbackServer]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tracing.errors import WeightsError
-from tracing.llm import weights
+from tracing.llm.serving import weights
 from tracing.llm.serving.weights import CATALOGUE, WheelPart, digest, locate, pull, stored_path
 
 CONTENT = b"GGUF" + bytes(range(256)) * 5000

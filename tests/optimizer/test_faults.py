@@ -17,8 +17,8 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.loop import optimize
 from optimizer.search.results import LoopResult, LoopSettings
 from tracing.errors import RunError
-from tracing.llm import endpoint
 from tracing.llm.access import ModelAccess
+from tracing.llm.http import endpoint
 from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
