@@ -75,10 +75,9 @@ def evaluate(
         calibrate_judge(parts.evaluator, candidate, chosen)
         repetitions = []
         for number in range(repeat):
-            parts.access.repeat = number
             phase = named if repeat == 1 else f"{named}, {number + 1} of {repeat}"
             repetitions.append(
-                parts.evaluator.evaluate(
+                parts.evaluator.repeated(number).evaluate(
                     candidate,
                     chosen,
                     progress=lambda done, total, phase=phase: view.progress(phase, done, total),  # type: ignore[misc]

@@ -87,11 +87,12 @@ def run_experiment(
     from optimizer.search.loop import optimize
 
     config = anchored(config, Path.cwd())
-    with open_parts(config, home) as parts, contextlib.ExitStack() as held:
+    with open_parts(config, home) as opened, contextlib.ExitStack() as held:
+        parts = opened
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         seed = seed_candidate(parts.system.prompts)
         if resume is not None:
-            parts.access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
+            parts = parts.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
         depends_on = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
         files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
         folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
@@ -99,8 +100,8 @@ def run_experiment(
         if resume is not None:
             check_fingerprint(folder, depends_on)
             folder.write(CONFIG, files[CONFIG])
-        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
-        parts.evaluator.traces = folder.path / TRACES
+        ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+        parts = parts.of_run(ledger, folder.path / TRACES)
         settings = params_of(config)
         tracked = MlflowRun.start(
             uri=config.tracking.uri,

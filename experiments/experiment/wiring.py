@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from tracing.systems.registry import open_system
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from tracing.llm.access import ModelAccess
+    from tracing.llm.ledger import Ledger
 
 HOME_VARIABLE = "MEMTUNE_HOME"
 DEFAULT_HOME = Path(".memtune")
@@ -31,6 +32,18 @@ class Parts:
     system: MemorySystem
     access: ModelAccess
     evaluator: Evaluator
+    _evaluator: Callable[[ModelAccess, Path | None], Evaluator] = field(repr=False)
+
+    def going_on_as(self, embedding: str) -> Parts:
+        """The same parts with the embedding model that a run began with (`ModelAccess.going_on_as`)."""
+        return self._with(self.access.going_on_as(embedding), None)
+
+    def of_run(self, ledger: Ledger, traces: Path) -> Parts:
+        """The same parts for a run that writes down what it pays in `ledger`, and keeps its traces in a folder."""
+        return self._with(self.access.with_ledger(ledger), traces)
+
+    def _with(self, access: ModelAccess, traces: Path | None) -> Parts:
+        return Parts(self.system, access, self._evaluator(access, traces), self._evaluator)
 
 
 def home_folder(option: Path | None = None) -> Path:
@@ -105,8 +118,17 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     require_library = getattr(system, "require_library", None)
     if require_library is not None:
         require_library()
+
+    def evaluator(access: ModelAccess, traces: Path | None) -> Evaluator:
+        by_model = config.metric == LLM_JUDGE
+        return Evaluator(
+            system,
+            access,
+            METRICS[0] if by_model else config.metric,
+            snapshots=home / "cache" / "memories",
+            traces=traces,
+            model_judge=LlmJudge(access.judge) if by_model else None,
+        )
+
     with open_access(config, home) as access:
-        evaluator = Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories")
-        if config.metric == LLM_JUDGE:
-            evaluator.metric, evaluator.model_judge = METRICS[0], LlmJudge(access.judge)
-        yield Parts(system, access, evaluator)
+        yield Parts(system, access, evaluator(access, None), evaluator)
