@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from tracing.systems.registry import open_system
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from tracing.llm.access import ModelAccess
-    from tracing.llm.ledger import Ledger
 
 HOME_VARIABLE = "MEMTUNE_HOME"
 DEFAULT_HOME = Path(".memtune")
@@ -32,18 +31,6 @@ class Parts:
     system: MemorySystem
     access: ModelAccess
     evaluator: Evaluator
-    _evaluator: Callable[[ModelAccess, Path | None], Evaluator] = field(repr=False)
-
-    def going_on_as(self, embedding: str) -> Parts:
-        """The same parts with the embedding model that a run began with (`ModelAccess.going_on_as`)."""
-        return self._with(self.access.going_on_as(embedding), None)
-
-    def of_run(self, ledger: Ledger, traces: Path) -> Parts:
-        """The same parts for a run that writes down what it pays in `ledger`, and keeps its traces in a folder."""
-        return self._with(self.access.with_ledger(ledger), traces)
-
-    def _with(self, access: ModelAccess, traces: Path | None) -> Parts:
-        return Parts(self.system, access, self._evaluator(access, traces), self._evaluator)
 
 
 def home_folder(option: Path | None = None) -> Path:
@@ -105,30 +92,47 @@ def model_access(
 
 @contextmanager
 def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
-    """The system, model access and evaluator of `config`; closed at the end.
+    """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
         ConfigError: the system's library is not installed; and as `open_access`.
         WeightsError: as `open_access`.
     """
-    from attribution.judging.llm_judge import LlmJudge
-    from optimizer.evaluation.evaluator import Evaluator
+    system = ready_system(config)
+    with open_access(config, home) as access:
+        yield Parts(system, access, evaluator_of(config, system, access, home))
 
+
+def ready_system(config: RunConfig) -> MemorySystem:
+    """The memory system of `config`.
+
+    Raises:
+        ConfigError: a setting does not fit, or the system's library is not installed.
+    """
     system = open_system(config.system, config.system_settings)
     require_library = getattr(system, "require_library", None)
     if require_library is not None:
         require_library()
+    return system
 
-    def evaluator(access: ModelAccess, traces: Path | None) -> Evaluator:
-        by_model = config.metric == LLM_JUDGE
-        return Evaluator(
-            system,
-            access,
-            METRICS[0] if by_model else config.metric,
-            snapshots=home / "cache" / "memories",
-            traces=traces,
-            model_judge=LlmJudge(access.judge) if by_model else None,
-        )
 
-    with open_access(config, home) as access:
-        yield Parts(system, access, evaluator(access, None), evaluator)
+def evaluator_of(
+    config: RunConfig, system: MemorySystem, access: ModelAccess, home: Path, *, traces: Path | None = None
+) -> Evaluator:
+    """The evaluator of a system with the judge of `config`; memories are kept in the cache of `home`.
+
+    Args:
+        traces: folder that receives the trace of every evaluated conversation; None for none.
+    """
+    from attribution.judging.llm_judge import LlmJudge
+    from optimizer.evaluation.evaluator import Evaluator
+
+    judged_by_model = config.metric == LLM_JUDGE
+    return Evaluator(
+        system,
+        access,
+        METRICS[0] if judged_by_model else config.metric,
+        snapshots=home / "cache" / "memories",
+        traces=traces,
+        model_judge=LlmJudge(access.judge) if judged_by_model else None,
+    )
