@@ -14,6 +14,7 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, progress_on, styled
 from experiments.runs.folder import RunFolder
+from experiments.runs.intervals import interval_text
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -36,8 +37,7 @@ class RunView:
         self._phase = ""
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        low, high = score.ci
-        interval = (f" ({low:.3f} to {high:.3f})", "dim")
+        interval = (f" ({interval_text(score.ci, between=' to ')})", "dim")
         title = (SPLIT_TITLES[split], "bold")
         self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
 
@@ -112,20 +112,29 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
 
 def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
     """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
-    interval = f"{score.ci[0]:.3f}–{score.ci[1]:.3f}"
-    return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
+    return (
+        f"{score.score:.3f}",
+        interval_text(score.ci),
+        f"{score.em:.3f}",
+        f"{score.f1:.3f}",
+        f"{score.contains:.3f}",
+        str(score.n),
+    )
 
 
 def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     """The verdict in words, and what the run cost."""
     lines = []
-    if summary.verdict and summary.delta is not None and summary.delta_ci and summary.p_value is not None:
+    if summary.verdict and summary.delta is not None and summary.p_value is not None:
         count = len(summary.splits["test"].conversations)
-        chance = f", power {power:.2f}" if power is not None else ""
+        interval = f"95 % {interval_text(summary.delta_ci, '+.3f', between=' to ')}, " if summary.delta_ci else ""
+        # Where nothing was seen, there is no effect whose power could be told.
+        chance = f", power {power:.2f}" if power is not None and summary.delta else ""
         told = (
-            f": {summary.delta:+.3f} on test "
-            f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
-            f"{count} conversation{'s' if count != 1 else ''})"
+            f": {summary.delta:+.3f} on test ({interval}p {summary.p_value:.3f}{chance}, "
+            f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
+            if summary.rewritten
+            else ": the champion is the seed prompts, so there is no difference to test"
         )
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
