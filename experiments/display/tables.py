@@ -22,6 +22,7 @@ from optimizer.search.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from experiments.runs.comparison import Comparison
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -158,29 +159,37 @@ def judge_line(judge: SummaryJudge) -> str:
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
-    """Runs, one a row, the latest first; the scores are those of the test conversations."""
+    """Runs, the latest first, each with what was run under its id; the scores are those of the test conversations.
+
+    It fits a terminal of 80 columns.
+    """
     table = plain_table()
-    table.add_column("run", no_wrap=True, min_width=27)
-    for name in ("system", "dataset", "model"):
-        table.add_column(name, overflow="ellipsis")
-    # On a narrow terminal the names give way, not the figures.
+    table.add_column("run", overflow="fold")
     for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 5)):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    table.add_column("verdict", no_wrap=True, min_width=12)
+    table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
         if summary is None:
-            table.add_row(folder.id, *["–"] * 7, "unreadable")
+            table.add_row(folder.id, *["–"] * 4, "unreadable")
             continue
         seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
         table.add_row(
-            folder.id,
-            summary.system,
-            summary.dataset,
-            summary.model,
+            styled(folder.id, (f"\n{summary.system} on {summary.dataset}, {summary.model}", "dim")),
             f"{seed.score:.3f}" if seed else "–",
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             "–" if summary.p_value is None else f"{summary.p_value:.3f}",
             summary.verdict or summary.stopped.partition(":")[0],
         )
+    return table
+
+
+def comparison_table(first: str, second: str, found: Comparison) -> Table:
+    """Two runs side by side under their ids; it fits a terminal of 80 columns."""
+    table = plain_table()
+    table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))
+    for name in (first, second):
+        table.add_column(name, overflow="fold")
+    for row in found.rows:
+        table.add_row(*row)
     return table
