@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -15,7 +15,8 @@ from experiments.data.loaders import Dataset
 from experiments.experiment.handwritten import handwritten
 from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
-from experiments.experiment.wiring import Parts, open_parts
+from experiments.experiment.observers import Observers
+from experiments.experiment.wiring import evaluator_of, open_access, ready_system
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.config import RunConfig, anchored
@@ -27,15 +28,15 @@ from experiments.runs.run_settings import dump_config, params_of
 from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
-from optimizer.evaluation.scores import Score, SplitName
-from optimizer.gating.verdict import Verdict
-from optimizer.search.results import Attempt, CallCounts, IterationRecord, LoopResult, LoopSettings, Observer
+from optimizer.search.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer
 from tracing.errors import MemtuneError
 from tracing.llm.ledger import Ledger
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import Candidate, seed_candidate
 
 if TYPE_CHECKING:
-    from attribution.signals import Signal
+    from optimizer.evaluation.evaluator import Evaluator
+    from optimizer.proposers.proposals import Proposal
+    from tracing.llm.access import ModelAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,139 +85,168 @@ def run_experiment(
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
-    from optimizer.search.loop import optimize
-
     config = anchored(config, Path.cwd())
-    with open_parts(config, home) as parts, contextlib.ExitStack() as held:
-        hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
-        seed = seed_candidate(parts.system.prompts)
-        if resume is not None:
-            parts.access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
-        depends_on = fingerprint(config, dataset.splits, seed, parts.access.identities(), hand)
-        files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
-        folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
-        held.enter_context(locked(folder.path / LOCK))
-        if resume is not None:
-            check_fingerprint(folder, depends_on)
-            folder.write(CONFIG, files[CONFIG])
-        parts.access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
-        parts.evaluator.traces = folder.path / TRACES
-        settings = params_of(config)
-        tracked = MlflowRun.start(
-            uri=config.tracking.uri,
-            experiment=config.tracking.experiment,
-            home=home,
-            folder=folder,
-            system=config.system,
-            seed=seed,
-            params={**settings, "memtune_version": memtune_version(), **_identities(parts)},
-            resumed=resume is not None,
-        )
-        facts = RunFacts(
-            run_id=folder.id,
-            system=config.system,
-            dataset=config.dataset,
-            model=config.models.task.model,
-            seed=config.seed,
-            metric=config.metric,
-            splits=sizes(dataset.splits),
-            prompts_dir=PROMPTS,
-            report=REPORT,
-            mlflow=tracked.link,
-        )
-        journal = RunJournal(folder, facts, seed, lambda: _calls(parts))
-
-        def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
-            champion = result.champion_candidate
-            of_seed = seen_cases(parts.evaluator, dataset.splits, seed)
-            of_champion = of_seed if champion == seed else seen_cases(parts.evaluator, dataset.splits, champion)
-            summary = journal.save(result)
-            if parts.evaluator.model_judge is not None:
-                found = judge_summary(
-                    parts.evaluator.model_judge, parts.access.judge.settings.model, chain(of_seed, of_champion)
-                )
-                summary = summary.model_copy(update={"judge": found})
-                folder.write_summary(summary)
-                write_verdicts(folder, parts.evaluator.cases())
-            page = ReportInput(
-                summary=summary,
-                seed=seed,
-                champion=champion,
-                error_types={signal.operation: signal.error_types for signal in journal.signals if signal.failures},
-                power=result.power,
-                tokens_per_question=result.tokens_per_question,
-                operations=parts.access.meter.snapshot(),
-                settings=settings,
-                attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
-            )
-            folder.write(REPORT, render_report(page))
-            tracked.cases(of_seed, of_champion, metric=config.metric, most=config.tracking.traces)
-            tracked.finish(result, status=status)
-            if summary.mlflow is None and tracked.link is not None:
-                summary = summary.model_copy(update={"mlflow": tracked.link})
-                folder.write_summary(summary)
-            return Finished(folder, summary, result, tuple(tracked.problems))
-
-        told = _Together((journal, tracked, *observers))
+    with contextlib.ExitStack() as held:
+        run = _prepare(config, dataset, home, held, out=out, resume=resume, candidates=candidates, now=now)
         try:
-            calibrate_judge(
-                parts.evaluator,
-                seed,
-                dataset.splits.train,
-                progress=lambda done, total: told.progress("calibration of the judge", done, total),
-            )
-            result = optimize(
-                system=parts.system,
-                evaluator=parts.evaluator,
-                splits=dataset.splits,
-                seed_candidate=seed,
-                settings=LoopSettings(config.rounds, config.proposals, config.seed, hand, approve),
-                access=parts.access,
-                observer=told,
-            )
+            result = _optimize(run, Observers(run.journal, run.tracked, *observers), approve)
         except KeyboardInterrupt:
-            finish(journal.result("interrupted"), "KILLED")
-            raise RunInterrupted(folder.path) from None
+            _finish(run, run.journal.result("interrupted"), "KILLED")
+            raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            finish(journal.result(f"error: {error}"), "FAILED")
+            _finish(run, run.journal.result(f"error: {error}"), "FAILED")
             raise
         except BaseException as error:
-            finish(journal.result(f"fault: {type(error).__name__}"), "FAILED")
+            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED")
             raise
-        return finish(result, "FINISHED")
+        return _finish(run, result, "FINISHED")
 
 
-def _identities(parts: Parts) -> dict[str, Any]:
-    return {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A run that has its folder, its models and its place in MLflow, and has not begun to search.
+
+    Attributes:
+        config: with absolute paths.
+        dataset: its conversations, split.
+        folder: of the run, locked by this process.
+        access, evaluator: models, and what scores candidates with them.
+        seed: the prompts the run starts from.
+        rewrites: proposals that people wrote.
+        settings: flat settings, for the report and MLflow.
+        journal, tracked: keep the folder and MLflow up to date.
+    """
+
+    config: RunConfig
+    dataset: Dataset
+    folder: RunFolder
+    access: ModelAccess
+    evaluator: Evaluator
+    seed: Candidate
+    rewrites: tuple[Proposal, ...]
+    settings: Mapping[str, Any]
+    journal: RunJournal
+    tracked: MlflowRun
 
 
-def _calls(parts: Parts) -> CallCounts:
-    spent = parts.evaluator.spent
+def _prepare(
+    config: RunConfig,
+    dataset: Dataset,
+    home: Path,
+    held: contextlib.ExitStack,
+    *,
+    out: Path | None,
+    resume: RunFolder | None,
+    candidates: Path | None,
+    now: Callable[[], datetime],
+) -> _Prepared:
+    """Everything that a run needs before its first call, in the order in which a mistake costs least.
+
+    `held` closes what is opened: models, lock and ledger.
+    """
+    system = ready_system(config)
+    access = held.enter_context(open_access(config, home))
+    rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
+    seed = seed_candidate(system.prompts)
+    if resume is not None:
+        access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
+    depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
+    files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
+    folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
+    held.enter_context(locked(folder.path / LOCK))
+    if resume is not None:
+        check_fingerprint(folder, depends_on)
+        folder.write(CONFIG, files[CONFIG])
+    access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    evaluator = evaluator_of(config, system, access, home, traces=folder.path / TRACES)
+    settings = params_of(config)
+    identities = {f"identity.{role}": identity for role, identity in access.identities().items()}
+    tracked = MlflowRun.start(
+        uri=config.tracking.uri,
+        experiment=config.tracking.experiment,
+        home=home,
+        folder=folder,
+        system=config.system,
+        seed=seed,
+        params={**settings, "memtune_version": memtune_version(), **identities},
+        resumed=resume is not None,
+    )
+    journal = RunJournal(folder, _facts(config, dataset, folder, tracked), seed, lambda: _calls(evaluator))
+    return _Prepared(config, dataset, folder, access, evaluator, seed, rewrites, settings, journal, tracked)
+
+
+def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, str], bool] | None) -> LoopResult:
+    """Calibrate the judge, where a model judges, and search."""
+    from optimizer.search.loop import optimize
+
+    splits, config = run.dataset.splits, run.config
+    calibrate_judge(
+        run.evaluator,
+        run.seed,
+        splits.train,
+        progress=lambda done, total: observer.progress("calibration of the judge", done, total),
+    )
+    return optimize(
+        system=run.evaluator.system,
+        evaluator=run.evaluator,
+        splits=splits,
+        seed_candidate=run.seed,
+        settings=LoopSettings(config.rounds, config.proposals, config.seed, run.rewrites, approve),
+        access=run.access,
+        observer=observer,
+    )
+
+
+def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+    """Leave the folder and the MLflow run complete, whatever the run ended with."""
+    champion, splits = result.champion_candidate, run.dataset.splits
+    of_seed = seen_cases(run.evaluator, splits, run.seed)
+    of_champion = of_seed if champion == run.seed else seen_cases(run.evaluator, splits, champion)
+    summary = run.journal.save(result)
+    judge = run.evaluator.model_judge
+    if judge is not None:
+        found = judge_summary(judge, run.access.judge.settings.model, chain(of_seed, of_champion))
+        summary = summary.model_copy(update={"judge": found})
+        run.folder.write_summary(summary)
+        write_verdicts(run.folder, run.evaluator.cases())
+    run.folder.write(REPORT, render_report(_report_of(run, result, summary)))
+    run.tracked.cases(of_seed, of_champion, metric=run.config.metric, most=run.config.tracking.traces)
+    run.tracked.finish(result, status=status)
+    if summary.mlflow is None and run.tracked.link is not None:
+        summary = summary.model_copy(update={"mlflow": run.tracked.link})
+        run.folder.write_summary(summary)
+    return Finished(run.folder, summary, result, tuple(run.tracked.problems))
+
+
+def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun) -> RunFacts:
+    return RunFacts(
+        run_id=folder.id,
+        system=config.system,
+        dataset=config.dataset,
+        model=config.models.task.model,
+        seed=config.seed,
+        metric=config.metric,
+        splits=sizes(dataset.splits),
+        prompts_dir=PROMPTS,
+        report=REPORT,
+        mlflow=tracked.link,
+    )
+
+
+def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportInput:
+    return ReportInput(
+        summary=summary,
+        seed=run.seed,
+        champion=result.champion_candidate,
+        error_types={signal.operation: signal.error_types for signal in run.journal.signals if signal.failures},
+        power=result.power,
+        tokens_per_question=result.tokens_per_question,
+        operations=run.access.meter.snapshot(),
+        settings=run.settings,
+        attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
+    )
+
+
+def _calls(evaluator: Evaluator) -> CallCounts:
+    spent = evaluator.spent
     return CallCounts(made=spent.made, cached=spent.cached, without_reuse=spent.plain)
-
-
-class _Together:
-    """Tells several observers."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = observers
-
-    def baseline(self, split: SplitName, score: Score) -> None:
-        for observer in self._observers:
-            observer.baseline(split, score)
-
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
-        for observer in self._observers:
-            observer.blame(iteration, signals)
-
-    def iteration(self, record: IterationRecord) -> None:
-        for observer in self._observers:
-            observer.iteration(record)
-
-    def verdict(self, verdict: Verdict) -> None:
-        for observer in self._observers:
-            observer.verdict(verdict)
-
-    def progress(self, phase: str, done: int, total: int) -> None:
-        for observer in self._observers:
-            observer.progress(phase, done, total)

@@ -92,21 +92,47 @@ def model_access(
 
 @contextmanager
 def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
-    """The system, model access and evaluator of `config`; closed at the end.
+    """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
         ConfigError: the system's library is not installed; and as `open_access`.
         WeightsError: as `open_access`.
     """
-    from attribution.judging.llm_judge import LlmJudge
-    from optimizer.evaluation.evaluator import Evaluator
+    system = ready_system(config)
+    with open_access(config, home) as access:
+        yield Parts(system, access, evaluator_of(config, system, access, home))
 
+
+def ready_system(config: RunConfig) -> MemorySystem:
+    """The memory system of `config`.
+
+    Raises:
+        ConfigError: a setting does not fit, or the system's library is not installed.
+    """
     system = open_system(config.system, config.system_settings)
     require_library = getattr(system, "require_library", None)
     if require_library is not None:
         require_library()
-    with open_access(config, home) as access:
-        evaluator = Evaluator(system, access, config.metric, snapshots=home / "cache" / "memories")
-        if config.metric == LLM_JUDGE:
-            evaluator.metric, evaluator.model_judge = METRICS[0], LlmJudge(access.judge)
-        yield Parts(system, access, evaluator)
+    return system
+
+
+def evaluator_of(
+    config: RunConfig, system: MemorySystem, access: ModelAccess, home: Path, *, traces: Path | None = None
+) -> Evaluator:
+    """The evaluator of a system with the judge of `config`; memories are kept in the cache of `home`.
+
+    Args:
+        traces: folder that receives the trace of every evaluated conversation; None for none.
+    """
+    from attribution.judging.llm_judge import LlmJudge
+    from optimizer.evaluation.evaluator import Evaluator
+
+    judged_by_model = config.metric == LLM_JUDGE
+    return Evaluator(
+        system,
+        access,
+        METRICS[0] if judged_by_model else config.metric,
+        snapshots=home / "cache" / "memories",
+        traces=traces,
+        model_judge=LlmJudge(access.judge) if judged_by_model else None,
+    )

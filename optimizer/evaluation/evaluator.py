@@ -73,9 +73,11 @@ class Spent:
     cached: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Evaluator:
     """Evaluates candidates of one system; pays only for what changed since any earlier evaluation.
+
+    It is complete when it is made: what it works with does not change afterwards, only what it has computed.
 
     Attributes:
         system: the system under test.

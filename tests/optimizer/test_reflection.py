@@ -142,7 +142,7 @@ def test_a_spent_budget_passes_through(set_up: Callable[..., Setting], open_acce
     with pytest.raises(BudgetExceededError):
         stopped.propose(asked)
     assert author.asked == []
-    recorder.evaluator.access = spent
+    recorder.evaluator = replace(recorder.evaluator, access=spent)
     with pytest.raises(BudgetExceededError):
         proposer.propose(asked)
 
