@@ -25,7 +25,7 @@ def _outdated_value(question: Question, conversation: Conversation) -> tuple[str
     old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
     near = question.near_miss
     withdrawn = is_unknowable(question)
-    if near is not None and (old is None or old.turn == near.turn) and (withdrawn or question.kind == "updated"):
+    if near is not None and (old is None or old.turn == near.turn) and (withdrawn or question.supersedes):
         return near.value, content_of(near.value), near.turn
     if old is None or fact is None:
         return None
@@ -42,4 +42,4 @@ def fact_of(question: Question, conversation: Conversation) -> Fact | None:
 
 def is_unknowable(question: Question) -> bool:
     """Whether the right answer is that there is none."""
-    return question.kind == "deleted" or all(map(says_unknown, question.answers))
+    return question.unanswerable or all(map(says_unknown, question.answers))

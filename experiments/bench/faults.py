@@ -64,7 +64,7 @@ def target_of(case: Case, conversation: Conversation, *, verbatim: bool, seed: i
     values = [
         question.answers[0]
         for question in conversation.questions
-        if question.kind != "deleted" and not judge(question.answers[0], case.question.answers, "contains").score
+        if not question.unanswerable and not judge(question.answers[0], case.question.answers, "contains").score
     ]
     chance = random.Random(f"{seed} {case.question.id}")  # noqa: S311 - a choice of examples, no secret
     return Target(case, gold, conversation, chance.choice(values or ["something else"]))

@@ -94,6 +94,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     from experiments.display.tables import run_view
     from experiments.experiment.judging import calibrate_judge
     from experiments.experiment.wiring import home_folder, open_parts
+    from experiments.runs.intervals import interval_text
     from experiments.runs.ladder_file import ladder_json
     from optimizer.evaluation.ladder import attainable
     from optimizer.evaluation.ladder import audit as climb
@@ -116,7 +117,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     for name in ("rung", settings.metric, "95 % interval", "questions"):
         table.add_column(name, justify="left" if name == "rung" else "right")
     for rung in rungs:
-        table.add_row(rung.name, f"{rung.score:.3f}", f"{rung.ci[0]:.3f} – {rung.ci[1]:.3f}", str(rung.n))
+        table.add_row(rung.name, f"{rung.score:.3f}", interval_text(rung.ci), str(rung.n))
     gains = ", ".join(f"{stage} {gain:+.3f}" for stage, gain in attainable(rungs).items())
     console = LiteralConsole()
     console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}")

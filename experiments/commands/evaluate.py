@@ -11,6 +11,13 @@ from experiments.commands.options import config_from, home_option, setup_options
 from experiments.display.terminal import say
 
 
+def _a_score(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    # click's own range lets nan pass, and no score is below that.
+    if value is not None and not 0 <= value <= 1:
+        raise click.BadParameter(f"{value:g} is not a score; give a number between 0 and 1", context, option)
+    return value
+
+
 @click.command(
     "eval",
     epilog="""\b
@@ -35,7 +42,13 @@ Examples:
     metavar="K",
     help="Ask everything K times and tell the noise floor: how far scores of the same prompts lie apart.",
 )
-@click.option("--min-score", type=float, metavar="S", help="Exit with code 1 when the score is below S.")
+@click.option(
+    "--min-score",
+    type=float,
+    callback=_a_score,
+    metavar="S",
+    help="Exit with code 1 when the score is below S, which lies between 0 and 1.",
+)
 @home_option
 @click.pass_context
 def evaluate(

@@ -46,9 +46,8 @@ Examples:
 @home_option
 def compare(first: str, second: str, home: Path | None) -> None:
     """Put two runs side by side. A and B: a run's id or the start of it, `latest`, or the path of its folder."""
-    from rich.table import Table
-
     from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import comparison_table
     from experiments.experiment.wiring import home_folder
     from experiments.runs.comparison import compare as compared
     from experiments.runs.folder import RunFolder
@@ -56,13 +55,8 @@ def compare(first: str, second: str, home: Path | None) -> None:
     where = home_folder(home)
     left, right = RunFolder.find(where, first), RunFolder.find(where, second)
     found = compared(left, right)
-    table = Table()
-    for name in ("", left.id, right.id):
-        table.add_column(name, overflow="fold")
-    for row in found.rows:
-        table.add_row(*row)
     console = LiteralConsole()
-    console.print(table)
+    console.print(comparison_table(left.id, right.id, found))
     for name, same in found.prompts.items():
         console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
     if found.differences:
@@ -108,7 +102,9 @@ def export(run: str, target: str, out: Path, verify: bool, model: str | None, ho
         say(f"warning: {warning}", err=True)
     for found in manifest["verified"]:
         say(f"verified: {found}")
-    say(f"exported to {written}")
+    say(
+        f"exported to {written}" if origin["tuned"] else f"exported the SEED prompts, which are not tuned, to {written}"
+    )
 
 
 @click.command(

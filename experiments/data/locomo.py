@@ -21,6 +21,7 @@ from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn, first_problem
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+ADVERSARIAL = 5
 NOT_TOLD = ("not mentioned", "unknown", "no information", "not specified", "not stated")
 """Accepted answers of an adversarial question."""
 
@@ -105,7 +106,8 @@ def _conversation(sample: _Sample, categories: Collection[int]) -> tuple[Convers
     questions: list[Question] = []
     other = without = unknown = 0
     for number, row in enumerate(sample.qa, start=1):
-        answers = NOT_TOLD if row.category == 5 and row.answer is None else _forms(row.answer)
+        unanswerable = row.category == ADVERSARIAL and row.answer is None
+        answers = NOT_TOLD if unanswerable else _forms(row.answer)
         if row.category not in categories:
             other += 1
         elif not answers:
@@ -120,6 +122,7 @@ def _conversation(sample: _Sample, categories: Collection[int]) -> tuple[Convers
                     question=row.question,
                     answers=answers,
                     kind=CATEGORIES[row.category],
+                    unanswerable=unanswerable,
                     evidence=evidence,
                 )
             )

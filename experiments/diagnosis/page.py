@@ -9,6 +9,7 @@ from experiments.diagnosis import charts
 from experiments.diagnosis.remedies import BY_PROMPT
 from experiments.display.markdown_text import literal
 from experiments.display.pages import template
+from experiments.runs.intervals import interval_text
 
 if TYPE_CHECKING:
     from experiments.diagnosis.case_slices import SliceOperation
@@ -97,9 +98,7 @@ def render_markdown(facts: Diagnosis) -> str:
     lines += [f"- {step.name}: {step.reached}" + (f" ({step.lost} lost)" if step.lost else "") for step in facts.flow]
     if facts.ladder:
         lines += ["", "## Oracle ladder", ""]
-        lines += [
-            f"- {literal(rung.name)}: {rung.score:.3f} ({rung.ci[0]:.3f} – {rung.ci[1]:.3f})" for rung in facts.ladder
-        ]
+        lines += [f"- {literal(rung.name)}: {rung.score:.3f} ({interval_text(rung.ci)})" for rung in facts.ladder]
     lines += ["", "## How it goes wrong", ""]
     for cluster in facts.clusters:
         said = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from experiments.display.terminal import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from optimizer.evaluation.scores import Interval
 
 INK, MUTED, GRID = "#1e293b", "#64748b", "#e2e8f0"
 SEED, TUNED = "#94a3b8", "#2563eb"
@@ -55,18 +58,24 @@ def bars(
     values: Sequence[float],
     *,
     colours: str | Sequence[str] = TUNED,
-    cis: Sequence[tuple[float, float]] | None = None,
+    cis: Sequence[Interval | None] | None = None,
 ) -> None:
     """Draw horizontal bars, the last one on top, with intervals where there are any."""
     places = range(len(names))
     axes.barh(places, values, 0.55, color=colours)
     axes.set_yticks(places, [named(name) for name in names])
     if cis is not None:
-        low = [max(0.0, value - ci[0]) for value, ci in zip(values, cis, strict=True)]
-        high = [max(0.0, ci[1] - value) for value, ci in zip(values, cis, strict=True)]
-        axes.errorbar(values, places, xerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
+        axes.errorbar(values, places, xerr=whiskers(values, cis), fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
     axes.tick_params(axis="y", labelcolor=INK)
     axes.grid(axis="y", visible=False)
+
+
+def whiskers(values: Sequence[float], cis: Sequence[Interval | None]) -> tuple[list[float], list[float]]:
+    """How far the intervals of values reach below and above them; nan, which is not drawn, where there is none."""
+    pairs = list(zip(values, cis, strict=True))
+    low = [max(0.0, value - ci[0]) if ci else math.nan for value, ci in pairs]
+    high = [max(0.0, ci[1] - value) if ci else math.nan for value, ci in pairs]
+    return low, high
 
 
 def bars_height(count: int) -> float:

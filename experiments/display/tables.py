@@ -14,6 +14,7 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, progress_on, styled
 from experiments.runs.folder import RunFolder
+from experiments.runs.intervals import interval_text
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -21,6 +22,7 @@ from optimizer.search.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from experiments.runs.comparison import Comparison
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -36,8 +38,7 @@ class RunView:
         self._phase = ""
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        low, high = score.ci
-        interval = (f" ({low:.3f} to {high:.3f})", "dim")
+        interval = (f" ({interval_text(score.ci, between=' to ')})", "dim")
         title = (SPLIT_TITLES[split], "bold")
         self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
 
@@ -112,20 +113,29 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
 
 def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
     """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
-    interval = f"{score.ci[0]:.3f}–{score.ci[1]:.3f}"
-    return (f"{score.score:.3f}", interval, f"{score.em:.3f}", f"{score.f1:.3f}", f"{score.contains:.3f}", str(score.n))
+    return (
+        f"{score.score:.3f}",
+        interval_text(score.ci),
+        f"{score.em:.3f}",
+        f"{score.f1:.3f}",
+        f"{score.contains:.3f}",
+        str(score.n),
+    )
 
 
 def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     """The verdict in words, and what the run cost."""
     lines = []
-    if summary.verdict and summary.delta is not None and summary.delta_ci and summary.p_value is not None:
+    if summary.verdict and summary.delta is not None and summary.p_value is not None:
         count = len(summary.splits["test"].conversations)
-        chance = f", power {power:.2f}" if power is not None else ""
+        interval = f"95 % {interval_text(summary.delta_ci, '+.3f', between=' to ')}, " if summary.delta_ci else ""
+        # Where nothing was seen, there is no effect whose power could be told.
+        chance = f", power {power:.2f}" if power is not None and summary.delta else ""
         told = (
-            f": {summary.delta:+.3f} on test "
-            f"(95 % {summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f}, p {summary.p_value:.3f}{chance}, "
-            f"{count} conversation{'s' if count != 1 else ''})"
+            f": {summary.delta:+.3f} on test ({interval}p {summary.p_value:.3f}{chance}, "
+            f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
+            if summary.rewritten
+            else ": the champion is the seed prompts, so there is no difference to test"
         )
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
@@ -149,29 +159,37 @@ def judge_line(judge: SummaryJudge) -> str:
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
-    """Runs, one a row, the latest first; the scores are those of the test conversations."""
+    """Runs, the latest first, each with what was run under its id; the scores are those of the test conversations.
+
+    It fits a terminal of 80 columns.
+    """
     table = plain_table()
-    table.add_column("run", no_wrap=True, min_width=27)
-    for name in ("system", "dataset", "model"):
-        table.add_column(name, overflow="ellipsis")
-    # On a narrow terminal the names give way, not the figures.
+    table.add_column("run", overflow="fold")
     for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 5)):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    table.add_column("verdict", no_wrap=True, min_width=12)
+    table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
         if summary is None:
-            table.add_row(folder.id, *["–"] * 7, "unreadable")
+            table.add_row(folder.id, *["–"] * 4, "unreadable")
             continue
         seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
         table.add_row(
-            folder.id,
-            summary.system,
-            summary.dataset,
-            summary.model,
+            styled(folder.id, (f"\n{summary.system} on {summary.dataset}, {summary.model}", "dim")),
             f"{seed.score:.3f}" if seed else "–",
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             "–" if summary.p_value is None else f"{summary.p_value:.3f}",
             summary.verdict or summary.stopped.partition(":")[0],
         )
+    return table
+
+
+def comparison_table(first: str, second: str, found: Comparison) -> Table:
+    """Two runs side by side under their ids; it fits a terminal of 80 columns."""
+    table = plain_table()
+    table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))
+    for name in (first, second):
+        table.add_column(name, overflow="fold")
+    for row in found.rows:
+        table.add_row(*row)
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg
+from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
 from experiments.runs.summary import Summary, SummaryIteration
 from optimizer.evaluation.scores import SplitName
 
@@ -33,9 +33,8 @@ def scores(summary: Summary) -> str | None:
             spots = [place + offset for place, _ in points]
             heights = [score.score for _, score in points]
             axes.bar(spots, heights, 0.34, color=colour, label=label)
-            low = [max(0.0, score.score - score.ci[0]) for _, score in points]
-            high = [max(0.0, score.ci[1] - score.score) for _, score in points]
-            axes.errorbar(spots, heights, yerr=[low, high], fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
+            reach = whiskers(heights, [score.ci for _, score in points])
+            axes.errorbar(spots, heights, yerr=reach, fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
             for spot, (_, score) in zip(spots, points, strict=True):
                 ink = "white" if colour == TUNED else INK
                 axes.annotate(

@@ -12,6 +12,7 @@ from experiments.display.pages import template
 from experiments.reports import run_charts
 from experiments.runs.summary import Summary
 from optimizer.search.results import Attempt
+from optimizer.search.screening import SCREENED
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import caveats_of
@@ -24,10 +25,12 @@ FEWEST_FOLDED = 3
 
 VERDICTS: Mapping[str | None, str] = {
     "improved": "On conversations it never saw, the champion answers better than the seed prompts.",
-    "inconclusive": "The held-out conversations do not tell the champion from the seed prompts.",
+    "inconclusive": "The held-out conversations do not show a difference between the champion and the seed prompts.",
     "regressed": "On conversations it never saw, the champion answers worse than the seed prompts.",
     None: "The run stopped before the champion met the test conversations.",
 }
+
+UNCHANGED = "No rewrite passed the gate: the champion is the seed prompts, so there is no difference to test."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ def render_report(given: ReportInput) -> str:
         run=summary,
         last=last,
         splits=run_charts.SPLITS,
-        verdict_line=VERDICTS[summary.verdict],
+        verdict_line=VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED,
+        screened=SCREENED,
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
@@ -108,11 +112,6 @@ def diff(before: str, after: str) -> Iterator[DiffLine]:
             yield DiffLine("removed", pairs[place][0] if place < len(pairs) else ((line, False),))
         for place, line in enumerate(added):
             yield DiffLine("added", pairs[place][1] if place < len(pairs) else ((line, False),))
-
-
-def _compared(before: str, after: str) -> Iterator[DiffLine]:
-    # A comparison word for word would take a credential to pieces.
-    return diff(redact(before), redact(after))
 
 
 def _caveats(given: ReportInput) -> list[str]:

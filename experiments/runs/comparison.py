@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.runs.folder import RunFolder
+from experiments.runs.intervals import interval_text
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 
@@ -62,7 +63,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     for split in ("val", "test"):
         for side, title in (("baseline", "seed prompts"), ("champion", "champion")):
             score = getattr(summary, side).get(split)
-            text = f"{score.score:.3f} ({score.ci[0]:.3f} – {score.ci[1]:.3f})" if score else "–"
+            text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
             yield f"{title}, {'validation' if split == 'val' else split}", text
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from importlib import resources
@@ -20,6 +19,7 @@ from tracing.graph.values import snapshot
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.systems.registry import SYSTEMS
+from tracing.validation import unknown_key
 
 DatasetName = Literal["sample", "jsonl", "locomo"]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
@@ -297,11 +297,7 @@ def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> st
     key = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
     if problem["type"] == "extra_forbidden":
-        known = _keys_at(problem["loc"][:-1])
-        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
-        message = (
-            f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known here: {', '.join(known)}"
-        )
+        message = unknown_key(problem["loc"], RunConfig)
     elif problem["type"] == "missing":
         option = f", or give {OPTIONS[key]}" if key in OPTIONS else ""
         message = f"missing; add the key{option}"
@@ -319,15 +315,3 @@ def _instead(problem: ErrorDetails) -> str:
     if any(rules.hides(str(part)) for part in problem["loc"]):
         return ""
     return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"
-
-
-def _keys_at(path: tuple[int | str, ...]) -> list[str]:
-    model: Any = RunConfig
-    for part in path:
-        annotation = model.model_fields[str(part)].annotation
-        options = [annotation, *get_args(annotation)]
-        found = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-        if not found:
-            return []
-        model = found[0]
-    return list(model.model_fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,7 +21,15 @@ def memtune_version() -> str:
 
 
 def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
-    """Run, model, data, result and caveats of a run, as plain JSON values."""
+    """Run, model, data, result and caveats of a run, as plain JSON values.
+
+    `tuned` names the prompts whose text is not the seed's; where there is none, the caveats say so first.
+
+    Raises:
+        RunError, ConfigError: the run's prompts or settings cannot be read.
+    """
+    seed, champion = folder.prompts("seed"), folder.prompts("champion")
+    tuned = [name for name, text in champion.items() if text != seed.get(name)]
     return {
         "memtune": memtune_version(),
         "run_id": summary.run_id,
@@ -32,11 +41,25 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
         "delta": summary.delta,
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
-        "caveats": _caveats(folder),
+        "tuned": tuned,
+        "caveats": [*_of_result(summary, tuned), *_of_system(folder)],
     }
 
 
-def _caveats(folder: RunFolder) -> list[str]:
+def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
+    if not tuned:
+        return ["These are the seed prompts, unchanged: no rewrite passed the gate, so nothing here is tuned."]
+    if summary.verdict == "improved":
+        return []
+    return [
+        {
+            "regressed": "On the test conversations these prompts answered worse than the seed prompts.",
+            "inconclusive": "The test conversations do not show that these prompts are better than the seed prompts.",
+        }.get(summary.verdict or "", f"The run has no verdict on these prompts ({summary.stopped}).")
+    ]
+
+
+def _of_system(folder: RunFolder) -> list[str]:
     path = folder.path / CONFIG
     if not path.is_file():
         return []

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from optimizer.evaluation.scores import Score, SplitName, Splits
+from optimizer.evaluation.scores import Interval, Score, SplitName, Splits
 from optimizer.gating.verdict import VerdictName
 from optimizer.search.results import IterationRecord, LoopResult
 
@@ -25,14 +25,14 @@ class SplitSize(_Part):
 
 
 class SummaryScore(_Part):
-    """Means over `n` questions, 0..1; `ci` is the 95 % interval of `score` over conversations."""
+    """Means over `n` questions, 0..1; `ci` is the 95 % interval of `score`, null for a single conversation."""
 
     score: float
     em: float
     f1: float
     contains: float
     n: int
-    ci: tuple[float, float]
+    ci: Interval | None
 
 
 class SummaryBlame(_Part):
@@ -101,8 +101,8 @@ class SummaryJudge(_Part):
 class Summary(_Part):
     """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
 
-    `verdict` and what belongs to it are null where the run stopped before the test conversations were met, `judge` is
-    null where no model judged.
+    `verdict` and what belongs to it are null where the run stopped before the test conversations were met, `delta_ci`
+    also where there is a single one, `judge` where no model judged.
     """
 
     run_id: str
@@ -116,7 +116,7 @@ class Summary(_Part):
     champion: dict[SplitName, SummaryScore]
     verdict: VerdictName | None
     delta: float | None
-    delta_ci: tuple[float, float] | None
+    delta_ci: Interval | None
     p_value: float | None
     iterations: tuple[SummaryIteration, ...]
     calls: SummaryCalls
@@ -125,6 +125,11 @@ class Summary(_Part):
     report: str
     mlflow: SummaryMlflow | None
     judge: SummaryJudge | None = None
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether a rewrite became the champion; otherwise the champion is the seed prompts."""
+        return any(iteration.accepted for iteration in self.iterations)
 
 
 def sizes(splits: Splits) -> dict[SplitName, SplitSize]:

@@ -13,8 +13,7 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement, judge
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
-from optimizer.evaluation.scores import Score
-from optimizer.evaluation.statistics import bootstrap_ci
+from optimizer.evaluation.scores import Score, interval_over
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import session, trace
@@ -253,7 +252,7 @@ class Evaluator:
 
 
 def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
-    """Means over all questions, with a 95 % interval bootstrapped over conversations.
+    """Means over all questions, with a 95 % interval over conversations where there are several.
 
     Raises:
         ModelError: an outcome is tainted.
@@ -267,7 +266,7 @@ def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
         f1=sum(j.f1 for j in judgements) / count,
         contains=sum(j.contains for j in judgements) / count,
         n=count,
-        ci=bootstrap_ci(units, seed=seed),
+        ci=interval_over(units, seed=seed),
     )
 
 

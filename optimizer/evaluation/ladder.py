@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
-from optimizer.evaluation.statistics import bootstrap_ci
+from optimizer.evaluation.scores import Interval, interval_over
 from tracing.errors import DataError
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation, Question
@@ -30,14 +30,14 @@ class Rung:
     Attributes:
         name: what is done for the system.
         score: mean primary score, 0 to 1.
-        ci: its 95 % interval over conversations.
+        ci: its 95 % interval over conversations; None for a single conversation.
         n: number of questions.
         stage: the stage that a faultless one took the place of on this rung; None for the pipeline as it is.
     """
 
     name: str
     score: float
-    ci: tuple[float, float]
+    ci: Interval | None
     n: int
     stage: Stage | None = None
 
@@ -91,7 +91,7 @@ def audit(
         ]
         units = [sum(each) / len(each) for each in scores]
         count = sum(len(each) for each in scores)
-        rungs.append(Rung(name, sum(map(sum, scores)) / count, bootstrap_ci(units), count, stage))
+        rungs.append(Rung(name, sum(map(sum, scores)) / count, interval_over(units), count, stage))
     return rungs
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from optimizer.evaluation.statistics import bootstrap_ci
 from tracing.systems.conversations import Conversation
 
-if TYPE_CHECKING:
-    pass
-
-
 SplitName = Literal["train", "val", "test"]
+Interval = tuple[float, float]
+"""Lower and upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Score:
         f1: token F1.
         contains: an accepted answer is contained in the reply.
         n: number of questions.
-        ci: 95 % interval of `score`, bootstrapped over conversations.
+        ci: 95 % interval of `score`, bootstrapped over conversations; None for a single conversation.
     """
 
     score: float
@@ -45,4 +45,9 @@ class Score:
     f1: float
     contains: float
     n: int
-    ci: tuple[float, float]
+    ci: Interval | None
+
+
+def interval_over(units: Sequence[float], *, seed: int = 0) -> Interval | None:
+    """95 % bootstrap interval of the mean of one value a conversation; None for one, which says nothing of others."""
+    return bootstrap_ci(units, seed=seed) if len(units) > 1 else None

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.evaluation.scores import Interval, interval_over
+from optimizer.evaluation.statistics import power, sign_flip_p
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -24,14 +25,14 @@ class Verdict:
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
         delta: champion minus seed in the primary metric, mean over conversations.
-        delta_ci: 95 % interval of `delta`, bootstrapped over conversations.
+        delta_ci: 95 % interval of `delta`, bootstrapped over conversations; None for a single conversation.
         p_value: of that test.
         power: chance that the test finds an effect of the observed size with this many conversations.
     """
 
     verdict: VerdictName
     delta: float
-    delta_ci: tuple[float, float]
+    delta_ci: Interval | None
     p_value: float
     power: float
 
@@ -48,4 +49,4 @@ def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: in
     name: VerdictName = "inconclusive"
     if p_value <= SIGNIFICANCE:
         name = "improved" if delta > 0 else "regressed"
-    return Verdict(name, delta, bootstrap_ci(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))
+    return Verdict(name, delta, interval_over(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))

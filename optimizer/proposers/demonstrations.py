@@ -145,7 +145,7 @@ def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[t
 
 def _kind(stage: Stage, example: Example) -> str:
     if stage == "update":
-        expected = "UPDATE" if example.case.question.kind == "updated" else "ADD"
+        expected = "UPDATE" if example.case.question.supersedes else "ADD"
         return "DELETE" if example.wants_unknown else expected
     return "unknown" if example.wants_unknown else example.case.question.kind
 

@@ -63,7 +63,8 @@ class Example:
     @property
     def wants_unknown(self) -> bool:
         """Whether the right answer is that it is not known."""
-        return any(contains(answer, "unknown") for answer in self.case.question.answers)
+        question = self.case.question
+        return question.unanswerable or any(contains(answer, "unknown") for answer in question.answers)
 
 
 def examples_of(
@@ -121,12 +122,12 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
         if example.wants_unknown:
             found.add("lost retraction")
         elif not any(contains(example.output, answer) for answer in question.answers):
-            found.add("lost change" if question.kind == "updated" else "lost value")
+            found.add("lost change" if question.supersedes else "lost value")
     elif stage == "update":
         event = event_in(example.output)
         if example.wants_unknown and event != "DELETE":
             found.add("missed delete")
-        elif question.kind == "updated" and event != "UPDATE":
+        elif question.supersedes and event != "UPDATE":
             found.add("missed update")
         elif event != "ADD":
             found.add("wrong overwrite")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from optimizer.evaluation.scores import Score, SplitName
+from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict, VerdictName
 from tracing.systems.prompts import Candidate
 
@@ -112,7 +112,8 @@ class LoopResult:
 
     Attributes:
         baseline, champion: scores by split, as far as they were measured.
-        verdict … power: of the test conversations; None where the run stopped before they were met.
+        verdict … power: of the test conversations; None where the run stopped before they were met,
+            `delta_ci` also where there was a single one.
         stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
             its memory included; empty where it was not measured.
@@ -123,7 +124,7 @@ class LoopResult:
     champion_candidate: Candidate
     verdict: VerdictName | None
     delta: float | None
-    delta_ci: tuple[float, float] | None
+    delta_ci: Interval | None
     p_value: float | None
     power: float | None
     iterations: Sequence[IterationRecord]

@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_shapes import TUNED, loop_result, run_folder
+from run_shapes import FILES, SEED, TUNED, loop_result, run_folder, summary
 
 from experiments.command import SUBCOMMANDS, main
+from experiments.runs.folder import RunFolder
+from optimizer.search.results import LoopResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,6 +121,68 @@ def test_runs_and_compare_print_what_the_folders_hold(capsys: pytest.CaptureFixt
     _, out, _ = run(capsys, "compare", first.id, "latest")
     assert "prompt answer: the same text" in out
     assert "no comparison" not in out
+
+
+def test_runs_and_compare_show_names_and_figures_whole_at_80_columns(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    named = {"system": "fact-memory", "dataset": "sample", "model": "qwen2.5-coder-0.5b"}
+    folders = []
+    for second in (1, 2):
+        folder = RunFolder.create(home, system="fact-memory", now=datetime(2026, 11, 21, 22, 57, second), files=FILES)
+        folder.write_summary(summary(run_id=folder.id).model_copy(update={**named, "verdict": "inconclusive"}))
+        folder.write_prompts("champion", TUNED)
+        folders.append(folder)
+    ids = [folder.id for folder in folders]
+    figures = ["0.420", "0.520", "+0.100", "0.031", "inconclusive"]
+    _, out, _ = run(capsys, "runs")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    for word in (*ids, *figures, "fact-memory on sample", "qwen2.5-coder-0.5b"):
+        assert word in out
+    _, out, _ = run(capsys, "compare", *ids)
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert any(ids[0] in line and ids[1] in line for line in out.splitlines())
+    for word in (*figures, "0.420 (0.320–0.520)", "champion, validation", "qwen2.5-coder-0.5b", "all rounds done"):
+        assert word in out
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            replace(loop_result(verdict="inconclusive"), champion_candidate=SEED),
+            "These are the seed prompts, unchanged",
+        ),
+        (loop_result(verdict="regressed"), "answered worse than the seed prompts"),
+        (loop_result(verdict="inconclusive"), "do not show that these prompts are better"),
+        (replace(loop_result(verdict=None, stopped="budget: spent"), champion_candidate=TUNED), "no verdict"),
+    ],
+)
+def test_an_export_that_is_no_improvement_says_so_and_so_does_its_manifest(
+    capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path, result: LoopResult, told: str
+) -> None:
+    run_folder(home, result=result)
+    code, out, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned", "--model", "some-model")
+    assert code == 0
+    assert any(line.startswith("warning: ") and told in line for line in err.splitlines())
+    manifest = json.loads((tmp_path / "tuned" / "manifest.json").read_text())
+    unchanged = result.champion_candidate == SEED
+    assert manifest["tuned"] == ([] if unchanged else ["answer"])
+    assert any(told in warning for warning in manifest["warnings"])
+    assert ("exported the SEED prompts, which are not tuned" in out) is unchanged
+    if unchanged:
+        assert not any("were tuned on" in warning for warning in manifest["warnings"])
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.5", "50", "nan"])
+def test_a_threshold_that_no_score_can_have_is_refused(
+    capsys: pytest.CaptureFixture[str], home: Path, value: str
+) -> None:
+    code, _, err = run(capsys, "eval", "--prompts", "seed", "--min-score", value)
+    assert code == 2
+    assert "--min-score" in err
+    assert not home.exists()
 
 
 def test_export_writes_the_champion_with_its_origin(

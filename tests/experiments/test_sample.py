@@ -81,7 +81,7 @@ def test_the_evidence_tells_the_answer_and_the_question_does_not(split: str) -> 
     for conversation, question in questions(split):
         said = {turn.id: turn.text for turn in conversation.turns()}
         assert question.evidence, question.id
-        if question.kind != "deleted":
+        if not question.unanswerable:
             told = " ".join(said[turn] for turn in question.evidence)
             assert any(within(answer, told) for answer in question.answers), question.id
             assert not any(within(answer, question.question) for answer in question.answers), question.id
@@ -103,8 +103,8 @@ def test_every_question_has_a_near_miss_that_is_said_and_wrong(split: str) -> No
 def test_what_was_deleted_is_unknown(split: str) -> None:
     for conversation, question in questions(split):
         fact = next(fact for fact in conversation.facts if fact.id == question.fact)
-        assert (question.kind == "deleted") == (fact.action == "delete"), question.id
-        assert ("unknown" in question.answers) == (question.kind == "deleted"), question.id
+        assert (question.unanswerable) == (fact.action == "delete"), question.id
+        assert ("unknown" in question.answers) == (question.unanswerable), question.id
 
 
 @each_split
@@ -129,7 +129,7 @@ def test_no_speaker_is_named_in_another_split(one: str, other: str) -> None:
 @each_pair
 def test_no_answer_is_right_in_two_splits(one: str, other: str) -> None:
     def values(split: str) -> set[str]:
-        return {plain(answer) for _, q in questions(split) if q.kind != "deleted" for answer in q.answers}
+        return {plain(answer) for _, q in questions(split) if not q.unanswerable for answer in q.answers}
 
     assert values(one) & values(other) == set()
 

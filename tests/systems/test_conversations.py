@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tracing.errors import DataError
-from tracing.systems.conversations import Conversation, read_conversations, write_conversations
+from tracing.systems.conversations import Conversation, Question, read_conversations, write_conversations
 
 ROW: dict[str, Any] = {
     "id": "pets",
@@ -73,13 +73,37 @@ def test_a_fact_holds_at_the_end_unless_updated_or_deleted() -> None:
     assert [fact.id for fact in conversation.facts_at_end()] == ["f3"]
 
 
+def test_a_kind_means_something_only_where_the_keys_for_it_are_absent() -> None:
+    def read(**given: object) -> tuple[bool, bool]:
+        question = Question.model_validate({"id": "q", "question": "?", "answers": ["a"], **given})
+        return question.supersedes, question.unanswerable
+
+    assert read(kind="moved house", supersedes=True) == (True, False)
+    assert read(kind="trick", unanswerable=True) == (False, True)
+    assert read(kind="updated", supersedes=False) == (False, False)
+    assert read(kind="deleted", unanswerable=False) == (False, False)
+    assert (read(kind="updated"), read(kind="deleted"), read()) == ((True, False), (False, True), (False, False))
+
+
 @pytest.mark.parametrize(
     ("line", "key"),
     [
         ("{", "JSON"),
         ('"pets"', "object"),
         (row(lambda r: r.pop("id")), "id: "),
-        (row(lambda r: r.update(color="red")), "color: "),
+        (row(lambda r: r.update(color="red")), "color: unknown key; known here: id, split, speakers"),
+        (
+            row(lambda r: r["questions"][0].update(evidnce=r["questions"][0].pop("evidence"))),
+            "did you mean 'evidence'?",
+        ),
+        (
+            row(lambda r: r["sessions"][1]["turns"][0].update(speeker=r["sessions"][1]["turns"][0].pop("speaker"))),
+            "sessions.1.turns.0.speeker: unknown key; did you mean 'speaker'?",
+        ),
+        (
+            row(lambda r: r["questions"][0]["near_miss"].update(valu="x")),
+            "near_miss.valu: unknown key; did you mean 'value'?",
+        ),
         (row(lambda r: r.update(split="dev")), "split: "),
         (row(lambda r: r.update(sessions=[])), "sessions: "),
         (row(lambda r: r["sessions"][0]["turns"][1].pop("speaker")), "sessions.0.turns.1.speaker: "),

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tracing.errors import DataError
+from tracing.validation import unknown_key
 
 Split = Literal["train", "validation", "test", "sealed"]
 
@@ -60,15 +61,37 @@ class NearMiss(_Row):
 
 
 class Question(_Row):
-    """A question asked after the last session. Any of `answers` is a full, correct answer; the first is canonical."""
+    """A question asked after the last session.
+
+    Attributes:
+        answers: each is a full, correct answer; the first is the canonical one.
+        kind: a label to read scores by; any word.
+        supersedes: the answer replaced an earlier one that was said too. True by default where `kind` is `updated`.
+        unanswerable: the right answer is that it is not known, since it was taken back or never said. True by default
+            where `kind` is `deleted`.
+        evidence: ids of the turns that tell the answer.
+        fact: id of the fact that answers it.
+        near_miss: a wrong value that a careless reader would give.
+    """
 
     id: str
     question: str
     answers: tuple[str, ...] = Field(min_length=1)
     kind: str = "stable"
+    supersedes: bool = False
+    unanswerable: bool = False
     evidence: tuple[str, ...] = ()
     fact: str | None = None
     near_miss: NearMiss | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_kind(cls, given: Any) -> Any:
+        # Files written before the two keys existed say it by their kind alone.
+        if isinstance(given, dict):
+            said = {"supersedes": given.get("kind") == "updated", "unanswerable": given.get("kind") == "deleted"}
+            return {**said, **given}
+        return given
 
 
 class Conversation(_Row):
@@ -138,7 +161,8 @@ def read_conversations(path: Path) -> list[Conversation]:
         try:
             conversation = Conversation.model_validate_json(line)
         except ValidationError as error:
-            raise DataError(f"{path}:{number}: {first_problem(error)}; see docs/data-format.md") from None
+            problem = first_problem(error, Conversation)
+            raise DataError(f"{path}:{number}: {problem}; see docs/data-format.md") from None
         if conversation.id in line_of:
             raise DataError(
                 f"{path}:{number}: id: {conversation.id!r} is that of line {line_of[conversation.id]} too; "
@@ -165,9 +189,20 @@ def write_conversations(path: Path, conversations: Iterable[Conversation]) -> No
     path.write_text(text, encoding="utf-8")
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first validation problem as `key.path: message` on one line."""
-    problem = error.errors()[0]
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """A validation problem as `key.path: message` on one line: the first, or with `model` the first unknown key.
+
+    Args:
+        error: as raised.
+        model: the model that was validated, where a misspelt key should get a suggestion.
+    """
+    problems = error.errors()
+    if model is not None:
+        # A misspelt key also causes a missing one, and explains it.
+        problems.sort(key=lambda found: found["type"] != "extra_forbidden")
+    problem = problems[0]
     key = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    if model is not None and problem["type"] == "extra_forbidden":
+        message = unknown_key(problem["loc"], model)
     return f"{key}: {message}" if key else message

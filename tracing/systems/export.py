@@ -127,7 +127,7 @@ def target_for(system_name: str, prompts: Mapping[str, PromptSpec], target: str)
 def _warnings(manifest: Mapping[str, Any], model: str | None) -> list[str]:
     warnings = list(manifest.get("caveats", ()))
     tuned = manifest.get("model")
-    if tuned and model != tuned:
+    if tuned and model != tuned and manifest.get("tuned") != []:
         used = "another model" if model is None else model
         warnings.append(
             f"These prompts were tuned on {tuned}: with {used}, measure them again before you rely on them."

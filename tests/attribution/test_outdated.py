@@ -1,0 +1,35 @@
+"""What no longer holds follows from what a question says of itself, never from the label it is counted under."""
+
+from __future__ import annotations
+
+import pytest
+
+from attribution.survival.outdated import former_value, is_unknowable
+from attribution.text.content import Vocabulary
+from tracing.systems.conversations import Conversation, Question
+
+
+@pytest.mark.parametrize(
+    ("given", "former"),
+    [
+        ({"kind": "moved", "supersedes": True}, True),
+        ({"kind": "withdrawn", "answers": ["that was called off"], "unanswerable": True}, True),
+        ({"kind": "updated", "supersedes": False}, False),
+        ({"kind": "updated"}, True),
+        ({"kind": "moved"}, False),
+    ],
+)
+def test_a_former_value_is_looked_for_where_the_question_says_so(
+    pets: Conversation, given: dict[str, object], former: bool
+) -> None:
+    asked = {"answers": ["old suitcase"], "evidence": ["D2:1"], "near_miss": {"turn": "D1:3", "value": "wine crate"}}
+    question = Question.model_validate({"id": "q", "question": "Where does the tortoise sleep?", **asked, **given})
+    vocabulary = Vocabulary(turn.text for turn in pets.turns())
+    found = former_value(question, pets, vocabulary)
+    assert (found is not None and found.label == "wine crate") is former
+
+
+def test_a_question_may_be_unanswerable_in_any_words() -> None:
+    question = Question(id="q", question="?", answers=("that was called off",), kind="trick", unanswerable=True)
+    assert is_unknowable(question)
+    assert not is_unknowable(question.model_copy(update={"unanswerable": False}))

@@ -1,0 +1,116 @@
+"""A figure comes with an interval only where several conversations give one, and an effect with a power only where
+there is an effect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from html_pages import Page
+from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
+
+from experiments.display.literal_console import LiteralConsole
+from experiments.display.tables import result_table, run_view, verdict_lines
+from experiments.reports.run_report import ReportInput, render_report
+from experiments.runs.comparison import compare
+from experiments.runs.folder import RunFolder
+from experiments.runs.summary import SplitSize, Summary, summarize
+from optimizer.evaluation.evaluator import score_of
+from optimizer.evaluation.scores import Score
+from optimizer.search.results import LoopResult
+from optimizer.search.screening import SCREENED
+
+
+def on_one_conversation() -> tuple[Summary, LoopResult]:
+    alone = Score(score=0.2, em=0.2, f1=0.2, contains=0.2, n=5, ci=None)
+    scores = {"train": alone, "val": alone, "test": alone}
+    result = replace(
+        loop_result(verdict="inconclusive"), baseline=scores, champion=scores, delta=0.1, delta_ci=None, power=0.0
+    )
+    one = {name: SplitSize(conversations=(name,), questions=5) for name in ("train", "val", "test")}
+    return summarize(replace(facts(), splits=one), result), result
+
+
+def page_of(summary: Summary, result: LoopResult, champion: dict[str, str] = TUNED) -> str:
+    return Page(render_report(ReportInput(summary=summary, seed=SEED, champion=champion, power=result.power))).text
+
+
+def printed(capsys: pytest.CaptureFixture[str], summary: Summary, result: LoopResult) -> str:
+    console = LiteralConsole()
+    console.print(result_table(summary, result))
+    for line in verdict_lines(summary, result.power):
+        console.print(line)
+    with run_view() as view:
+        view.baseline("test", result.baseline["test"])
+    out, err = capsys.readouterr()
+    return " ".join(f"{out} {err}".split())
+
+
+def test_a_score_over_one_conversation_has_no_interval_wherever_it_is_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    summary, result = on_one_conversation()
+    shown = [printed(capsys, summary, result), page_of(summary, result)]
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
+    folder.write_summary(summary)
+    folder.write_prompts("champion", TUNED)
+    shown.append(" ".join(value for row in compare(folder, folder).rows for value in row))
+    for text in shown:
+        assert "1 conversation" in text
+        assert "0.200–0.200" not in text
+        assert "0.200 – 0.200" not in text
+        assert "0.200 to 0.200" not in text
+        assert "None" not in text
+        assert "nan" not in text
+
+
+def test_an_interval_needs_two_conversations() -> None:
+    class Judged:
+        score, em, f1, contains = 0.2, 0.2, 0.2, 0.2
+
+    class Case:
+        judgement = Judged()
+
+    class Outcome:
+        score, cases = 0.2, (Case(),)
+
+    assert score_of([Outcome()]).ci is None  # type: ignore[list-item]
+    assert score_of([Outcome(), Outcome()]).ci == (0.2, 0.2)  # type: ignore[list-item]
+
+
+def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = replace(loop_result(verdict="inconclusive"), power=0.31)
+    equal = replace(seen, delta=0.0, delta_ci=(0.0, 0.0), p_value=1.0, power=0.0)
+    untouched = replace(equal, iterations=(record(1, accepted=False),), champion_candidate=SEED)
+    assert "found with a chance of 31%" in page_of(summarize(facts(), seen), seen)
+    assert "power 0.31" in printed(capsys, summarize(facts(), seen), seen)
+    for result in (equal, untouched):
+        summary = summarize(facts(), result)
+        text = page_of(summary, result) + printed(capsys, summary, result)
+        assert "chance of" not in text
+        assert "power" not in text
+    text = page_of(summary, untouched, SEED) + printed(capsys, summary, untouched)
+    assert "the champion is the seed prompts, so there is no difference to test" in text
+    assert "+0.000 to" not in text
+
+
+def test_the_report_tells_how_proposals_are_screened() -> None:
+    from optimizer.search.results import Attempt
+
+    result = loop_result()
+    given = ReportInput(
+        summary=summarize(facts(), result),
+        seed=SEED,
+        champion=TUNED,
+        attempts=[(1, Attempt("answer", "bank", "shorter", "text", 0.25))],
+    )
+    text = Page(render_report(given)).text
+    assert f"on {SCREENED} train conversations, drawn at random from those in which the rewritten prompt failed" in text
+    assert "worst" not in text
+
+
+def test_a_score_with_an_interval_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    result = replace(loop_result(), baseline={"test": score(0.4)})
+    assert "0.300–0.500" in printed(capsys, summarize(facts(), result), result)
