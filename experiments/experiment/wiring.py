@@ -64,7 +64,9 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
         # Said before anything starts, not at the first call.
         if settings.embedded and role != "embedding":
             locate(settings.model)
-    with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+    with ModelAccess.open(
+        roles, cache_dir=home / "cache", limits=config.budget.limits(), concurrency=config.concurrency
+    ) as access:
         yield access
 
 

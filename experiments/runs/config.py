@@ -99,7 +99,10 @@ class Tracking(_Section):
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they stand in."""
+    """One experiment. Relative paths are relative to the folder of the file they stand in.
+
+    `concurrency` is how many requests may be under way at one endpoint: 8 unless given, and 1 at the embedded one.
+    """
 
     system: str = "fact-memory"
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
@@ -112,6 +115,7 @@ class RunConfig(_Section):
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
+    concurrency: Positive | None = None
     budget: Budget = Budget()
     tracking: Tracking = Tracking()
 
@@ -284,6 +288,7 @@ OPTIONS: Mapping[str, str] = {
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",
     "seed": "--seed",
+    "concurrency": "--concurrency",
 }
 """Configuration keys that are command line options too."""
 

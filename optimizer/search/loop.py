@@ -90,7 +90,7 @@ class _Loop:
         self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
         self.verdict: Verdict | None = None
         self.tokens: dict[Literal["baseline", "champion"], float] = {}
-        self.reserve = TimeReserve(access.budget, len(splits.test), evaluator.workers)
+        self.reserve = TimeReserve(access.budget, len(splits.test), access.concurrency)
         self.sources = ProposalSources(evaluator, access, splits.train, settings.hand)
 
     def run(self) -> LoopResult:
