@@ -1,4 +1,4 @@
-"""What a diagnostic report is made from: a run, whose failures are attributed now, or an attributions file."""
+"""What a diagnosis is made from: a run, whose failures are attributed now, or an attributions file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def diagnosed(
     source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
 ) -> tuple[Diagnosis, Path]:
-    """The facts of a report, and the folder that the paths of its traces are relative to.
+    """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
     Args:
         source: an attributions file, or a run by its id, `latest` or folder.

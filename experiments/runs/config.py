@@ -73,7 +73,7 @@ class Models(_Section):
         return {role: settings for role, settings in named.items() if settings is not None}
 
 
-class Budget(_Section):
+class BudgetSettings(_Section):
     """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
 
     calls: Positive | None = None
@@ -112,7 +112,7 @@ class RunConfig(_Section):
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
-    budget: Budget = Budget()
+    budget: BudgetSettings = BudgetSettings()
     tracking: Tracking = Tracking()
 
     @field_validator("system")

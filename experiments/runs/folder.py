@@ -2,7 +2,7 @@
 
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every iteration
-report.html       the same in pictures
+report.html       what the run did, as a page (`memtune report` writes the diagnosis: why answers are wrong)
 attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
 fingerprint.json  what the run depends on: it is resumed only where that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
