@@ -36,7 +36,9 @@ Examples:
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(
-    "--resume", metavar="RUN", help="Go on with a run that was interrupted or killed: its id, its folder or `latest`."
+    "--resume",
+    metavar="RUN",
+    help="Go on with a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
 )
 @click.option(
     "--candidates",

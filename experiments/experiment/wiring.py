@@ -25,7 +25,7 @@ DEFAULT_HOME = Path(".memtune")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunParts:
     """What a run works with."""
 
     system: MemorySystem
@@ -93,7 +93,7 @@ def model_access(
 
 
 @contextmanager
-def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
+def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
     """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
@@ -102,7 +102,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     """
     system = ready_system(config)
     with open_access(config, home) as access:
-        yield Parts(system, access, evaluator_of(config, system, access, home))
+        yield RunParts(system, access, evaluator_of(config, system, access, home))
 
 
 def ready_system(config: RunConfig) -> MemorySystem:
