@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """How often a build or an answering with a failed call is tried; the access retries single calls before that."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of conversations done and their total."""
+Progress = Callable[[int, int, int], None]
+"""Called with how many conversations were evaluated soundly, with their total, and with how many are tainted so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,12 @@ class Evaluator:
         with ThreadPoolExecutor(self.workers, thread_name_prefix="memtune-evaluate") as pool:
             pending = [pool.submit(self._evaluate, candidate, conversation) for conversation in conversations]
             try:
+                failed = 0
                 for done, future in enumerate(pending, start=1):
                     outcomes.append(future.result())
+                    failed += outcomes[-1].tainted is not None
                     if progress is not None:
-                        progress(done, len(pending))
+                        progress(done - failed, len(pending), failed)
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
