@@ -1,5 +1,11 @@
-"""Whose fault a wrong answer is: judging, cases, attribution by information survival, and the signals drawn from it."""
+"""Whose fault a wrong answer is: judged cases, their attribution to operations, and the signals drawn from it.
 
+`judging` scores replies, `text` compares words, numbers and dates, and `benchmark` measures the methods;
+`survival` (no model), `replay` (runs the system again) and `agent` (asks a model) attribute cases;
+`cases`, `signals`, `evidence`, `recordings`, `failures`, `labelled` and `attributor` on top are shared by all rooms.
+"""
+
+from attribution.attributor import Attributor
 from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.judging.words import METRICS, Judgement, judge
 from attribution.signals import Signal, Signals, aggregate
@@ -8,6 +14,7 @@ from attribution.survival.method import Survival, attribute
 __all__ = [
     "METRICS",
     "Attribution",
+    "Attributor",
     "Blame",
     "Case",
     "ErrorType",

@@ -1,4 +1,4 @@
-"""Cases and what is said of them: a judged question, and whose fault its wrong answer is."""
+"""Cases and their attribution: a judged question, and whose fault its wrong answer is."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ErrorType = Literal[
     "JudgeError",
 ]
 
-BEYOND_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
+OUTSIDE_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
 """Error types that no operation of the memory system is to blame for."""
 
-Verdict = Literal["confirmed", "refuted", "not repairable"]
-"""What replay says of a blame: its repair rescues the answer; it does not; or the output is right given its inputs.
+ReplayVerdict = Literal["confirmed", "refuted", "not repairable"]
+"""What replay finds about a blame: its repair makes the answer right; it does not; or there is nothing to repair.
 
-Of several decisive operations that only together rescue the answer, each is confirmed."""
+Of several operations whose repairs make the answer right only together, each is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Blame:
     """One operation's share in a wrong answer.
 
     Attributes:
-        operation: name of the operation; "annotation" or "judge" for the error types beyond the system.
+        operation: name of the operation; "annotation" or "judge" for errors outside the system.
         operation_id: its execution in the graph; None where the step that was due never ran.
         error_type: what went wrong.
         confidence: in (0, 1), how likely it is that this operation and error type are decisive; `survival` documents
@@ -80,7 +80,7 @@ class Blame:
     confidence: float
     reason: str
     evidence: tuple[str, ...] = ()
-    verdict: Verdict | None = None
+    verdict: ReplayVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from attribution.text.content import words_of
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Suite
     from attribution.cases import Case
+    from attribution.labelled import Suite
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 

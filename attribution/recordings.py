@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from attribution.text.content import text_of
+from attribution.text.tokens import normalise
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
@@ -23,7 +24,6 @@ _STAMPED = re.compile(r"\n?^(?:time(?:stamp)?|date|session time)\s*:\s*(?P<time>
 _SPOKEN = re.compile(
     r"(?:Speaker\s+)?(?P<speaker>[^\n:()]{1,40}?)(?:\s*\([^()\n]{1,40}\))?(?:\s+says)?:\s+(?P<text>.*)", re.DOTALL
 )
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _RUN = 5
 _MOSTLY = 0.5
 _MOST_ENTRIES = 50
@@ -112,8 +112,8 @@ def _is_verbatim(graph: ExecutionGraph) -> bool:
 
 
 def _runs_of(text: str) -> list[tuple[str, ...]]:
-    words = _WORD.findall(text.lower())
-    return [tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
+    words = normalise(text)
+    return [words[at : at + _RUN] for at in range(len(words) - _RUN + 1)]
 
 
 def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) -> Stage | None:

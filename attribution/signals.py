@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
+from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from tracing.systems.protocol import OperationSpec, Stage
 
 RESAMPLES = 1000
@@ -51,7 +51,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptLoss:
+class PromptSignal:
     """The loss of all operations that one prompt steers, with its 95 % bootstrap interval over conversations."""
 
     prompt: str
@@ -67,7 +67,7 @@ class Signals:
         signals: one for each operation, those without a failure included.
         failures: wrong answers seen.
         abstained: those of them that could not be attributed.
-        beyond: those of them that the annotation or the judge explains.
+        outside: those of them that the annotation or the judge explains, and no operation.
         total: cases judged, right or wrong.
         prompts: the loss by prompt, the greatest first.
     """
@@ -75,9 +75,9 @@ class Signals:
     signals: tuple[Signal, ...]
     failures: int
     abstained: int
-    beyond: int
+    outside: int
     total: int
-    prompts: tuple[PromptLoss, ...] = ()
+    prompts: tuple[PromptSignal, ...] = ()
 
     @property
     def fixable_share(self) -> float:
@@ -109,7 +109,7 @@ def aggregate(
     names = [spec.name for spec in operations]
     blamed = [(attribution, _within(attribution)) for attribution in failed]
     abstained = sum(attribution.abstained is not None for attribution in failed)
-    beyond = sum(bool(attribution.decisive) and not blames for attribution, blames in blamed)
+    outside = sum(bool(attribution.decisive) and not blames for attribution, blames in blamed)
     lossy = [attribution.case.conversation for attribution, blames in blamed if blames]
     weights = _weights(blamed)
     units = [_Unit(weight, lossy.count(conversation)) for conversation, weight in weights.items()]
@@ -143,11 +143,11 @@ def aggregate(
     signals.sort(key=lambda signal: -signal.share)
     steered = {prompt: [s for s in signals if s.prompt == prompt] for prompt in {s.prompt for s in signals if s.prompt}}
     prompts = [
-        PromptLoss(prompt, sum(one.loss for one in own), losses_ci([one.operation for one in own]))
+        PromptSignal(prompt, sum(one.loss for one in own), losses_ci([one.operation for one in own]))
         for prompt, own in steered.items()
     ]
     prompts.sort(key=lambda one: (-one.loss, one.prompt))
-    return Signals(tuple(signals), len(failed), abstained, beyond, total_cases, tuple(prompts))
+    return Signals(tuple(signals), len(failed), abstained, outside, total_cases, tuple(prompts))
 
 
 Interval = tuple[float, float]
@@ -175,7 +175,7 @@ class _Resample:
 
 
 def _within(attribution: Attribution) -> tuple[Blame, ...]:
-    return tuple(blame for blame in attribution.decisive if blame.error_type not in BEYOND_THE_SYSTEM)
+    return tuple(blame for blame in attribution.decisive if blame.error_type not in OUTSIDE_THE_SYSTEM)
 
 
 def _weights(blamed: Sequence[_Blamed]) -> dict[str, _Weight]:

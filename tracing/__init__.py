@@ -1,6 +1,9 @@
 """What happened: the execution graph of an LLM memory system, recorded while it runs and kept in a durable file.
 
-Recording needs nothing but the standard library; `tracing.llm` and `tracing.systems` are imported on their own.
+recording, instrument   record a program, your own code or libraries that it uses
+graph, files            what was recorded: queries on it, and the file that keeps it
+interchange             traces of other tools in and out
+llm, systems            access to models, and the memory systems under test; imported on their own
 """
 
 from tracing.errors import MemtuneError, TraceError
@@ -12,7 +15,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.filters import Filter
 from tracing.graph.search import Match, search
 from tracing.recording.changes import change, link
-from tracing.recording.decorator import traced
+from tracing.recording.operations import traced
 from tracing.recording.processes import hand_over, take_over
 from tracing.recording.recorder import (
     ActiveOperation,

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attribution.judging.words import normalise, occurs
 from attribution.recordings import Recording
-from attribution.survival.carriers import Inquiry, Trail
+from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.method import Survival
-from attribution.survival.needs import PRIORS
+from attribution.survival.need import PRIORS
 from attribution.text.content import text_of
+from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.http.strict_json import last_object
@@ -77,24 +77,24 @@ class Probe:
     asked: int = 0
     unusable: int = 0
 
-    def review(self, inquiry: Inquiry, trail: Trail) -> Trail:
-        """The trail as the model sees it, from the context backwards; as it was where words are sure or it has no view.
+    def review(self, view: CaseView, trail: Trail) -> Trail:
+        """The trail as the model sees it, from the context backwards; as it was where it has no opinion.
 
         A stage that tells the answer ends the review: what is later lost is lost after it.
         """
-        if PRIORS[trail.need.basis] * trail.clarity >= SURE or not inquiry.case.knows_answer:
+        if PRIORS[trail.need.basis] * trail.clarity >= SURE or not view.case.knows_answer:
             return trail
         stages = (
-            _likeliest(inquiry, trail, inquiry.answering.context),
-            _likeliest(inquiry, trail, inquiry.flow.current),
-            _likeliest(inquiry, trail, [fact for fact, _ in inquiry.read(trail.need)]),
+            _likeliest(view, trail, view.answering.context),
+            _likeliest(view, trail, view.flow.current),
+            _likeliest(view, trail, [fact for fact, _ in view.read(trail.need)]),
         )
         deadline = None if self.seconds is None else self.clock() + self.seconds
         seen: list[tuple[Variable, ...]] = []
         for texts in stages:
-            views = [(variable, self._tells(inquiry, text, deadline)) for variable, text in texts]
-            telling = tuple(variable for variable, view in views if view)
-            if not telling and any(view is None for _, view in views):
+            opinions = [(variable, self._tells(view, text, deadline)) for variable, text in texts]
+            telling = tuple(variable for variable, opinion in opinions if opinion)
+            if not telling and any(opinion is None for _, opinion in opinions):
                 return trail
             seen.append(telling)
             if telling:
@@ -102,10 +102,10 @@ class Probe:
         context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
         return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
-    def _tells(self, inquiry: Inquiry, text: str, deadline: float | None) -> bool | None:
+    def _tells(self, view: CaseView, text: str, deadline: float | None) -> bool | None:
         if deadline is not None and self.clock() > deadline:
             return None
-        question = inquiry.case.question
+        question = view.case.question
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
         self.asked += 1
         try:
@@ -113,11 +113,11 @@ class Probe:
                 reply = self.model.chat(
                     [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
                 )
-            view = opinion_of(reply.text, text)
+            opinion = opinion_of(reply.text, text)
         except (ModelError, BudgetExceededError):
-            view = None
-        self.unusable += view is None
-        return view
+            opinion = None
+        self.unusable += opinion is None
+        return opinion
 
 
 def opinion_of(reply: str, text: str) -> bool | None:
@@ -128,16 +128,16 @@ def opinion_of(reply: str, text: str) -> bool | None:
     if not said["tells"]:
         return False
     quoted = said.get("quote")
-    if not isinstance(quoted, str) or not occurs(normalise(quoted), normalise(text)):
+    if not isinstance(quoted, str) or not contains(text, quoted):
         return None
     return True
 
 
-def _likeliest(inquiry: Inquiry, trail: Trail, variables: Iterable[Variable]) -> Sequence[tuple[Variable, str]]:
+def _likeliest(view: CaseView, trail: Trail, variables: Iterable[Variable]) -> Sequence[tuple[Variable, str]]:
     """The variables to ask about, each with the part of its text that is nearest to question and answer."""
     near: list[tuple[float, Variable, str]] = []
     for variable in variables:
-        lines = [(inquiry.nearness(line, trail.need), line) for line in text_of(variable.value).splitlines() if line]
+        lines = [(view.nearness(line, trail.need), line) for line in text_of(variable.value).splitlines() if line]
         best = max((score for score, _ in lines), default=0.0)
         if best > 0:
             near.append((best, variable, _cut(lines)))

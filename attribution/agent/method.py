@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from attribution.agent import prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notebook import Note, remembered, tokens_of
-from attribution.cases import BEYOND_THE_SYSTEM, Attribution, Blame, Case
+from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
@@ -48,7 +48,7 @@ _Reply = TypeVar("_Reply", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AgentAnswer:
     """What an agent found out about a question.
 
     Attributes:
@@ -67,8 +67,8 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _Walk:
-    """One exploration under way."""
+class _Progress:
+    """What one exploration has done so far."""
 
     task: str
     notes: list[Note] = field(default_factory=list)
@@ -117,9 +117,9 @@ class Agent:
         """
         if case.passed:
             return Attribution(case, abstained="the answer passed")
-        walk = _Walk(prompts.case_task(case, self._specs, self._exploration))
+        progress = _Progress(prompts.case_task(case, self._specs, self._exploration))
         try:
-            verdict = self._explore(walk, prompts.ATTRIBUTION, prompts.Verdict, self._wrong_with)
+            verdict = self._explore(progress, prompts.ATTRIBUTION, prompts.AgentVerdict, self._wrong_with)
         except ModelError as error:
             return Attribution(case, abstained=f"agent: {error}")
         if isinstance(verdict, str):
@@ -128,72 +128,78 @@ class Agent:
             return Attribution(case, abstained=f"agent: {verdict.reason or 'it found no fault'}")
         return Attribution(case, (self._blame(verdict),))
 
-    def ask(self, question: str) -> Finding:
+    def ask(self, question: str) -> AgentAnswer:
         """Answer a person's question about the graph from what it holds.
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.
             CallFailedError: the model cannot be reached.
         """
-        walk = _Walk(prompts.question_task(question, self._exploration))
+        progress = _Progress(prompts.question_task(question, self._exploration))
         try:
-            said = self._explore(walk, prompts.QUESTION, prompts.Prose, self._unfounded)
+            said = self._explore(progress, prompts.QUESTION, prompts.Prose, self._unfounded)
         except CallFailedError:
             raise
         except (OutOfTimeError, ModelError) as error:
             said = str(error)
         if isinstance(said, str):
-            return Finding(None, (), said, walk.steps, walk.tokens)
+            return AgentAnswer(None, (), said, progress.steps, progress.tokens)
         handles = self._exploration.handles
         answer = handles.spelled_out(said.answer.strip())
-        return Finding(answer, self._ids(said.evidence), None, walk.steps, walk.tokens)
+        return AgentAnswer(answer, self._ids(said.evidence), None, progress.steps, progress.tokens)
 
     def _explore(
-        self, walk: _Walk, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
+        self, progress: _Progress, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
     ) -> _Reply | str:
         """The conclusion of an exploration; in words why there is none."""
         deadline = None if self._seconds is None else self._clock() + self._seconds
         garbage = 0
         with trace(), operation("attribution_agent", kind="llm"):
-            while walk.steps < self._steps and garbage < MOST_GARBAGE:
-                left = self._steps - walk.steps
-                said = self._said(walk, rules + prompts.STEP.format(left=left), prompts.Step, STEP_TOKENS, deadline)
+            while progress.steps < self._steps and garbage < MOST_GARBAGE:
+                left = self._steps - progress.steps
+                said = self._next_reply(
+                    progress, rules + prompts.STEP.format(left=left), prompts.AgentStep, STEP_TOKENS, deadline
+                )
                 if isinstance(said, str):
                     garbage += 1
-                    walk.notes.append(Note("(your reply)", f"is no step: {said}"))
+                    progress.notes.append(Note("(your reply)", f"is no step: {said}"))
                     continue
                 garbage = 0
                 if said.tool == "conclude":
                     break
-                walk.steps += 1
-                if not self._take(walk, said):
+                progress.steps += 1
+                if not self._take(progress, said):
                     break
             why = "it never gave a usable reply"
             for _ in range(CONCLUSIONS):
-                verdict = self._said(walk, rules + prompts.CONCLUDE, kind, CONCLUSION_TOKENS, deadline)
+                verdict = self._next_reply(progress, rules + prompts.CONCLUDE, kind, CONCLUSION_TOKENS, deadline)
                 why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
                 if not why and not isinstance(verdict, str):
                     return verdict
-                walk.notes.append(Note("(your conclusion)", f"is refused: {why}"))
+                progress.notes.append(Note("(your conclusion)", f"is refused: {why}"))
         return f"no usable conclusion in {CONCLUSIONS} attempts; the last: {why}"
 
-    def _take(self, walk: _Walk, step: prompts.Step) -> bool:
+    def _take(self, progress: _Progress, step: prompts.AgentStep) -> bool:
         """Use a tool; False where it goes round in circles."""
         key = (step.tool, step.target, step.text)
         asked = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
-        times = walk.asked[key] = walk.asked.get(key, 0) + 1
+        times = progress.asked[key] = progress.asked.get(key, 0) + 1
         if times > 1:
-            walk.notes.append(Note(asked, "You asked this before; its reply is above. Ask something else or conclude."))
+            progress.notes.append(
+                Note(asked, "You asked this before; its reply is above. Ask something else or conclude.")
+            )
             return times <= MOST_REPEATS
-        walk.notes.append(Note(asked, self._exploration.use(*key)))
+        progress.notes.append(Note(asked, self._exploration.use(*key)))
         return True
 
-    def _said(self, walk: _Walk, rules: str, kind: type[_Reply], most: int, deadline: float | None) -> _Reply | str:
+    def _next_reply(
+        self, progress: _Progress, rules: str, kind: type[_Reply], most: int, deadline: float | None
+    ) -> _Reply | str:
         """The model's next reply, read; in words why it cannot be."""
         if deadline is not None and self._clock() > deadline:
             raise OutOfTimeError(f"not done after {self._seconds:g} seconds; give --timeout more, or a quicker model")
-        room = self._room - most - tokens_of(rules) - tokens_of(walk.task)
-        asked = f"{walk.task}\n\nYour steps so far:\n{remembered(walk.notes, room) or '(none)'}"
+        room = self._room - most - tokens_of(rules) - tokens_of(progress.task)
+        asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}"
         reply = self._model.chat(
             [{"role": "system", "content": rules}, {"role": "user", "content": asked}],
             max_tokens=most,
@@ -201,15 +207,15 @@ class Agent:
             temperature=0.0,
             whole=False,
         )
-        walk.tokens += reply.prompt_tokens + reply.completion_tokens
+        progress.tokens += reply.prompt_tokens + reply.completion_tokens
         try:
             return kind.model_validate(last_object(reply.text) or {})
         except ValidationError as error:
             return first_problem(error)
 
-    def _wrong_with(self, verdict: prompts.Verdict) -> str | None:
+    def _wrong_with(self, verdict: prompts.AgentVerdict) -> str | None:
         """Why a verdict cannot stand; None if it can."""
-        if verdict.error_type == "none" or verdict.error_type in BEYOND_THE_SYSTEM:
+        if verdict.error_type == "none" or verdict.error_type in OUTSIDE_THE_SYSTEM:
             return None
         if self._exploration.handles.find_operation(verdict.operation) is None:
             executions = self._graph.find_operations(name=verdict.operation)
@@ -228,7 +234,7 @@ class Agent:
             return "the answer is empty"
         return None if said.evidence else "evidence is empty; cite the ids that the answer rests on"
 
-    def _blame(self, verdict: prompts.Verdict) -> Blame:
+    def _blame(self, verdict: prompts.AgentVerdict) -> Blame:
         handles = self._exploration.handles
         assert verdict.error_type != "none"  # noqa: S101 (told apart by the caller)
         beyond = {"AnnotationError": "annotation", "JudgeError": "judge"}.get(verdict.error_type)

@@ -59,7 +59,8 @@ _Text = BeforeValidator(_text)
 _Ids = Annotated[list[str], BeforeValidator(_ids), Field(max_length=_MOST_IDS)]
 
 
-class Step(BaseModel):
+# The titles are part of the request, so that they outlive the names of the classes.
+class AgentStep(BaseModel, title="Step"):
     """One use of a tool."""
 
     thought: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["thought"])
@@ -80,7 +81,7 @@ class Step(BaseModel):
     text: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["text"])
 
 
-class Verdict(BaseModel):
+class AgentVerdict(BaseModel, title="Verdict"):
     """Whose fault a wrong answer is; error type "none" where nobody's shows."""
 
     reason: Annotated[str, _Text] = Field(default="", max_length=_LENGTHS["reason"])

@@ -9,7 +9,7 @@ from attribution.cases import Attribution, Case
 from tracing.errors import OutOfTimeError
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Attributor
+    from attribution.attributor import Attributor
 
 UNSURE = 0.5
 

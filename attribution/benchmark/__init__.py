@@ -1,0 +1,1 @@
+"""Measuring methods of attribution: suites of labelled cases, scores, and baselines."""

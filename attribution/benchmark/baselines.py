@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.recordings import Recording
-from attribution.survival.flow import Flow
+from attribution.survival.flow import ContentFlow
 from tracing.graph.elements import Operation
 from tracing.systems.protocol import Stage
 
@@ -29,7 +29,7 @@ class Constant:
 
     def __init__(self, recording: Recording, error_type: ErrorType) -> None:
         self._error_type = error_type
-        self._flow = Flow(recording.graph, recording.operations)
+        self._flow = ContentFlow(recording.graph, recording.operations)
 
     def attribute(self, case: Case) -> Attribution:
         """The same for every case; the confidence says nothing."""
@@ -40,7 +40,7 @@ class Random:
     """Names one of the error types of a memory system at random; equal seeds give equal answers."""
 
     def __init__(self, recording: Recording, seed: int = 0) -> None:
-        self._flow = Flow(recording.graph, recording.operations)
+        self._flow = ContentFlow(recording.graph, recording.operations)
         self._seed = seed
 
     def attribute(self, case: Case) -> Attribution:
@@ -50,14 +50,14 @@ class Random:
         return Attribution(case, (_blame(self._flow, case, chance.choice(types), 1 / len(types), "drawn"),))
 
 
-def _blame(flow: Flow, case: Case, error_type: ErrorType, confidence: float, why: str) -> Blame:
+def _blame(flow: ContentFlow, case: Case, error_type: ErrorType, confidence: float, why: str) -> Blame:
     passed = _operations(flow, case, STAGES[error_type])
     operation = passed[-1] if passed else None
     name = operation.name if operation else flow.named(STAGES[error_type])
     return Blame(name, operation.id if operation else None, error_type, confidence, f"{error_type} is {why}")
 
 
-def _operations(flow: Flow, case: Case, stage: Stage) -> list[Operation]:
+def _operations(flow: ContentFlow, case: Case, stage: Stage) -> list[Operation]:
     """The operations of a stage that the case passed through, in the order recorded."""
     answering = flow.answering(case.question.id, case.prediction)
     if stage == "answer":

@@ -13,7 +13,7 @@ from attribution.signals import Interval, interval
 from attribution.survival.calibration import cross_fitted
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import LabelledCase, Suite
+    from attribution.labelled import LabelledCase, Suite
     from tracing.graph.execution_graph import ExecutionGraph
 
 RESAMPLES = 2000

@@ -1,4 +1,4 @@
-"""Suites: wrong answers whose decisive operation is known, to measure attribution by.
+"""Loading suites of labelled cases, and running a method of attribution over one.
 
 Annotated graphs are smartcomment files with MemTraceBench's `annotations`: for each failure its error type, the
 operation at fault (null where several share the fault), and the operations that are acceptable too.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from attribution.attributor import Attributor
 from attribution.benchmark.metrics import Prediction
 from attribution.cases import Attribution, Case, ErrorType
 from attribution.failures import case_of
+from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from tracing.errors import MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -25,44 +26,6 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 _TYPES: Mapping[str, ErrorType] = {name: name for name in get_args(ErrorType)} | {"LLMAsAJudgeError": "JudgeError"}
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledCase:
-    """A wrong answer with the truth about it.
-
-    Attributes:
-        case: the wrong answer.
-        recording: what it is attributed from; cases of one graph share it.
-        error_type: the true one.
-        operation_ids: the operation at fault; several where they share the fault, none where the label names none.
-        acceptable_op_ids: operations that may be blamed too, those at fault included.
-        fault: kind of the injected fault; None for a case that people labelled.
-    """
-
-    case: Case
-    recording: Recording
-    error_type: ErrorType
-    operation_ids: tuple[str, ...]
-    acceptable_op_ids: tuple[str, ...]
-    fault: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """Labelled cases, and the labels that could not be read, one line each."""
-
-    name: str
-    cases: tuple[LabelledCase, ...]
-    skipped: tuple[str, ...] = ()
-
-
-class Attributor(Protocol):
-    """A method of attribution, set up for one recording."""
-
-    def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is."""
-        ...
 
 
 def load_suite(path: Path) -> Suite:

@@ -1,6 +1,6 @@
 """Judging a reply by asking a model whether it says the same as an accepted answer.
 
-Where the model tells log-probabilities, the verdict is its margin: how much likelier `yes` is than `no` as the first
+Where the endpoint returns log-probabilities, the verdict is a margin: how much likelier `yes` is than `no` as the first
 token of its reply. A model leans towards one of the two whatever it is asked, so the margin has a threshold, fitted on
 cases that the judging by words decides beyond doubt (the idea of Zhao et al. 2021, "Calibrate before use"). Elsewhere
 the model writes a label as JSON. A reply that is neither is an abstention, and the judging by words decides.
@@ -82,8 +82,8 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """How the margin was made a verdict.
+class JudgeThreshold:
+    """How a margin becomes a verdict.
 
     Attributes:
         mode: whether margins or labels are used.
@@ -107,7 +107,7 @@ class LlmJudge:
     """
 
     def __init__(self, model: ChatModel) -> None:
-        self.calibration = Calibration()
+        self.calibration = JudgeThreshold()
         self._model = model
         self._margins: dict[tuple[Mode, str, tuple[str, ...], str], float | None] = {}
 
@@ -135,8 +135,8 @@ class LlmJudge:
         margin = self._margin(self.calibration.mode, question, reply)
         return Opinion(None if margin is None else margin - self.calibration.threshold, words)
 
-    def calibrate(self, replies: Iterable[tuple[Question, str]]) -> Calibration:
-        """Find out whether the model tells log-probabilities, and fit the threshold on replies that words decide.
+    def calibrate(self, replies: Iterable[tuple[Question, str]]) -> JudgeThreshold:
+        """Find out whether the endpoint returns log-probabilities, and fit the threshold on replies that words decide.
 
         Words decide a reply that has the accepted answer and little else, and one that shares no word with it.
 
@@ -152,11 +152,11 @@ class LlmJudge:
                 margins.append((margin, right))
             if at in (PROBES, len(decided)) and len(margins) * 2 < at:
                 # No log-probabilities, or replies that are neither yes nor no.
-                self.calibration = Calibration("label")
+                self.calibration = JudgeThreshold("label")
                 return self.calibration
         threshold = _threshold(margins) if len(margins) >= FEWEST_CASES else None
         fitted = 0 if threshold is None else len(margins)
-        self.calibration = Calibration("margin", threshold or 0.0, fitted)
+        self.calibration = JudgeThreshold("margin", threshold or 0.0, fitted)
         return self.calibration
 
     def _margin(self, mode: Mode, question: Question, reply: str) -> float | None:

@@ -1,20 +1,15 @@
 """Judging a reply against the accepted answers by their words: no model, the same verdict every time.
 
-Texts are compared as token sequences, normalised as in SQuAD (Rajpurkar et al. 2016, evaluation script v1.1): lower
-case, no punctuation, no articles. Four refinements, on both sides alike: number words up to ninety-nine become digits,
-a hyphen separates words (so that `twenty-two`, `twenty two` and `22` agree, and none of them contains `20`), a decimal
-point stays, and Chinese and Japanese are split into characters.
+Both are compared as tokens; `attribution.text.tokens` says how these are normalised.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from attribution.text.tokens import contains, normalise, word_count
 from tracing.errors import ConfigError
 
 METRICS = ("short_contains", "em", "f1", "contains")
@@ -22,21 +17,6 @@ METRICS = ("short_contains", "em", "f1", "contains")
 
 SHORT_REPLY_WORDS = 12
 """The longest reply that `short_contains` accepts, in words; two Chinese or Japanese characters count as one."""
-
-_ARTICLES = frozenset(("a", "an", "the"))
-_UNITS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen
-"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_NUMBERS = {word: value for value, word in enumerate(_UNITS.split())} | {
-    word: 20 + 10 * place for place, word in enumerate(_TENS.split())
-}
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_CJK_CHARACTER = re.compile(f"[{_CJK}]")
-_DASHES = re.compile(r"[-\u2010-\u2015/_]")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_PUNCTUATION = re.compile(r"(?!(?<=\d)\.(?=\d))[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +27,7 @@ class Judgement:
         score: the primary metric's value.
         em: 1 if the reply is an accepted answer, neither more nor less.
         f1: greatest harmonic mean of token precision and recall over the accepted answers.
-        contains: 1 if an accepted answer occurs in the reply as a run of tokens.
+        contains: 1 if the reply contains an accepted answer.
     """
 
     score: float
@@ -74,52 +54,14 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
         raise ConfigError(f"metric: {metric!r} is not a metric; choose one of {', '.join(METRICS)}")
     said = normalise(reply)
     accepted = [tokens for tokens in map(normalise, answers) if tokens]
-    contains = max((float(occurs(tokens, said)) for tokens in accepted), default=0.0)
+    contained = float(any(contains(reply, answer) for answer in answers))
     measures = {
         "em": max((float(tokens == said) for tokens in accepted), default=0.0),
         "f1": max((_f1(said, tokens) for tokens in accepted), default=0.0),
-        "contains": contains,
-        "short_contains": contains if word_count(reply) <= SHORT_REPLY_WORDS else 0.0,
+        "contains": contained,
+        "short_contains": contained if word_count(reply) <= SHORT_REPLY_WORDS else 0.0,
     }
     return Judgement(measures[metric], measures["em"], measures["f1"], measures["contains"])
-
-
-@lru_cache(maxsize=8192)
-def normalise(text: str) -> tuple[str, ...]:
-    """The tokens of `text` that are compared. A text of nothing but articles keeps them."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    text = _PUNCTUATION.sub("", _THOUSANDS.sub("", _DASHES.sub(" ", text)))
-    words = _CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()
-    kept = [word for word in words if word not in _ARTICLES] or words
-    return tuple(_with_digits(kept))
-
-
-def occurs(needle: Sequence[str], haystack: Sequence[str]) -> bool:
-    """Whether the tokens of `needle` stand in `haystack` one after the other."""
-    size = len(needle)
-    wanted = tuple(needle)
-    return size > 0 and any(tuple(haystack[at : at + size]) == wanted for at in range(len(haystack) - size + 1))
-
-
-def word_count(text: str) -> int:
-    """Length of a reply in words; two Chinese or Japanese characters count as one word."""
-    characters = len(_CJK_CHARACTER.findall(text))
-    return len(_CJK_CHARACTER.sub(" ", text).split()) + (characters + 1) // 2
-
-
-def _with_digits(words: Sequence[str]) -> list[str]:
-    out: list[str] = []
-    after_tens = False
-    for word in words:
-        value = _NUMBERS.get(word)
-        if value is None:
-            out.append(word)
-        elif after_tens and 1 <= value <= 9:
-            out[-1] = str(int(out[-1]) + value)
-        else:
-            out.append(str(value))
-        after_tens = value is not None and value >= 20
-    return out
 
 
 def _f1(said: Sequence[str], accepted: Sequence[str]) -> float:

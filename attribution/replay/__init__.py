@@ -1,0 +1,1 @@
+"""Attribution by counterfactual replay: one output is put right, and the system runs again from there."""

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attribution.cases import BEYOND_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, Verdict
+from attribution.cases import OUTSIDE_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, ReplayVerdict
 from attribution.judging.words import Judgement
-from attribution.replay.repair import Finding, Place, Repairs
+from attribution.replay.repair import Place, Repairs, WrongOutput
 from attribution.survival.flow import rewrites
 from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
@@ -30,7 +30,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Attributor
+    from attribution.attributor import Attributor
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
 
@@ -44,8 +44,8 @@ Judged = Callable[[Question, str], Judgement]
 class Check:
     """What came of putting one output right."""
 
-    finding: Finding
-    verdict: Verdict
+    output: WrongOutput
+    verdict: ReplayVerdict
     reply: str
 
 
@@ -72,7 +72,7 @@ class Run:
 
     reply: str
     rescued: bool
-    findings: tuple[Finding, ...]
+    wrong_outputs: tuple[WrongOutput, ...]
 
 
 class Replay:
@@ -120,20 +120,20 @@ class Replay:
         """
         if case.passed:
             return Replayed(Attribution(case, abstained="the answer passed"))
-        inquest = _Inquest(self, case.question, self._most_runs)
+        replayed = _CaseReplay(self, case.question, self._most_runs)
         with self._access.watch() as watch:
-            decisive, confidence, abstained = inquest.decisive()
-        blames = tuple(self._blame(finding, confidence, case) for finding in decisive)
+            decisive, confidence, abstained = replayed.decisive()
+        blames = tuple(self._blame(wrong, confidence, case) for wrong in decisive)
         attribution = Attribution(case, blames, None if blames else abstained)
-        return Replayed(attribution, tuple(inquest.checks), inquest.runs, watch.calls)
+        return Replayed(attribution, tuple(replayed.checks), replayed.runs, watch.calls)
 
-    def verdict(self, case: Case, blame: Blame) -> Verdict:
+    def verdict(self, case: Case, blame: Blame) -> ReplayVerdict:
         """Whether the repair of the operation that somebody blamed rescues the answer. Raises as `examine`."""
         places = [
-            finding.place
-            for finding in self.run(case.question, ()).findings
-            if finding.place.operation == blame.operation
-            and blame.operation_id in (None, self._operation_id(finding, case))
+            wrong.place
+            for wrong in self.run(case.question, ()).wrong_outputs
+            if wrong.place.operation == blame.operation
+            and blame.operation_id in (None, self._operation_id(wrong, case))
         ]
         if not places:
             return "not repairable"
@@ -156,7 +156,7 @@ class Replay:
             heard.tell(repairs)
         with trace(prefix="a"), session(question.id), intervene(repairs):
             reply = self._system.answer(memory, question, self._candidate, self._access).text
-        return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.findings))
+        return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.wrong_outputs))
 
     def _base(self) -> tuple[Memory, Heard]:
         """The memory as it is, and what was emitted when it was built."""
@@ -166,16 +166,16 @@ class Replay:
                 self._built = self._system.build(self._conversation, self._candidate, self._access), heard
         return self._built
 
-    def _blame(self, finding: Finding, confidence: float, case: Case) -> Blame:
-        operation = finding.place.operation
-        where = self._operation_id(finding, case)
-        return Blame(operation, where, finding.error_type, confidence, finding.reason, verdict="confirmed")
+    def _blame(self, wrong: WrongOutput, confidence: float, case: Case) -> Blame:
+        operation = wrong.place.operation
+        where = self._operation_id(wrong, case)
+        return Blame(operation, where, wrong.error_type, confidence, wrong.reason, verdict="confirmed")
 
-    def _operation_id(self, finding: Finding, case: Case) -> str | None:
-        """The execution of the case's own graph that did what the finding says; None where none did."""
+    def _operation_id(self, wrong: WrongOutput, case: Case) -> str | None:
+        """The execution of the case's own graph that made a wrong output; None where none did."""
         if self._graph is None:
-            return finding.operation_id
-        place, seen = finding.place, 0
+            return wrong.operation_id
+        place, seen = wrong.place, 0
         for operation in self._graph.operations.values():
             if operation.name == place.operation and place.about in _matters(self._graph, operation, case):
                 seen += 1
@@ -184,7 +184,7 @@ class Replay:
         return None
 
 
-class _Inquest:
+class _CaseReplay:
     """The replays of one case, within a number of runs."""
 
     def __init__(self, replay: Replay, question: Question, most_runs: int) -> None:
@@ -192,28 +192,28 @@ class _Inquest:
         self.runs = 0
         self._replay, self._question, self._left = replay, question, most_runs
 
-    def decisive(self) -> tuple[Sequence[Finding], float, str | None]:
-        """The decisive findings with the confidence in each; or none, and why."""
+    def decisive(self) -> tuple[Sequence[WrongOutput], float, str | None]:
+        """The outputs to blame with the confidence in each; or none, and why."""
         base = self._run(())
         if base.rescued:
             return (), 0.0, "the answer is right when the question is asked again"
-        for finding in base.findings[: self._left // 2]:
-            run = self._run((finding.place,))
-            self.checks.append(Check(finding, "confirmed" if run.rescued else "refuted", run.reply))
+        for wrong in base.wrong_outputs[: self._left // 2]:
+            run = self._run((wrong.place,))
+            self.checks.append(Check(wrong, "confirmed" if run.rescued else "refuted", run.reply))
             if run.rescued:
-                return (finding,), CONFIRMED, None
-        if not base.findings:
+                return (wrong,), CONFIRMED, None
+        if not base.wrong_outputs:
             return (), 0.0, "no operation's output is wrong given its inputs, as far as the gold evidence tells"
         whole = self._run(None)
         if not whole.rescued:
             return (), 0.0, "no repair rescues the answer"
-        return self._needed(whole.findings), JOINT, None
+        return self._needed(whole.wrong_outputs), JOINT, None
 
-    def _needed(self, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """A smallest part of the findings whose repairs together still rescue, as far as the number of runs allows."""
-        needed = list(findings)
-        for finding in reversed(findings):
-            rest = [other for other in needed if other is not finding]
+    def _needed(self, wrong_outputs: Sequence[WrongOutput]) -> Sequence[WrongOutput]:
+        """A smallest part of them whose repairs together still rescue, as far as the number of runs allows."""
+        needed = list(wrong_outputs)
+        for wrong in reversed(wrong_outputs):
+            rest = [other for other in needed if other is not wrong]
             if self.runs < self._left and rest and self._run([other.place for other in rest]).rescued:
                 needed = rest
         return needed
@@ -253,7 +253,7 @@ class Checked:
         return replace(said, decisive=tuple(self._checked(case, blame) for blame in said.decisive))
 
     def _checked(self, case: Case, blame: Blame) -> Blame:
-        if blame.error_type in BEYOND_THE_SYSTEM:
+        if blame.error_type in OUTSIDE_THE_SYSTEM:
             return blame
         try:
             return replace(blame, verdict=self.replay.verdict(case, blame))

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from attribution.cases import ErrorType
-from attribution.survival.carriers import quote
 from attribution.survival.gold import Gold
+from attribution.survival.quoting import quote
 from tracing.graph.elements import Variable
 from tracing.recording.redaction import redact
 from tracing.systems.entries import Entry
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WrongOutput:
     """An output that a correct operation would not have emitted from the same inputs.
 
     Attributes:
@@ -65,12 +65,12 @@ class Repairs(Intervention):
     """Finds the outputs of one run that are wrong for one question, and puts those of chosen places right.
 
     Attributes:
-        findings: the wrong outputs, in the order in which they were emitted, those put right included.
+        wrong_outputs: the wrong outputs, in the order in which they were emitted, those put right included.
     """
 
     def __init__(self, gold: Gold, chosen: Collection[Place] | None = ()) -> None:
         """`chosen` are the places to put right; None puts right whatever is wrong."""
-        self.findings: list[Finding] = []
+        self.wrong_outputs: list[WrongOutput] = []
         self._gold, self._chosen = gold, chosen
         self._seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
@@ -79,7 +79,7 @@ class Repairs(Intervention):
         gold, turns = self._gold, [message.name for message in messages]
         missing = gold.statements(turns)
         right = statements
-        if missing and not gold.told(turns, statements, traced=len(turns) <= _FEW_MESSAGES):
+        if missing and not gold.states(turns, statements, traced=len(turns) <= _FEW_MESSAGES):
             if gold.is_verbatim:
                 right = [gold.time_of(turns), *map(gold.spoken, turns)]
             else:
@@ -91,13 +91,13 @@ class Repairs(Intervention):
         """The event that keeps what is needed and lets go of what was changed or withdrawn."""
         right = self._decision(fact, shown, change)
         kind: ErrorType = "DeletionError" if "DELETE" in (right.event, change.event) else "UpdateError"
-        reason = f"{step.operation} decided {_said(change)} on {quote(fact)}, where {_said(right)} was due"
+        reason = f"{step.operation} decided {_described(change)} on {quote(fact)}, where {_described(right)} was due"
         return self._put_right(step, (fact,), change, right, kind, reason)
 
     def stored(self, step: Step, given: Change, change: Change) -> Change:
         """What was decided."""
         kind: ErrorType = "DeletionError" if "DELETE" in (given.event, change.event) else "UpdateError"
-        done, due = f"{_said(change)} {quote(change.text)}", f"{_said(given)} {quote(given.text)}"
+        done, due = f"{_described(change)} {quote(change.text)}", f"{_described(given)} {quote(given.text)}"
         reason = f"{step.operation} did {done}, where {due} was due"
         return self._put_right(step, (given.text,), change, given, kind, reason)
 
@@ -124,13 +124,13 @@ class Repairs(Intervention):
         place = Place(step.operation, about, self._seen[step.operation, about])
         if output == right:
             return output
-        self.findings.append(Finding(place, step.id, error_type, reason))
+        self.wrong_outputs.append(WrongOutput(place, step.id, error_type, reason))
         return right if self._chosen is None or place in self._chosen else output
 
     def _decision(self, fact: str, shown: Sequence[Entry], change: Change) -> Change:
         gold = self._gold
         target = next((entry for entry in shown if entry.id == change.target), None)
-        outdated = next((entry for entry in shown if gold.asserts_former(entry.text)), None)
+        outdated = next((entry for entry in shown if gold.asserts_outdated(entry.text)), None)
         stores = change.event in ("ADD", "UPDATE")
         if gold.unknowable:
             if not gold.retracts(fact) or (change.event == "DELETE" and target is outdated):
@@ -178,5 +178,5 @@ class Repairs(Intervention):
         return list(missed.values())
 
 
-def _said(change: Change) -> str:
+def _described(change: Change) -> str:
     return change.event if change.target is None else f"{change.event} {change.target}"

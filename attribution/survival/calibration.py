@@ -11,7 +11,7 @@ _SHRINKAGE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class ConfidenceCurve:
     """A rising broken line from what a method says to how often it is then right.
 
     Attributes:
@@ -34,7 +34,7 @@ class Calibration:
         return first + (last - first) * (said - low) / (high - low)
 
 
-SURVIVAL = Calibration(
+SURVIVAL = ConfidenceCurve(
     ((0.457, 0.721), (0.664, 0.848), (0.874, 0.892)),
     81,
     "people's labels of a Mem0 run on LoCoMo's conv-26; for that file itself it is in-sample",
@@ -42,7 +42,7 @@ SURVIVAL = Calibration(
 """Of verdicts by survival that blame an operation."""
 
 
-def fit(pairs: Sequence[tuple[float, bool]], source: str) -> Calibration:
+def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
     """Fit on (confidence, right): groups of like size, drawn towards the mean, pooled until they rise (isotonic).
 
     Equal confidences stay in one group, since nothing tells their cases apart.
@@ -66,7 +66,7 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> Calibration:
             (a, b, n), (c, d, m) = pools[-2], pools[-1]
             pools[-2:] = [(a + c, b + d, n + m)]
     points = tuple((round(pool[0] / pool[2], 3), round(_rate(pool, mean), 3)) for pool in pools)
-    return Calibration(points, len(pairs), source)
+    return ConfidenceCurve(points, len(pairs), source)
 
 
 def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:

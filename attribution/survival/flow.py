@@ -39,7 +39,7 @@ class Answering:
     context: tuple[Variable, ...]
 
 
-class Flow:
+class ContentFlow:
     """Questions to one graph about where content went. Built once a graph; operations are known by their specs' stages.
 
     Args:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from attribution.survival.needs import Need, needs_of
-from attribution.survival.outdated import fact_of, former_value, is_unknowable
-from attribution.survival.subject import Subject
+from attribution.survival.grading import Grader
+from attribution.survival.need import Need
+from attribution.survival.needs import needs_of
+from attribution.survival.outdated import fact_of, is_unknowable, outdated_value
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.phrases import says_retracted
 from tracing.systems.conversations import Conversation, Fact, Question
@@ -31,11 +32,11 @@ class Gold:
         self.question, self.conversation = question, conversation
         self.unknowable = is_unknowable(question)
         self.needs: Sequence[Need] = () if self.unknowable else needs_of(question, conversation, vocabulary)
-        self._former = former_value(question, conversation, vocabulary)
+        self._outdated = outdated_value(question, conversation, vocabulary)
         self._fact = fact_of(question, conversation)
         self._vocabulary = vocabulary
         self.is_verbatim = verbatim
-        self._subject = Subject(question, conversation, vocabulary)
+        self._grader = Grader(question, conversation, vocabulary)
         self._turns = {turn.id: turn for turn in conversation.turns()}
         self._times = {turn.id: session.time for session in conversation.sessions for turn in session.turns}
 
@@ -48,7 +49,7 @@ class Gold:
         """Whether a text carries a need, of the person asked about; `traced` if it is known to come from its turns."""
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=need.basis == "dated") for turn in need.turns)
-        return self._subject.grade(need, text, traced=traced).carries
+        return self._grader.grade(need, text, traced=traced).carries
 
     def carries_any(self, text: str) -> bool:
         """Whether a text carries a part of what the answer needs."""
@@ -58,14 +59,14 @@ class Gold:
         """Whether texts tell together what the answer needs; or, where there is no answer, that none of them does."""
         given = list(texts)
         if self.unknowable:
-            return not any(map(self.asserts_former, given)) or any(map(self.retracts, given))
+            return not any(map(self.asserts_outdated, given)) or any(map(self.retracts, given))
         return bool(self.needs) and all(any(self.carries(text, need) for text in given) for need in self.needs)
 
-    def asserts_former(self, text: str) -> bool:
+    def asserts_outdated(self, text: str) -> bool:
         """Whether a text still asserts the value that was changed or withdrawn, and not the present one."""
-        if self._former is None or self.carries_any(text):
+        if self._outdated is None or self.carries_any(text):
             return False
-        return self.carries(text, self._former) and (self.is_verbatim or not says_retracted(text))
+        return self.carries(text, self._outdated) and (self.is_verbatim or not says_retracted(text))
 
     def retracts(self, text: str) -> bool:
         """Whether a text is the withdrawal because of which the question has no answer."""
@@ -74,10 +75,10 @@ class Gold:
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=False) for turn in self.question.evidence)
         found = content_of(text)
-        if self._subject.person(found) == "other":
+        if self._grader.person(found) == "other":
             return False
         same = self._fact is not None and self._same(self._fact, text)
-        return same or (says_retracted(text) and self._subject.about(found) > 0)
+        return same or (says_retracted(text) and self._grader.about(found) > 0)
 
     def statements(self, turns: Collection[str]) -> list[str]:
         """What must be taken in from these turns: the gold fact, or what was said where no fact is annotated."""
@@ -86,7 +87,7 @@ class Gold:
         wanted = self.question.evidence if self.unknowable else [turn for need in self.needs for turn in need.turns]
         return [self.spoken(turn) for turn in dict.fromkeys(wanted) if turn in turns]
 
-    def told(self, turns: Collection[str], statements: Sequence[str], *, traced: bool) -> bool:
+    def states(self, turns: Collection[str], statements: Sequence[str], *, traced: bool) -> bool:
         """Whether statements made of these turns tell what the turns say of the matter."""
         if self.unknowable:
             return any(map(self.retracts, statements))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attribution.cases import Blame
-from attribution.survival.carriers import Inquiry, quote
+from attribution.survival.case_view import CaseView
+from attribution.survival.quoting import quote
 from attribution.text.content import content_of, is_date
-from attribution.text.dates import days_of, same_time, spans_of, tells
+from attribution.text.dates import as_precise_as, days_of, same_time, spans_of
 from attribution.text.phrases import denies, says_unknown
 
 MISJUDGED = 0.8
@@ -16,40 +17,40 @@ UNSUPPORTED = 0.5
 _SLIP_DAYS = 3
 
 
-def beyond(inquiry: Inquiry) -> list[Blame] | None:
+def outside_the_system(view: CaseView) -> list[Blame] | None:
     """Blame for a judge that called the accepted answer wrong, or an annotation that its own evidence contradicts."""
-    case = inquiry.case
+    case = view.case
     if case.judgement.em == 1 or same_answer(case.reply, case.question.answers):
         reason = f"the reply {quote(case.reply)} is the accepted answer, but was judged wrong"
         evidence = (case.prediction,) if case.prediction else ()
         return [Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)]
-    contradicted = _contradicted(inquiry)
+    contradicted = _contradicted(view)
     return None if contradicted is None else [contradicted]
 
 
-def unsupported(inquiry: Inquiry) -> Blame:
+def unsupported(view: CaseView) -> Blame:
     """Blame for a gold answer of a kind that nobody infers and that no turn says."""
-    question = inquiry.case.question
-    evidence = tuple(message.id for turn in question.evidence for message in inquiry.flow.messages(turn))
+    question = view.case.question
+    evidence = tuple(message.id for turn in question.evidence for message in view.flow.messages(turn))
     gold = quote(question.answers[0])
     reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
     return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
 
 
-def _contradicted(inquiry: Inquiry) -> Blame | None:
+def _contradicted(view: CaseView) -> Blame | None:
     """Blame for a gold answer that the evidence contradicts: the evidence says what the reply says instead."""
-    case, question = inquiry.case, inquiry.case.question
-    turns = [turn for turn in inquiry.conversation.turns() if turn.id in question.evidence]
+    case, question = view.case, view.case.question
+    turns = [turn for turn in view.conversation.turns() if turn.id in question.evidence]
     gold = spans_of(question.answers[0])
     if not turns or not gold or not is_date(question.answers[0]) or says_unknown(case.reply):
         return None
-    days = days_of(inquiry.conversation)
+    days = days_of(view.conversation)
     told = [span for turn in turns for span in spans_of(turn.text, days[turn.id])]
     replied = spans_of(case.reply, days[turns[-1].id])
     near = any(same_time(span, one) or abs(span[0] - one[0]) <= _SLIP_DAYS for span in told for one in gold)
-    if near or not any(tells(reply, span) for reply in replied for span in told):
+    if near or not any(as_precise_as(reply, span) for reply in replied for span in told):
         return None
-    messages = tuple(message.id for turn in turns for message in inquiry.flow.messages(turn.id))
+    messages = tuple(message.id for turn in turns for message in view.flow.messages(turn.id))
     said = f"{' and '.join(question.evidence)} say what the reply says, {quote(case.reply)}"
     reason = f"{said}, and not the gold answer {quote(question.answers[0])}"
     return Blame("annotation", None, "AnnotationError", CONTRADICTED, reason, messages)

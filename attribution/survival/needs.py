@@ -1,41 +1,22 @@
-"""What a question needs: the content that must survive from the evidence turns to the answer, and whose it is."""
+"""Finding out what a question needs, from its accepted answers and its evidence turns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
 
+from attribution.survival.need import IMPLIED, STATED, Basis, Need
 from attribution.text.content import Vocabulary, content_of, is_date
-from attribution.text.dates import Span, days_of, same_time, spans_of, tells
+from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.phrases import clauses_of, denies
-from attribution.text.question_kinds import count_asked, is_count, is_inferred, is_literal, is_yes_or_no
+from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Question, Turn
-
-Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
-
-STATED = 0.6
-"""Least part of an answer's content words, by weight, that a text must hold to state the answer."""
-
-IMPLIED = 0.4
-"""The same of the words of a turn from which an answer is to be concluded."""
-
-PRIORS: dict[Basis, float] = {
-    "stated": 1.0,
-    "partly": 0.8,
-    "dated": 0.8,
-    "elsewhere": 0.65,
-    "unstated": 0.65,
-    "implied": 0.5,
-}
-"""What a basis leaves of the confidence: an answer that must be inferred can be lost in ways words don't show."""
 
 _PARTLY = 0.3
 _ON_TOPIC = 0.5
-_TELLING_WORDS = 6
+_IMPLIED_WORDS = 6
 _ITEM_WORDS = 3
 _CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
 _DURATION = re.compile(r"\b(?:day|week|month|year)s?\b|[天周月年]|週", re.I)
@@ -44,41 +25,6 @@ _POINTING = re.compile(
     re.I,
 )
 _BETWEEN_ITEMS = re.compile(r"[,;]\s*(?:and\b|or\b)?|\s(?:and|or|&)\s")
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Content that must survive for the answer to be possible.
-
-    Attributes:
-        forms: sets of content words; a text that holds enough of any one of them carries the content.
-        turns: ids of the turns that say it; any of them is enough.
-        label: how to name it in a sentence.
-        basis: "stated" in the evidence; "partly" stated there; "dated", relative to when the turn was said; said
-            "elsewhere", in other turns than the annotated ones; "unstated", in no words of any turn (it may have
-            been in a picture); "implied", to be inferred from what the turns say.
-        unique: no other turn says it, so that a text that does can only have it from these.
-        threshold: least coverage of a form with which a text carries the content.
-        denied: whether the turns say that it is not so.
-        times: spans of time, any of which is the content; then words do not count.
-        since: spans of time that tell a span of time up to the day it was said, or from then on: two years ago, 2021.
-        count: how many things it is that there are, so that naming each of them tells it; 0 if it is no such number.
-        said: the day on which the turns were said.
-        on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
-    """
-
-    forms: tuple[frozenset[str], ...]
-    turns: tuple[str, ...]
-    label: str
-    basis: Basis = "stated"
-    unique: bool = True
-    threshold: float = STATED
-    denied: bool = False
-    times: tuple[Span, ...] = ()
-    since: tuple[Span, ...] = ()
-    count: int = 0
-    said: date | None = None
-    on_that_day: bool = False
 
 
 def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> list[Need]:
@@ -92,7 +38,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     if forms and not is_yes_or_no(question):
         needs = _known(question, forms, evidence, conversation, vocabulary)
         if needs:
-            return [replace(need, count=count_asked(question)) for need in needs] if len(needs) == 1 else needs
+            return [replace(need, count=expected_count(question)) for need in needs] if len(needs) == 1 else needs
         if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
             elsewhere = _elsewhere(question, forms, evidence, conversation, vocabulary)
             if elsewhere:
@@ -252,7 +198,9 @@ def _timed(
     then = [
         turn
         for turn in evidence
-        if not told[turn.id] and (day := days[turn.id]) and any(tells((day.toordinal(),) * 2, one) for one in gold)
+        if not told[turn.id]
+        and (day := days[turn.id])
+        and any(as_precise_as((day.toordinal(),) * 2, one) for one in gold)
     ]
     if then:
         return need(then, gold, on_that_day=True)
@@ -260,11 +208,11 @@ def _timed(
     if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
         # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
         return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
-    near = [] if other else _telling_nearby(gold, evidence, conversation)
+    near = [] if other else _naming_nearby(gold, evidence, conversation)
     return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
 
 
-def _telling_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
+def _naming_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
     """The turns of the evidence's sessions that tell the time: who goes on about something does not date it again."""
     days = days_of(conversation)
     sessions = [session for session in conversation.sessions if any(turn in evidence for turn in session.turns)]
@@ -320,7 +268,7 @@ def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, voc
     said = content_of(turn.text) - speakers
     telling = sorted(said, key=lambda word: (word in wanted, vocabulary.weight(word), word), reverse=True)
     return Need(
-        (frozenset(telling[:_TELLING_WORDS]),),
+        (frozenset(telling[:_IMPLIED_WORDS]),),
         (turn.id,),
         f"what {turn.id} says",
         "implied",

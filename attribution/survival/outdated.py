@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from attribution.survival.needs import Need, stating
+from attribution.survival.need import Need
+from attribution.survival.needs import stating
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.phrases import says_unknown
 from tracing.systems.conversations import Conversation, Fact, Question
 
 
-def former_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
+def outdated_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
     """The value that an update or a deletion should have done away with, where the annotation tells."""
-    said = _former_value(question, conversation)
+    said = _outdated_value(question, conversation)
     if said is None:
         return None
     label, form, turn = said
@@ -19,7 +20,7 @@ def former_value(question: Question, conversation: Conversation, vocabulary: Voc
     return Need((form,), (turn,), label, unique=not stating(silent, (form,), vocabulary))
 
 
-def _former_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
+def _outdated_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
     fact = fact_of(question, conversation)
     old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
     near = question.near_miss

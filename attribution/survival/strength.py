@@ -1,4 +1,4 @@
-"""How telling each kind of verdict by survival is, from 0 to 1, before it is known how clear-cut its case is."""
+"""How much each kind of verdict by survival is trusted, from 0 to 1, before the case at hand is weighed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ FORMAT = 0.95
 NEVER_EXTRACTED = 0.9
 GARBLED = 0.6
 LOST = 0.9
-STANDING = 0.75
+NOT_UPDATED = 0.75
 NOT_DELETED = 0.85
 NOT_RETRIEVED = 0.9
 IGNORED = 0.85

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attribution.cases import Blame, ErrorType
-from attribution.survival.carriers import Inquiry, Trail, quote, quoted
+from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import event_of, trouble_of
-from attribution.survival.needs import Need
+from attribution.survival.need import Need
 from attribution.survival.outdated import fact_of
-from attribution.survival.strength import LOST, NOT_DELETED, STANDING
+from attribution.survival.quoting import quote, quoted
+from attribution.survival.strength import LOST, NOT_DELETED, NOT_UPDATED
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
 from tracing.graph.elements import Operation, Variable
@@ -26,54 +27,54 @@ class _Loss:
     evidence: tuple[str, ...]
 
 
-def lost_at_update(inquiry: Inquiry, trail: Trail) -> Blame:
+def lost_at_update(view: CaseView, trail: Trail) -> Blame:
     """Blame for content that was extracted but is not in the memory in the end: of several losses, the last."""
-    losses = [loss for fact in trail.extracted for loss in _losses_of(inquiry, fact, trail.need)]
+    losses = [loss for fact in trail.extracted for loss in _losses_of(view, fact, trail.need)]
     if not losses:
         fact = trail.extracted[0]
         reason = f"{quoted(fact)} was extracted from {_turns(trail.need)}, but no update operation took it up"
-        return Blame(inquiry.flow.named("update"), None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
-    position = {oid: at for at, oid in enumerate(inquiry.flow.graph.operations)}
+        return Blame(view.flow.named("update"), None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
+    position = {oid: at for at, oid in enumerate(view.flow.graph.operations)}
     loss = max(losses, key=lambda loss: position[loss.operation.id])
     return _blame(loss, LOST * trail.clarity)
 
 
-def left_standing(inquiry: Inquiry, trail: Trail, former: Need) -> Blame | None:
+def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
     """Blame for a superseded value that is stored beside the new one, if a decision left it and it explains the answer.
 
-    It explains it if the reply gives the former value, or if that took the place of the new one in the context. Where
-    no decision was shown the former value, it was for the retrieval and the answer to prefer the new one.
+    It explains it if the reply gives the outdated value, or if that took the place of the new one in the context. Where
+    no decision was shown the outdated value, it was for the retrieval and the answer to prefer the new one.
     """
-    if not inquiry.flow.has("update") or not trail.stored:
+    if not view.flow.has("update") or not trail.stored:
         return None
-    standing = inquiry.standing(former, instead_of=trail.need)
-    shown = inquiry.shown(standing)
-    if not shown or not (inquiry.reply_says(former) or not trail.context):
+    standing = view.still_stored(outdated, instead_of=trail.need)
+    shown = view.shown(standing)
+    if not shown or not (view.reply_says(outdated) or not trail.context):
         return None
     entry = standing[0]
-    effect = "and the answer gave it" if inquiry.reply_says(former) else "and was retrieved in place of the new value"
-    fault = _unanswered_change(inquiry, trail.extracted, standing)
+    effect = "and the answer gave it" if view.reply_says(outdated) else "and was retrieved in place of the new value"
+    fault = _unanswered_change(view, trail.extracted, standing)
     if fault is None:
         return None
     change = f"{_turns(trail.need)} changed it to {quote(trail.need.label)}"
     told = f"entry {entry.name} still says {quoted(entry)} although {change}"
     evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(given.id for given in shown[:1]))
     reason = f"{told}, {effect}: {fault.reason}"
-    return Blame(fault.operation.name, fault.operation.id, "UpdateError", STANDING * trail.clarity, reason, evidence)
+    return Blame(fault.operation.name, fault.operation.id, "UpdateError", NOT_UPDATED * trail.clarity, reason, evidence)
 
 
-def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame | None:
+def not_deleted(view: CaseView, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame | None:
     """Blame for an entry that a retraction should have removed; None if no decision was shown both and both are kept.
 
     Args:
-        inquiry: the case.
+        view: the case.
         retractions: the facts that tell of it.
         standing: the entries that assert what was withdrawn.
     """
     entry = standing[0]
-    fault = _unanswered_change(inquiry, retractions, standing)
+    fault = _unanswered_change(view, retractions, standing)
     if fault is None:
-        return None if kept_of(inquiry, retractions) else _dropped(inquiry, retractions)
+        return None if kept_of(view, retractions) else _dropped(view, retractions)
     reason = (
         f"entry {entry.name} still says {quoted(entry)} although {quoted(retractions[0])} was extracted: {fault.reason}"
     )
@@ -81,17 +82,17 @@ def not_deleted(inquiry: Inquiry, retractions: Sequence[Variable], standing: Seq
     return Blame(fault.operation.name, fault.operation.id, "DeletionError", NOT_DELETED, reason, evidence)
 
 
-def kept_of(inquiry: Inquiry, facts: Sequence[Variable]) -> list[Variable]:
+def kept_of(view: CaseView, facts: Sequence[Variable]) -> list[Variable]:
     """The entries that the memory holds in the end of what was made of these facts."""
-    flow = inquiry.flow
+    flow = view.flow
     held = {entry.id: entry for entry in flow.current}
     made = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
     return list({version.id: version for version in made if version.id in held}.values())
 
 
-def _dropped(inquiry: Inquiry, retractions: Sequence[Variable]) -> Blame:
+def _dropped(view: CaseView, retractions: Sequence[Variable]) -> Blame:
     """Blame for a retraction that the update stage neither acted on nor kept."""
-    flow, fact = inquiry.flow, retractions[0]
+    flow, fact = view.flow, retractions[0]
     operations = flow.written(fact).operations
     fault = flow.at_fault(operations[-1]) if operations else None
     name, oid = (fault.name, fault.id) if fault is not None else (flow.named("update"), None)
@@ -99,18 +100,18 @@ def _dropped(inquiry: Inquiry, retractions: Sequence[Variable]) -> Blame:
     return Blame(name, oid, "UpdateError", LOST, reason, (fact.id,))
 
 
-def retractions_read(inquiry: Inquiry, turns: Sequence[str]) -> list[Variable]:
+def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
     """The facts extracted on reading these turns that tell of a retraction in the question's matter."""
-    gold = fact_of(inquiry.case.question, inquiry.conversation)
+    gold = fact_of(view.case.question, view.conversation)
     wanted = content_of(gold.text) if gold is not None else frozenset()
     found: dict[str, Variable] = {}
     for turn in turns:
-        for fact, _ in inquiry.flow.extracted(turn):
+        for fact, _ in view.flow.extracted(turn):
             text = text_of(fact.value)
             words = content_of(text)
-            same = inquiry.vocabulary.coverage(wanted, words) >= _SAME_REQUEST
-            cued = says_retracted(text) and inquiry.subject.about(words) > 0
-            if inquiry.subject.person(words) != "other" and (same or cued or _deletes(inquiry, fact)):
+            same = view.vocabulary.coverage(wanted, words) >= _SAME_REQUEST
+            cued = says_retracted(text) and view.grader.about(words) > 0
+            if view.grader.person(words) != "other" and (same or cued or _deletes(view, fact)):
                 found[fact.id] = fact
     return list(found.values())
 
@@ -121,47 +122,47 @@ class _Fault:
     reason: str
 
 
-def _unanswered_change(inquiry: Inquiry, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
+def _unanswered_change(view: CaseView, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
     """Who failed to change a standing entry when a fact called for it; None if no decision was shown both.
 
     An operation answers for what it did with its own inputs.
     """
-    flow = inquiry.flow
+    flow = view.flow
     lineage = {version.id for entry in standing for version in flow.graph.versions(entry.id)}
     for fact in facts:
         for last in flow.written(fact).operations[-1:]:
             decider = last if flow.has_prompt(last) else flow.decider(last)
             if decider is not None and not lineage.isdisjoint(decider.input_ids()):
                 fault = flow.at_fault(last)
-                return _Fault(fault, _what(inquiry, fault, decider))
+                return _Fault(fault, _what(view, fault, decider))
     return None
 
 
-def _what(inquiry: Inquiry, fault: Operation, decider: Operation) -> str:
+def _what(view: CaseView, fault: Operation, decider: Operation) -> str:
     trouble = trouble_of(fault)
     if trouble:
         return f"{fault.name} failed ({trouble})"
-    decision = event_of(inquiry.flow.outputs_of(decider))
+    decision = event_of(view.flow.outputs_of(decider))
     if decision is None:
         return f"{fault.name} did not change it"
     event, target = decision
-    said = event if target is None else f"{event} {_entry_name(inquiry, target)}"
+    said = event if target is None else f"{event} {_entry_name(view, target)}"
     return f"{fault.name} decided {said}" if fault is decider else f"{fault.name} did not carry out the decision {said}"
 
 
-def _losses_of(inquiry: Inquiry, fact: Variable, need: Need) -> list[_Loss]:
+def _losses_of(view: CaseView, fact: Variable, need: Need) -> list[_Loss]:
     """Where the content of one extracted fact got lost, if it went through the update stage at all."""
-    flow = inquiry.flow
+    flow = view.flow
     writing = flow.written(fact)
-    carrying = [made for made in writing.results if _carries(inquiry, made, need)]
+    carrying = [made for made in writing.results if _carries(view, made, need)]
     if carrying:
-        return [loss for entry in carrying for loss in _overwritten(inquiry, entry, need)]
+        return [loss for entry in carrying for loss in _overwritten(view, entry, need)]
     if not writing.operations:
         return []
     last = writing.operations[-1]
     decider = last if flow.has_prompt(last) else flow.decider(last)
     fault = flow.at_fault(last)
-    did = _what(inquiry, fault, decider) if decider is not None else f"{last.name} did not keep it"
+    did = _what(view, fault, decider) if decider is not None else f"{last.name} did not keep it"
     stored = next((made for made in writing.results if made.kind == "memory_entry"), None)
     markers = any(made.kind == "delete_marker" for made in writing.results)
     outcome = f", which left entry {stored.name} as {quoted(stored)}" if stored else ""
@@ -170,14 +171,14 @@ def _losses_of(inquiry: Inquiry, fact: Variable, need: Need) -> list[_Loss]:
     return [_Loss(fault, kind, reason, (fact.id, *(made.id for made in writing.results)))]
 
 
-def _overwritten(inquiry: Inquiry, entry: Variable, need: Need) -> list[_Loss]:
+def _overwritten(view: CaseView, entry: Variable, need: Need) -> list[_Loss]:
     """The operations that replaced a stored entry by one without its content, or deleted it."""
-    flow = inquiry.flow
+    flow = view.flow
     losses: list[_Loss] = []
     queue = [entry]
     for version in queue:
         following = flow.following(version)
-        kept = [later for later in following if _carries(inquiry, later, need)]
+        kept = [later for later in following if _carries(view, later, need)]
         queue += [later for later in kept if later not in queue]
         for later in following if not kept else ():
             makers = [maker for maker in flow.graph.producers(later.id) if flow.stage(maker) == "update"]
@@ -194,16 +195,16 @@ def _overwritten(inquiry: Inquiry, entry: Variable, need: Need) -> list[_Loss]:
     return losses
 
 
-def _carries(inquiry: Inquiry, variable: Variable, need: Need) -> bool:
-    return variable.kind != "delete_marker" and inquiry.grade(variable, need, traced=True).carries
+def _carries(view: CaseView, variable: Variable, need: Need) -> bool:
+    return variable.kind != "delete_marker" and view.grade(variable, need, traced=True).carries
 
 
-def _deletes(inquiry: Inquiry, fact: Variable) -> bool:
+def _deletes(view: CaseView, fact: Variable) -> bool:
     """Whether the decision on a fact was to delete something in the question's matter."""
-    for operation in inquiry.flow.written(fact).operations:
-        decision = event_of(inquiry.flow.outputs_of(operation))
+    for operation in view.flow.written(fact).operations:
+        decision = event_of(view.flow.outputs_of(operation))
         if decision is not None and decision[0] == "DELETE":
-            return inquiry.subject.about(content_of(text_of(fact.value))) > 0
+            return view.grader.about(content_of(text_of(fact.value))) > 0
     return False
 
 
@@ -217,8 +218,8 @@ def _blame(loss: _Loss, confidence: float) -> Blame:
     return Blame(loss.operation.name, loss.operation.id, loss.error_type, confidence, reason, loss.evidence)
 
 
-def _entry_name(inquiry: Inquiry, target: str) -> str:
-    variable = inquiry.flow.graph.variables.get(target)
+def _entry_name(view: CaseView, target: str) -> str:
+    variable = view.flow.graph.variables.get(target)
     return variable.name if variable is not None else target
 
 

@@ -5,64 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attribution.cases import Blame
-from attribution.survival.carriers import Inquiry, quote, quoted
+from attribution.survival.case_view import CaseView
 from attribution.survival.flow import trouble_of
-from attribution.survival.outdated import former_value
+from attribution.survival.outdated import outdated_value
+from attribution.survival.quoting import quote, quoted
 from attribution.survival.strength import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.updates import kept_of, not_deleted, retractions_read
 from tracing.graph.elements import Variable
 
 
-def answered_unanswerable(inquiry: Inquiry) -> Blame:
+def answered_unanswerable(view: CaseView) -> Blame:
     """Blame for an answer where there is none: a value that was withdrawn, or one that was never given."""
-    question, flow, answering = inquiry.case.question, inquiry.flow, inquiry.answering
-    made_up = f"the right answer is {quote(question.answers[0])}, but the reply is {quote(inquiry.case.reply)}"
-    former = former_value(question, inquiry.conversation, inquiry.vocabulary)
+    question, flow, answering = view.case.question, view.flow, view.answering
+    made_up = f"the right answer is {quote(question.answers[0])}, but the reply is {quote(view.case.reply)}"
+    outdated = outdated_value(question, view.conversation, view.vocabulary)
     answer = answering.answer
-    if former is None or not inquiry.reply_says(former):
+    if outdated is None or not view.reply_says(outdated):
         return Blame(answer.name, answer.id, "ResponseError", INVENTED, f"{made_up}, which nothing calls for")
-    turns = [turn for turn in question.evidence if turn not in former.turns]
+    turns = [turn for turn in question.evidence if turn not in outdated.turns]
     withdrawn = " and ".join(turns)
-    standing = inquiry.standing(former, instead_of=None)
-    shown = inquiry.shown(standing)
+    standing = view.still_stored(outdated, instead_of=None)
+    shown = view.shown(standing)
     if not shown:
         reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
         return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
-    withdrawals = [entry for entry in flow.current if inquiry.withdraws(entry)] if inquiry.is_verbatim else []
+    withdrawals = [entry for entry in flow.current if view.withdraws(entry)] if view.is_verbatim else []
     if withdrawals:
-        return _unresolved(inquiry, turns, shown, withdrawals)
+        return _unresolved(view, turns, shown, withdrawals)
     readers = [reader for turn in turns for reader in flow.readers(turn)]
-    retractions = [] if inquiry.is_verbatim else retractions_read(inquiry, turns)
+    retractions = [] if view.is_verbatim else retractions_read(view, turns)
     if retractions:
-        unresolved = _unresolved(inquiry, turns, shown, kept_of(inquiry, retractions))
-        return not_deleted(inquiry, retractions, standing) or unresolved
+        unresolved = _unresolved(view, turns, shown, kept_of(view, retractions))
+        return not_deleted(view, retractions, standing) or unresolved
     messages = tuple(message.id for turn in turns for message in flow.messages(turn))
     entry = standing[0]
     trouble = trouble_of(readers[-1]) if readers else "no operation read it"
     cause = f" ({trouble})" if trouble else ""
-    unread = f"{withdrawn} withdraws {quote(former.label)}, but this was never extracted{cause}"
+    unread = f"{withdrawn} withdraws {quote(outdated.label)}, but this was never extracted{cause}"
     reason = f"{unread}, so entry {entry.name} still says it"
     name, oid = (readers[-1].name, readers[-1].id) if readers else (flow.named("extract"), None)
     return Blame(name, oid, "ExtractionError", NEVER_EXTRACTED, reason, (*messages, entry.id))
 
 
 def _unresolved(
-    inquiry: Inquiry, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
+    view: CaseView, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
 ) -> Blame:
     """Blame where old and new are both kept: the answer must resolve it, if it is given both.
 
     Args:
-        inquiry: the case.
+        view: the case.
         turns: ids of the turns that withdraw the value.
         shown: the pieces of context that still assert it.
         withdrawals: the entries that tell of its withdrawal.
     """
-    answering = inquiry.answering
-    told = inquiry.shown(withdrawals)
+    answering = view.answering
+    told = view.shown(withdrawals)
     withdrawn = " and ".join(turns)
     if told or not answering.retrievals:
         held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
-        reason = f"{held}, but the reply is {quote(inquiry.case.reply)}"
+        reason = f"{held}, but the reply is {quote(view.case.reply)}"
         return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
     fault = answering.retrievals[-1]
     reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"

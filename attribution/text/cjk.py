@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 
-_DIGITS = {
-    **dict(zip("〇零一二三四五六七八九", (0, *range(10)), strict=True)),
-    "两": 2,
-    "兩": 2,
-}
-_UNITS = {"十": 10, "百": 100, "千": 1000}
+from attribution.text.numbers import CJK_NUMERAL, cjk_number
+
 _COUNTERS = "个個只隻匹条條本张張枚位名人口岁歳才次回遍天件杯瓶台辆輛块塊元家间間层層套双雙把头頭棵朵部場场冊册种種分"
-_NUMERAL = "".join((*_DIGITS, *_UNITS))
 _COUNTED = re.compile(
-    rf"(?P<digits>\d+)\s*[{_COUNTERS}]|(?P<numeral>[{_NUMERAL}]+)(?P<counter>[{_COUNTERS}年月日号時时点])"
+    rf"(?P<digits>\d+)\s*[{_COUNTERS}]|(?P<numeral>{CJK_NUMERAL})(?P<counter>[{_COUNTERS}年月日号時时点])"
 )
 _DATED = "年月日号時时点"
 # The longest first: a pattern takes the first that fits.
@@ -34,20 +29,6 @@ def without_function_words(text: str) -> str:
 def _in_digits(found: re.Match[str]) -> str:
     if found["digits"]:
         return f"{found['digits']} "
-    number = number_of(found["numeral"])
+    number = cjk_number(found["numeral"])
     counter = found["counter"] if found["counter"] in _DATED else " "
     return f"{number}{counter}"
-
-
-def number_of(numeral: str) -> int:
-    """The number that a Chinese or Japanese numeral below ten thousand means: 二十三 is 23, 二〇二三 is 2023."""
-    if not any(sign in _UNITS for sign in numeral):
-        return int("".join(str(_DIGITS[sign]) for sign in numeral))
-    total, digit = 0, 0
-    for sign in numeral:
-        if sign in _UNITS:
-            total += (digit or 1) * _UNITS[sign]
-            digit = 0
-        else:
-            digit = _DIGITS[sign]
-    return total + digit

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from attribution.judging.words import normalise
+from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.cjk import without_function_words
-from attribution.text.lemmas import LEMMAS
+from attribution.text.stems import is_number, stem
+from attribution.text.tokens import CJK_CHARACTER, words
 
 _FUNCTION_WORDS = """
     i me my mine we us our ours you your yours he him his she her hers it its they them their theirs this that these
@@ -22,22 +23,15 @@ _FUNCTION_WORDS = """
     name named called call
 """
 _FUNCTION = frozenset(_FUNCTION_WORDS.split())
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _EARLIER = re.compile(r"\b(?:previous|prior|preceding|past)\b", re.IGNORECASE)
 _DAY_BEFORE = re.compile(r"\b(?:the )?(?:last day|day before)\b", re.IGNORECASE)
-_CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
-_ENDINGS = ("ions", "ion", "ingly", "edly", "ing", "ed", "ly", "es", "s", "e")
-_MONTHS_IN_ORDER = """
-    January February March April May June July August September October November December
-"""
 _DATE_WORDS = """
-    monday tuesday wednesday thursday friday saturday sunday yesterday today tonight tomorrow ago
+    yesterday today tonight tomorrow ago
     week weekend month year
 """
 _RELATIVE_WORDS = "last next since recent few day morning night"
-MONTHS = tuple(_MONTHS_IN_ORDER.split())
 
 
 def text_of(value: Any) -> str:
@@ -55,20 +49,20 @@ def text_of(value: Any) -> str:
 def words_of(text: str) -> tuple[str, ...]:
     """Content words of `text` in order: stemmed, numbers in digits, dates as day month year, CJK in pairs."""
     text = _ISO_DATE.sub(lambda found: f"{int(found[3])} {_month(found[2])} {found[1]}", text)
-    text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", _POSSESSIVE.sub("", _ORDINAL.sub(r"\1", text))))
-    text = without_function_words(text) if _CJK_CHARACTER.search(text) else text
+    text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", _ORDINAL.sub(r"\1", text)))
+    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
     dates_may = re.search(r"\bMay\b", text) is not None
-    words: list[str] = []
+    found: list[str] = []
     run = ""
-    for word in (*normalise(text), ""):
-        if _CJK_CHARACTER.fullmatch(word):
+    for word in (*words(text), ""):
+        if CJK_CHARACTER.fullmatch(word):
             run += word
             continue
-        words += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
         run = ""
         if word and (word not in _FUNCTION or (word == "may" and dates_may)):
-            words.append(_stem(word))
-    return tuple(words)
+            found.append(stem(word))
+    return tuple(found)
 
 
 @lru_cache(maxsize=16384)
@@ -87,11 +81,6 @@ def is_date(text: str) -> bool:
     found = content_of(text)
     years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
     return years or bool(found & _DATE_STEMS)
-
-
-def is_number(word: str) -> bool:
-    """Whether a content word is a number: it has no paraphrase."""
-    return word[:1].isdigit()
 
 
 class Vocabulary:
@@ -132,24 +121,5 @@ def _month(number: str) -> str:
     return MONTHS[int(number) - 1] if 1 <= int(number) <= 12 else number
 
 
-@lru_cache(maxsize=16384)
-def _stem(word: str) -> str:
-    """A word without its inflection, crudely: `adopt`, `adopts`, `adopting` and `adoption` become one."""
-    if is_number(word):
-        return word.lstrip("0") or "0"
-    word = LEMMAS.get(word, word)
-    if len(word) <= 3 or not word.isascii():
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            stem = word[: -len(ending)]
-            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz" and ending in ("ing", "ed")
-            return stem[:-1] if doubled else stem
-    return word
-
-
-_MONTH_STEMS = frozenset(_stem(month.lower()) for month in MONTHS)
-_DATE_STEMS = _MONTH_STEMS | frozenset(map(_stem, _DATE_WORDS.split()))
-_CUE_STEMS = _DATE_STEMS | frozenset(map(_stem, _RELATIVE_WORDS.split()))
+_DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))
+_CUE_STEMS = _DATE_STEMS | frozenset(map(stem, _RELATIVE_WORDS.split()))

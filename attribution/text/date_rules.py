@@ -10,29 +10,18 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
-from attribution.text.content import MONTHS
+from attribution.text.calendar_names import MONTH, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
+from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 
 Span = tuple[int, int]
 """First and last day, both included, as `date.toordinal` counts them."""
 
-MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
 FULL_DATE = (
     rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH},? \d{{4}}|{MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
     r"|\d{4}-\d{2}-\d{2})"
 )
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_DAY = (
-    r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b"
-)
-_COUNTS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBERS = {word: number for number, word in enumerate(_COUNTS)} | {"couple": 2, "few": 3, "several": 4}
-_ABOUT = rf"(?:\d{{1,3}}|an?|{'|'.join(_COUNTS[1:])}|(?:a )?couple(?: of)?|(?:a )?few|several)"
 _UNIT = r"(?:day|night|weekend|week|month|year)"
 _LAST = r"(?:last|previous|past|preceding|prior)"
-_SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 14)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +54,6 @@ def _rule(pattern: str, resolve: Callable[[re.Match[str], date], Span | None]) -
     return Rule(re.compile(pattern, re.IGNORECASE), resolve)
 
 
-def _count(text: str | None) -> int:
-    word = (text or "1").lower().removeprefix("a ").removesuffix(" of").strip()
-    return int(word) if word.isdigit() else _NUMBERS.get(word, 1)
-
-
-def _month(text: str) -> int:
-    return next(at for at, name in enumerate(MONTHS, 1) if name[:3].lower() == text[:3].lower())
-
-
 def _day(day: date) -> Span:
     return day.toordinal(), day.toordinal()
 
@@ -97,13 +77,9 @@ def _weekend(day: date) -> Span:
     return monday + 4, monday + 6
 
 
-def _weekday_number(name: str) -> int:
-    return next(at for at, day in enumerate(_DAYS) if day.startswith(name.lower()[:3]))
-
-
 def _weekday(name: str, day: date, step: int) -> date:
     """The nearest day of this name before (step -1) or after (+1) a day."""
-    wanted = _weekday_number(name)
+    wanted = weekday_number(name)
     day += timedelta(step)
     while day.weekday() != wanted:
         day += timedelta(step)
@@ -126,7 +102,7 @@ def _shifted(unit: str, day: date, count: int) -> Span:
 
 
 def _ago(text: str, unit: str, day: date, sign: int) -> Span:
-    count = _count(text)
+    count = quantity_of(text)
     span = _shifted(unit, day, sign * count)
     if re.search("few|several|couple", text, re.IGNORECASE) and unit.lower() not in ("month", "year"):
         slack = {"day": 2, "night": 2}.get(unit.lower(), 7)
@@ -138,14 +114,14 @@ def _ago(text: str, unit: str, day: date, sign: int) -> Span:
 
 
 def _season(name: str, year: int) -> Span:
-    first, last = _SEASONS[name.lower()]
+    first, last = SEASONS[name.lower()]
     return _whole_month(year, first)[0], _whole_month(year, last)[1]
 
 
 def _named_month(found: re.Match[str], said: date) -> Span:
     """A month without a year is the one nearest to when it is said."""
     named = found.groupdict()
-    month = _month(named.get("month") or named["month2"])
+    month = month_number(named.get("month") or named["month2"])
     year = min((said.year - 1, said.year, said.year + 1), key=lambda y: abs((y - said.year) * 12 + month - said.month))
     day = named.get("day") or named.get("day2")
     return _day(date(year, month, int(day))) if day else _whole_month(year, month)
@@ -168,7 +144,7 @@ def _before(found: re.Match[str], _: date) -> Span | None:
         return None
     sign = 1 if found["way"].lower() in ("after", "following") else -1
     unit = found["unit"].lower()
-    count = _count(found["count"]) if found["count"] else 1
+    count = quantity_of(found["count"]) if found["count"] else 1
     if unit not in ("day", "night", "week", "weekend", "month", "year"):
         return _day(_weekday(unit, anchor, sign) + timedelta(7 * sign * (count - 1)))
     if unit == "week":
@@ -181,7 +157,7 @@ def _before(found: re.Match[str], _: date) -> Span | None:
 
 def _part_of_month(found: re.Match[str], _: date) -> Span:
     """`early June 2023`, `the first week of August 2023`, `the last weekend of May 2023`."""
-    first, last = _whole_month(int(found["year"]), _month(found["month"]))
+    first, last = _whole_month(int(found["year"]), month_number(found["month"]))
     which, unit = found["which"].lower(), (found["unit"] or "").lower()
     if unit == "weekend":
         friday = _weekday(
@@ -201,7 +177,7 @@ def _part_of_month(found: re.Match[str], _: date) -> Span:
 
 ANCHORED = (
     _rule(
-        rf"\b(?:the )?(?:(?P<count>{_ABOUT}) )?(?P<unit>{_DAY}|{_UNIT}(?=s?\b))s? "
+        rf"\b(?:the )?(?:(?P<count>{QUANTITY}) )?(?P<unit>{WEEKDAY}|{_UNIT}(?=s?\b))s? "
         rf"(?P<way>before|prior to|preceding|after|following) (?P<anchor>{FULL_DATE})",
         _before,
     ),
@@ -226,17 +202,17 @@ ABSOLUTE = (
     ),
     _rule(
         rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH}),? (?P<y>\d{{4}})\b",
-        lambda m, _: _day(date(int(m["y"]), _month(m["m"]), int(m["d"]))),
+        lambda m, _: _day(date(int(m["y"]), month_number(m["m"]), int(m["d"]))),
     ),
     _rule(
         rf"\b(?P<m>{MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b",
-        lambda m, _: _day(date(int(m["y"]), _month(m["m"]), int(m["d"]))),
+        lambda m, _: _day(date(int(m["y"]), month_number(m["m"]), int(m["d"]))),
     ),
     _rule(r"(?P<y>\d{4})年(?P<m>\d{1,2})月", lambda m, _: _whole_month(int(m["y"]), int(m["m"]))),
-    _rule(rf"\b(?P<m>{MONTH}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _whole_month(int(m["y"]), _month(m["m"]))),
     _rule(
-        r"\b(?P<s>spring|summer|autumn|fall|winter),? (?:of )?(?P<y>\d{4})\b", lambda m, _: _season(m["s"], int(m["y"]))
+        rf"\b(?P<m>{MONTH}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _whole_month(int(m["y"]), month_number(m["m"]))
     ),
+    _rule(rf"\b(?P<s>{SEASON}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _season(m["s"], int(m["y"]))),
     _rule(r"(?P<y>(?:19|20)\d{2})年", lambda m, _: _whole_year(int(m["y"]))),
     _rule(r"\b(?P<y>(?:19|20)\d{2})\b", lambda m, _: _whole_year(int(m["y"]))),
 )
@@ -257,31 +233,32 @@ RELATIVE: tuple[Rule, ...] = (
         lambda _, day: _day(day),
     ),
     _rule(
-        rf"\b(?P<n>{_ABOUT}) (?P<u>{_UNIT})s? (?:ago|back|before|earlier|prior)\b",
+        rf"\b(?P<n>{QUANTITY}) (?P<u>{_UNIT})s? (?:ago|back|before|earlier|prior)\b",
         lambda m, day: _ago(m["n"], m["u"], day, -1),
     ),
     _rule(
-        rf"\b(?:in|after) (?P<n>{_ABOUT}) (?P<u>{_UNIT})s?\b|\b(?P<n2>{_ABOUT}) (?P<u2>{_UNIT})s? (?:from now|later)\b",
+        rf"\b(?:in|after) (?P<n>{QUANTITY}) (?P<u>{_UNIT})s?\b"
+        rf"|\b(?P<n2>{QUANTITY}) (?P<u2>{_UNIT})s? (?:from now|later)\b",
         lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, 1),
     ),
     _rule(
-        rf"\b(?P<n>two|three) (?P<d>{_DAY})s ago\b",
-        lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (_count(m["n"]) - 1))),
+        rf"\b(?P<n>two|three) (?P<d>{WEEKDAY})s ago\b",
+        lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (quantity_of(m["n"]) - 1))),
     ),
     _rule(
         rf"\b(?:for|over|past|last) (?:about |around |almost |over |nearly )?"
-        rf"(?:the (?:past|last) )?(?P<n>{_ABOUT}) years?\b",
-        lambda m, day: _whole_year(day.year - _count(m["n"])),
+        rf"(?:the (?:past|last) )?(?P<n>{QUANTITY}) years?\b",
+        lambda m, day: _whole_year(day.year - quantity_of(m["n"])),
     ),
     _rule(
-        rf"\b(?P<n>{_ABOUT}) (?P<u>year|month)s? now\b"
-        rf"|\bfor (?:about |over |nearly )?(?P<n2>{_ABOUT}) (?P<u2>month)s?\b",
+        rf"\b(?P<n>{QUANTITY}) (?P<u>year|month)s? now\b"
+        rf"|\bfor (?:about |over |nearly )?(?P<n2>{QUANTITY}) (?P<u2>month)s?\b",
         lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, -1),
     ),
-    _rule(rf"\b(?:{_LAST}|recent) (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
-    _rule(rf"\bon (?P<d>{_DAY})(?!s)", lambda m, day: _day(_weekday(m["d"], day + timedelta(1), -1))),
-    _rule(rf"\bnext (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day, 1))),
-    _rule(rf"\bthis (?P<d>{_DAY})", lambda m, day: _day(_weekday(m["d"], day - timedelta(1), 1))),
+    _rule(rf"\b(?:{_LAST}|recent) (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
+    _rule(rf"\bon (?P<d>{WEEKDAY})(?!s)", lambda m, day: _day(_weekday(m["d"], day + timedelta(1), -1))),
+    _rule(rf"\bnext (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day, 1))),
+    _rule(rf"\bthis (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day - timedelta(1), 1))),
     _rule(
         rf"\b{_LAST} (?P<u>{_UNIT})\b",
         lambda m, day: (
@@ -292,7 +269,7 @@ RELATIVE: tuple[Rule, ...] = (
     _rule(rf"\bnext (?P<u>{_UNIT})\b", lambda m, day: _shifted(m["u"], day, 1)),
     _rule(r"\bthis (?P<u>weekend|week|month|year)\b", lambda m, day: _shifted(m["u"], day, 0)),
     _rule(
-        r"\b(?P<w>last|this|next) (?P<s>spring|summer|autumn|fall|winter)\b",
+        rf"\b(?P<w>last|this|next) (?P<s>{SEASON})\b",
         lambda m, day: _season(m["s"], day.year + {"last": -1, "next": 1}.get(m["w"].lower(), 0)),
     ),
     _rule(r"去年", lambda _, day: _whole_year(day.year - 1)),
@@ -303,10 +280,10 @@ RELATIVE: tuple[Rule, ...] = (
     _rule(r"上个?月|先月", lambda _, day: _shifted("month", day, -1)),
     _rule(r"下个?月|来月", lambda _, day: _shifted("month", day, 1)),
     _rule(
-        r"(?P<n>\d+|[一二两三四五六七八九十])天前|(?P<n2>\d+)日前",
-        lambda m, day: _day(day - timedelta(_cjk(m["n"] or m["n2"]))),
+        rf"(?P<n>\d+|{CJK_NUMERAL})天前|(?P<n2>\d+)日前",
+        lambda m, day: _day(day - timedelta(_cjk_quantity(m["n"] or m["n2"]))),
     ),
-    _rule(r"(?P<n>\d+|[一二两三四五六七八九十])年前", lambda m, day: _whole_year(day.year - _cjk(m["n"]))),
+    _rule(rf"(?P<n>\d+|{CJK_NUMERAL})年前", lambda m, day: _whole_year(day.year - _cjk_quantity(m["n"]))),
     _rule(
         rf"\b(?P<month>{MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b"
         rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{MONTH})",
@@ -318,5 +295,5 @@ RELATIVE: tuple[Rule, ...] = (
 )
 
 
-def _cjk(text: str) -> int:
-    return int(text) if text.isdigit() else {"两": 2}.get(text, "零一二三四五六七八九十".find(text))
+def _cjk_quantity(text: str) -> int:
+    return int(text) if text.isdecimal() else cjk_number(text)

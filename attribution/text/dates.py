@@ -13,12 +13,13 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, MONTH, RELATIVE, Span, moment
+from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
+from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, moment
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
 
-__all__ = ["Span", "days_of", "moment", "same_time", "spans_of", "tells", "without_stamp"]
+__all__ = ["Span", "as_precise_as", "days_of", "moment", "same_time", "spans_of", "without_stamp"]
 
 _STAMP = re.compile(
     rf"^\W*(?:\d{{1,2}}:\d{{2}} ?(?:[ap]m)?,? (?:on )?)?(?P<date>{FULL_DATE})"
@@ -26,9 +27,9 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
+_NAMES = "|".join(name[:3] for name in (*MONTHS, *WEEKDAYS))
 _CUE = re.compile(
-    r"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|\b(?:mon|tue|wed|thu|fri|sat|sun)|spring|summer"
-    r"|autumn|fall|winter|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[年月日天周週]",
+    rf"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|{SEASON}|\b(?:{_NAMES})|[年月日天周週]",
     re.IGNORECASE,
 )
 _IN_COMMON = 0.34
@@ -67,7 +68,7 @@ def same_time(one: Span, other: Span) -> bool:
     return common > 0 and common >= _IN_COMMON * long
 
 
-def tells(found: Span, wanted: Span) -> bool:
+def as_precise_as(found: Span, wanted: Span) -> bool:
     """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
     common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
     length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1

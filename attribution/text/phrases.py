@@ -1,11 +1,11 @@
-"""Set phrases: owning not to know, and taking back what was said."""
+"""Set phrases: saying that something is unknown, denying it, and taking it back."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from attribution.judging.words import normalise
+from attribution.text.tokens import normalise
 
 _UNKNOWN = re.compile(
     r"\b(?:unknown|unanswerable|undecided|forgotten"
@@ -48,7 +48,7 @@ def denies(clause: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def says_unknown(text: str) -> bool:
-    """Whether a reply owns that it does not know."""
+    """Whether a reply says that it does not know."""
     return _UNKNOWN.search(" ".join(normalise(text)) or text) is not None
 
 

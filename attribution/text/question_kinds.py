@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from attribution.text.content import content_of, is_date, is_number
+from attribution.text.content import content_of, is_date
+from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
 _FEW = 6
@@ -30,7 +31,7 @@ def is_yes_or_no(question: Question) -> bool:
     return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
 
 
-def count_asked(question: Question) -> int:
+def expected_count(question: Question) -> int:
     """The number of things that is asked for, where it is small enough for them to be named instead; else 0."""
     words = content_of(question.answers[0])
     number = next((int(word) for word in words if len(words) == 1 and word.isdigit()), 0)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, Verdict
+from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, ReplayVerdict
 from attribution.judging.words import Judgement
 from tracing.errors import DataError
 from tracing.recording.redaction import Redaction
@@ -81,7 +81,7 @@ class BlameLine(_Line):
     confidence: float = Field(ge=0, le=1)
     reason: str
     evidence: tuple[str, ...] = ()
-    verdict: Verdict | None = None
+    verdict: ReplayVerdict | None = None
 
 
 class CaseLine(_Line):

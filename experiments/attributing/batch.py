@@ -18,7 +18,7 @@ from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Attributor
+    from attribution.attributor import Attributor
     from attribution.recordings import Recording
     from experiments.attributing.case_sources import Found, Source
     from tracing.llm.access import ModelAccess

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attribution.benchmark.suites import Attributor
+    from attribution.attributor import Attributor
     from attribution.recordings import Recording
     from tracing.llm.access import ModelAccess
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attribution.attributor import Attributor
 from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.metrics import score
-from attribution.benchmark.suites import Attributor, Suite, load_suite, run
+from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge
+from attribution.labelled import Suite
 from attribution.recordings import Recording
 from experiments.attributing.methods import ASKING, method_named
 from experiments.bench.fault_kinds import KINDS

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attribution.cases import ErrorType
-from attribution.text.content import MONTHS
+from attribution.text.calendar_names import MONTHS, WEEKDAYS
+from attribution.text.numbers import ONE_TO_TWELVE
 from experiments.bench.faults import Fault, Target
 from tracing.graph.elements import Variable
 from tracing.systems.entries import Entry
@@ -18,9 +19,6 @@ Nature = Literal["removed", "altered", "misled"]
 """Whether a fault takes the content away, changes it, or leaves it there to be ignored."""
 
 UNKNOWN = "unknown"
-
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 class DroppedFact(Fault):
@@ -207,7 +205,7 @@ class IgnoredContext(Fault):
 
 
 class UnknownAlthoughKnown(IgnoredContext):
-    """The answer owns not to know what the context tells."""
+    """The answer says that it does not know what the context says."""
 
     def said(self) -> str | None:
         return None if self.gold.unknowable else UNKNOWN
@@ -255,7 +253,7 @@ KINDS: Mapping[str, Kind] = {
 
 def _shifted(answer: str) -> str:
     """A date or number moved on by two; the same text where there is none in it."""
-    for row in (MONTHS, _WEEKDAYS, _NUMBERS):
+    for row in (MONTHS, WEEKDAYS, ONE_TO_TWELVE):
         for at, name in enumerate(row):
             moved = re.sub(rf"\b{name}\b", row[(at + 2) % len(row)], answer, count=1, flags=re.IGNORECASE)
             if moved != answer:

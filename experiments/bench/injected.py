@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from attribution.benchmark.suites import LabelledCase
 from attribution.cases import Case
 from attribution.judging.words import Judgement
+from attribution.labelled import LabelledCase
 from attribution.recordings import Recording
 from attribution.replay.method import Replay
 from attribution.survival.flow import rewrites

@@ -19,8 +19,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from attribution.judging.words import judge, normalise
+from attribution.judging.words import judge
 from attribution.text.content import content_of
+from attribution.text.tokens import normalise
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.llm.settings import ModelSettings, Role
 from tracing.systems.conversations import Conversation, Fact, Question

@@ -89,10 +89,9 @@ def evaluate(
         calibrate_judge(parts.evaluator, candidate, chosen)
         repetitions = []
         for number in range(repeat):
-            parts.access.repeat = number
             phase = named if repeat == 1 else f"{named}, {number + 1} of {repeat}"
             repetitions.append(
-                parts.evaluator.evaluate(
+                parts.evaluator.repeated(number).evaluate(
                     candidate,
                     chosen,
                     progress=partial(view.progress, phase),

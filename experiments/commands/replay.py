@@ -33,17 +33,19 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
     from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.outbox import Outbox
     from experiments.mlflow_tracking.tracking import REPLAY_SECONDS, link_of
-    from experiments.runs.folder import RunFolder
+    from experiments.runs.folder import LOCK, RunFolder
+    from experiments.runs.lock import locked
     from tracing.errors import RunError
 
     folder = RunFolder.find(home_folder(home), run)
-    outbox = Outbox.load(folder, uri=uri, timeout=60)
-    before = outbox.waiting + len(outbox.refused)
-    outbox.flush(seconds=REPLAY_SECONDS)
-    link = link_of(outbox.store)
-    summary = folder.summary()
-    if summary.mlflow is None and link is not None:
-        folder.write_summary(summary.model_copy(update={"mlflow": link}))
+    with locked(folder.path / LOCK):
+        outbox = Outbox.load(folder, uri=uri, timeout=60)
+        before = outbox.waiting + len(outbox.refused)
+        outbox.flush(seconds=REPLAY_SECONDS)
+        link = link_of(outbox.store)
+        summary = folder.summary()
+        if summary.mlflow is None and link is not None:
+            folder.write_summary(summary.model_copy(update={"mlflow": link}))
     say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
     for reason in outbox.refused[:1]:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)

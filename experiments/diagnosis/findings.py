@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from attribution.cases import BEYOND_THE_SYSTEM
+from attribution.cases import OUTSIDE_THE_SYSTEM
 from attribution.signals import Signals, aggregate
 from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.diagnosis.case_clusters import case_clusters
@@ -170,7 +170,7 @@ def diagnose(
     )
     operations = _operations(signals, said, lines, total, named)
     known = all(trace.prompts_known for trace in said.traces.values())
-    beyond = [case for case in lines if (main := case.main) is not None and main.error_type in BEYOND_THE_SYSTEM]
+    beyond = [case for case in lines if (main := case.main) is not None and main.error_type in OUTSIDE_THE_SYSTEM]
     clusters = case_clusters(lines)
     facts = tuple(
         ClusterFact(
@@ -301,7 +301,7 @@ def _actions(
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
                 why += f" (for example: {typical.example})" if typical.example else ""
             found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
-    for error_type in sorted(BEYOND_THE_SYSTEM):
+    for error_type in sorted(OUTSIDE_THE_SYSTEM):
         cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]
         if cases:
             what, why, by = remedy_beyond(error_type, len(cases))

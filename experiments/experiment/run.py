@@ -150,7 +150,7 @@ def _prepare(
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
     if resume is not None:
-        access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
+        access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
     folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
@@ -158,7 +158,9 @@ def _prepare(
     if resume is not None:
         check_fingerprint(folder, depends_on)
         folder.write(CONFIG, files[CONFIG])
-    access.ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    access = access.with_ledger(
+        held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    )
     evaluator = evaluator_of(config, system, access, home, traces=folder.path / TRACES)
     settings = params_of(config)
     identities = {f"identity.{role}": identity for role, identity in access.identities().items()}

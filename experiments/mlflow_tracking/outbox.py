@@ -5,10 +5,8 @@ The file is JSON lines: a header that names the store, then a write a line. It i
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -92,8 +90,6 @@ class Outbox:
         self.trouble: str | None = None
         self._folder, self._clock = folder, clock
         self._waiting: list[Write] = []
-        self._kept = 0
-        """How many of them are in the file, always the first."""
         self._quiet_until = float("-inf")
 
     @classmethod
@@ -122,12 +118,9 @@ class Outbox:
             try:
                 box._waiting.append(_shown(_READER.validate_json(line)))
             except ValidationError:
-                # A process that was killed leaves half a last line, of a write that it did not count on.
-                if number <= len(lines):
-                    box.refused.append(f"{path}:{number}: is damaged, and was left out")
-        if box.waiting < len(lines):
-            box._rewrite()
-        box._kept = box.waiting
+                box.refused.append(f"{path}:{number}: is damaged, and was left out")
+        if box.refused:
+            box._keep()
         return box
 
     @property
@@ -136,16 +129,15 @@ class Outbox:
         return len(self._waiting)
 
     def send(self, *writes: Write) -> None:
-        """Write to the store, or keep the writes where earlier ones wait or the store fails.
+        """Write to the store; keep in the folder what it does not take, and what follows that.
 
         Raises:
-            RunError: they cannot be kept either.
+            RunError: they cannot be kept either; they are still sent with the next ones.
         """
         self._waiting += map(_shown, writes)
         if self._clock() >= self._quiet_until:
-            self.flush(seconds=SLOW_SECONDS)
-        if len(self._waiting) > self._kept:
-            self._append(self._waiting[self._kept :])
+            self._pass_on(seconds=SLOW_SECONDS)
+        self._keep()
 
     def keep_off(self, error: BaseException) -> None:
         """Leave the store alone for a while, since it failed."""
@@ -154,6 +146,10 @@ class Outbox:
 
     def flush(self, *, seconds: float) -> None:
         """Send what waits, in order, until the store fails or the time is over; then it is left alone for a while."""
+        self._pass_on(seconds=seconds)
+        self._keep()
+
+    def _pass_on(self, *, seconds: float) -> None:
         begun, sent = self._clock(), 0
         self.trouble = None
         for write in self._waiting:
@@ -170,36 +166,14 @@ class Outbox:
                 self._quiet_until = self._clock() + PAUSE_SECONDS
                 break
         del self._waiting[:sent]
-        if sent and self._kept:
-            self._rewrite()
 
-    def _append(self, writes: Sequence[Write]) -> None:
-        path = self._folder.path / OUTBOX
-        if not path.exists():
-            self._rewrite()
-            return
-        whole = path.stat().st_size
-        try:
-            with path.open("a", encoding="utf-8") as file:
-                file.writelines(write.model_dump_json() + "\n" for write in writes)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            with suppress(OSError):
-                os.truncate(path, whole)  # what is written later must not stand behind half a line
-            raise RunError(
-                f"{path}: cannot be written ({error.strerror}); "
-                f"make room, then go on with: memtune run --resume {self._folder.path}"
-            ) from None
-        self._kept += len(writes)
-
-    def _rewrite(self) -> None:
+    def _keep(self) -> None:
+        """Make the file hold what waits. It is small and seldom there, so that it is always written whole."""
         if self._waiting:
             lines = [write.model_dump_json() + "\n" for write in self._waiting]
             self._folder.write(OUTBOX, "".join([self._header(), *lines]))
         else:
             (self._folder.path / OUTBOX).unlink(missing_ok=True)
-        self._kept = len(self._waiting)
 
     def _header(self) -> str:
         store = self.store

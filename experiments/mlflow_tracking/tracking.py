@@ -44,7 +44,6 @@ LONGEST_KEY = 100
 FINISH_SECONDS = 120.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
 
-
 REPLAY_SECONDS = 3600.0
 """How long a replay goes on; somebody is waiting for it, but knows why."""
 

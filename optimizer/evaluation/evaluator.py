@@ -126,6 +126,18 @@ class Evaluator:
                 raise
         return outcomes
 
+    def repeated(self, repetition: int) -> Evaluator:
+        """An evaluator that asks the models again in every other repetition; the judge is asked once about a reply."""
+        return Evaluator(
+            self.system,
+            self.access.repeated(repetition),
+            self.metric,
+            self.snapshots,
+            traces=self.traces,
+            workers=self.workers,
+            model_judge=self.model_judge,
+        )
+
     def judged(self, question: Question, reply: str) -> Judgement:
         """The judgement of a reply to a question.
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.examples import Example, contains, event_in, facts_in, fill, words
+from attribution.text.tokens import contains, word_count, words
+from optimizer.proposers.examples import Example, event_in, facts_in, fill
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from optimizer.proposers.template import filled, take_apart
 
@@ -163,7 +164,7 @@ def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
             others = sorted((text for text in hits if text not in telling), key=lambda text: not contains(text, near))
             kept = [text for text in hits if text in (*telling, *others[:1])]
         # The case proves the value right, not the sentence around it: a long reply is shown as the value alone.
-        reply = example.output if len(words(example.output)) <= 4 else question.answers[0]
+        reply = example.output if word_count(example.output) <= 4 else question.answers[0]
         parts = (("context", tuple(kept)), ("question", (question.question,)))
         yield Demonstration(
             parts, reply.strip().rstrip("."), _kind("answer", example), example.case.conversation, question.id

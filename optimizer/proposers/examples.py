@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.judging.words import SHORT_REPLY_WORDS
+from attribution.text.tokens import contains, word_count
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 
@@ -33,9 +34,6 @@ Symptom = Literal[
     "wrong overwrite",
 ]
 """What a failed execution looks like: finer than the error type, and what instructions and edits are chosen by."""
-
-LONG_REPLY = 12
-"""Words from which a reply is too long to be an answer, as in the default metric."""
 
 _PLACEHOLDERS = {"messages": "conversation", "query": "question"}
 """Roles of recorded inputs whose placeholder has another name."""
@@ -105,7 +103,7 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
     question = example.case.question
     found: set[Symptom] = set()
     if stage == "answer":
-        if len(words(example.output)) > LONG_REPLY:
+        if word_count(example.output) > SHORT_REPLY_WORDS:
             found.add("long reply")
         says_unknown = contains(example.output, "unknown")
         if example.wants_unknown and not says_unknown:
@@ -134,17 +132,6 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
         elif event != "ADD":
             found.add("wrong overwrite")
     return found
-
-
-def words(text: str) -> list[str]:
-    """Lower-case words and numbers of a text."""
-    return re.findall(r"\w+", text.casefold())
-
-
-def contains(text: str, value: str) -> bool:
-    """Whether the words of `value` stand in `text` in a row."""
-    inner = " ".join(words(value))
-    return bool(inner) and f" {inner} " in f" {' '.join(words(text))} "
 
 
 def fill(placeholder: str, texts: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from optimizer.proposers.examples import Example, contains
+from attribution.text.tokens import contains
+from optimizer.proposers.examples import Example
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.recording.recorder import operation, trace

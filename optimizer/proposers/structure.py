@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.examples import Symptom, symptoms_of, words
+from attribution.text.tokens import words
+from optimizer.proposers.examples import Symptom, symptoms_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
 

@@ -170,15 +170,15 @@ def test_a_free_question_is_answered_with_ids_that_exist(
         return json.dumps({"answer": "The food was never extracted.", "evidence": cited})
 
     scripted_server.script = script
-    finding = Agent(graph, open_access(retries=0).task).ask("Why papaya?")
-    assert (finding.answer, finding.evidence, finding.abstained) == ("The food was never extracted.", (guilty,), None)
-    assert (finding.steps, finding.tokens > 0) == (1, True)
+    found = Agent(graph, open_access(retries=0).task).ask("Why papaya?")
+    assert (found.answer, found.evidence, found.abstained) == ("The food was never extracted.", (guilty,), None)
+    assert (found.steps, found.tokens > 0) == (1, True)
     scripted_server.script = lambda body: (
         json.dumps({"answer": "So it is.", "evidence": []}) if concluding(body) else step("conclude")
     )
-    finding = Agent(graph, open_access(cache=False, retries=0).task).ask("Why?")
-    assert finding.answer is None
-    assert "evidence is empty" in (finding.abstained or "")
+    found = Agent(graph, open_access(cache=False, retries=0).task).ask("Why?")
+    assert found.answer is None
+    assert "evidence is empty" in (found.abstained or "")
 
 
 def test_ids_too_long_to_repeat_have_handles_that_come_back_as_ids(
@@ -191,8 +191,8 @@ def test_ids_too_long_to_repeat_have_handles_that_come_back_as_ids(
     scripted_server.script = lambda body: (
         json.dumps({"answer": "o1 read v1.", "evidence": ["v1", "o1"]}) if concluding(body) else step("conclude")
     )
-    finding = Agent(graph, open_access(retries=0).task).ask("What happened?")
-    assert (finding.answer, finding.evidence) == (f"{oid} read {vid}.", (vid, oid))
+    found = Agent(graph, open_access(retries=0).task).ask("What happened?")
+    assert (found.answer, found.evidence) == (f"{oid} read {vid}.", (vid, oid))
     assert vid not in prompt_of(scripted_server.requests[-1])
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.judging.words import METRICS, judge, normalise
+from attribution.judging.words import METRICS, judge
+from attribution.text.tokens import normalise
 from tracing.errors import ConfigError
 
 

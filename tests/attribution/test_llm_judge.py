@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from attribution.judging.llm_judge import Calibration, LlmJudge
+from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Question
 
@@ -45,7 +45,7 @@ def decided(right: int, wrong: int) -> Sequence[tuple[Question, str]]:
 
 def test_the_threshold_takes_the_models_leaning_out(judge: LlmJudge) -> None:
     assert judge.judge(question(1), "Bergen").score == 1  # uncalibrated, it says yes to all
-    assert judge.calibrate(decided(4, 4)) == Calibration("margin", LEANING, 8)
+    assert judge.calibrate(decided(4, 4)) == JudgeThreshold("margin", LEANING, 8)
     assert judge.judge(question(1), "Bergen").score == 0
     assert judge.judge(question(1), "the capital of Norway").score == 1
 
@@ -54,7 +54,7 @@ def test_the_threshold_takes_the_models_leaning_out(judge: LlmJudge) -> None:
 def test_without_enough_decided_replies_of_both_kinds_the_margin_is_taken_as_it_is(
     judge: LlmJudge, replies: Sequence[tuple[Question, str]]
 ) -> None:
-    assert judge.calibrate(replies) == Calibration("margin", 0.0, 0)
+    assert judge.calibrate(replies) == JudgeThreshold("margin", 0.0, 0)
 
 
 def test_only_replies_that_words_decide_are_learned_from(judge: LlmJudge, scripted_server: ScriptedServer) -> None:
@@ -71,7 +71,7 @@ def test_a_model_without_log_probabilities_writes_a_label(
         return Reply("logprobs is not supported", status=400) if refuses and "logprobs" in body else labelling(body)
 
     scripted_server.script = script
-    assert judge.calibrate(decided(4, 4)) == Calibration("label")
+    assert judge.calibrate(decided(4, 4)) == JudgeThreshold("label")
     assert judge.judge(question(1), "the capital of Norway").score == 1
     assert "logprobs" not in scripted_server.requests[-1]
 
@@ -87,7 +87,7 @@ def test_a_model_whose_log_probabilities_cannot_be_read_writes_a_label(
         return Reply(raw=odd) if "logprobs" in body else labelling(body)
 
     scripted_server.script = script
-    assert judge.calibrate(decided(4, 4)) == Calibration("label")
+    assert judge.calibrate(decided(4, 4)) == JudgeThreshold("label")
     assert judge.judge(question(1), "the capital of Norway").score == 1
 
 

@@ -8,7 +8,8 @@ import pytest
 from scripted_memory import ScriptedMemory
 
 from attribution.survival.mistakes import same_answer
-from attribution.survival.needs import Need, needs_of
+from attribution.survival.need import Need
+from attribution.survival.needs import needs_of
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 

@@ -73,7 +73,7 @@ def test_the_withdrawal_of_another_speaker_is_not_the_one_that_was_made(pets: Co
 def test_an_extraction_that_did_not_read_the_evidence_has_nothing_to_repair(pets: Conversation) -> None:
     found = repairs(pets, "food")
     assert found.extracted(STEP, messages(pets, "D1:2", "D1:3"), [CRATE]) == [CRATE]
-    assert found.findings == []
+    assert found.wrong_outputs == []
 
 
 def test_without_annotated_facts_an_extraction_gains_what_was_said(trips: Conversation) -> None:
@@ -160,7 +160,7 @@ def test_findings_name_places_that_hold_for_every_run_and_only_chosen_ones_are_p
     looking = Repairs(content)
     assert looking.answered(STEP, query("food"), [FOOD], "papaya") == "papaya"
     assert looking.answered(STEP, query("food"), [FOOD], "papaya") == "papaya"
-    first, second = (finding.place for finding in looking.findings)
+    first, second = (wrong.place for wrong in looking.wrong_outputs)
     assert (first, second) == (Place("some_operation", ("food",), 1), Place("some_operation", ("food",), 2))
     mending = Repairs(content, [second])
     assert mending.answered(STEP, query("food"), [FOOD], "papaya") == "papaya"

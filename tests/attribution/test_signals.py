@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from scripted_memory import FACT_MEMORY
 
-from attribution.cases import Attribution, Blame, Case, ErrorType, Verdict
+from attribution.cases import Attribution, Blame, Case, ErrorType, ReplayVerdict
 from attribution.judging.words import judge
 from attribution.signals import aggregate
 from tracing.systems.conversations import Question
@@ -39,7 +39,7 @@ def test_a_case_with_several_blames_counts_once() -> None:
     assert [signal.share for signal in signals[:2]] == pytest.approx([0.5, 0.5])
 
 
-def test_abstentions_and_faults_beyond_the_system_are_counted_apart() -> None:
+def test_abstentions_and_faults_outside_the_system_are_counted_apart() -> None:
     rows = [
         attributed("c1", ("answer", "ResponseError", 0.9)),
         attributed("c1"),
@@ -47,7 +47,7 @@ def test_abstentions_and_faults_beyond_the_system_are_counted_apart() -> None:
         attributed("c2", reply="yes"),
     ]
     found = aggregate(rows, FACT_MEMORY, total_cases=10, seed=0)
-    assert (found.failures, found.abstained, found.beyond, found.total) == (3, 1, 1, 10)
+    assert (found.failures, found.abstained, found.outside, found.total) == (3, 1, 1, 10)
     assert found.signals[0].share == 1.0
     assert found.signals[0].loss == pytest.approx(0.1)
 
@@ -109,7 +109,7 @@ def test_the_stability_of_the_rank_is_how_often_resamples_agree_on_the_first() -
 
 def test_replay_confirms_a_part_of_the_blames_by_confidence() -> None:
     rows = [attributed(f"c{at}", ("answer", "ResponseError", sure)) for at, sure in enumerate((0.9, 0.6, 0.5))]
-    verdicts: tuple[Verdict | None, ...] = ("confirmed", "not repairable", None)
+    verdicts: tuple[ReplayVerdict | None, ...] = ("confirmed", "not repairable", None)
     rows = [
         replace(row, decisive=(replace(row.decisive[0], verdict=verdict),))
         for row, verdict in zip(rows, verdicts, strict=True)

@@ -8,9 +8,10 @@ import pytest
 
 from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.metrics import Prediction, score
-from attribution.benchmark.suites import LabelledCase, Suite, load_suite, run
+from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
+from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from attribution.survival.method import Survival
 from tracing.errors import TraceError

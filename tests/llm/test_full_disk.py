@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from scripted_server import Reply, ScriptedServer
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.ledger import Ledger
-from tracing.llm.settings import Limits, ModelSettings
+from tracing.llm.settings import Limits, ModelSettings, Role
 
 ASKED = 12
 
@@ -32,14 +33,15 @@ def live(disk: Disk, scripted_server: ScriptedServer) -> Callable[[], int]:
     def run() -> int:
         folder, cache = disk.path / "run", disk.path / "cache"
         folder.mkdir(exist_ok=True)
-        with ModelAccess.open({"task": settings, "embedding": settings}, cache_dir=cache, limits=Limits()) as access:
-            access.ledger = Ledger(folder / "ledger.jsonl", cache=cache)
-            try:
-                for n in range(ASKED):
-                    access.embedding.embed([f"text {n}", f"text {n + 1}"])
-                    access.task.chat([{"role": "user", "content": f"Question {n}? {'x' * 9000}"}], max_tokens=9)
-            finally:
-                access.ledger.close()
+        roles: dict[Role, ModelSettings] = {"task": settings, "embedding": settings}
+        with (
+            ModelAccess.open(roles, cache_dir=cache, limits=Limits()) as opened,
+            closing(Ledger(folder / "ledger.jsonl", cache=cache)) as ledger,
+        ):
+            access = opened.with_ledger(ledger)
+            for n in range(ASKED):
+                access.embedding.embed([f"text {n}", f"text {n + 1}"])
+                access.task.chat([{"role": "user", "content": f"Question {n}? {'x' * 9000}"}], max_tokens=9)
             return int(access.meter.totals()["calls_made"])
 
     return run

@@ -8,10 +8,11 @@ from memory_recordings import CONVERSATIONS, Watched, attributions_of, script
 from scripted_server import ScriptedServer
 
 from attribution.cases import Attribution
+from attribution.text.tokens import contains
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
-from optimizer.proposers.examples import contains, symptoms_of
+from optimizer.proposers.examples import symptoms_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
 from optimizer.proposers.structure import OPERATORS, StructureProposer
 from tracing.llm.access import ModelAccess

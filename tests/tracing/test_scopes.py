@@ -569,7 +569,7 @@ def test_a_process_pool_records_as_part_of_the_place_that_handed_over(tmp_path: 
         assert [graph.variables[vid].value for item in items for vid in [graph.latest(item.id).id]] == [
             f"done {number}" for number in range(4)
         ]
-    with pytest.raises(TraceError, match="no handover"), take_over({"prefix": "x"}):
+    with pytest.raises(TraceError, match="not the values of a hand_over"), take_over({"prefix": "x"}):
         pass
 
 

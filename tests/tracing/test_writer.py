@@ -31,7 +31,7 @@ from tracing import (
 )
 from tracing.files.lines import Lines, record_of
 from tracing.files.loading import graph_of
-from tracing.recording.writer import TraceFile
+from tracing.files.trace_file import TraceFile
 
 
 @traced()
@@ -284,7 +284,7 @@ def test_a_thread_that_notes_more_than_may_wait_writes_it_itself(tmp_path: Path,
     with trace(tmp_path / "t.jsonl") as recorder:
         for _ in range(2000):
             shout("text")
-            assert len(recorder.chronicle.notes) <= 110
+            assert len(recorder.builder.notes) <= 110
     assert len(load_trace(tmp_path / "t.jsonl").graph.operations) == 2000
 
 
@@ -311,7 +311,7 @@ def test_a_trace_that_is_never_left_is_written_when_the_process_ends(tmp_path: P
     code = (
         "import sys; from tracing import *\n"
         "kept = trace(sys.argv[1]); kept.__enter__()\n"
-        "variable('text', name='v'); current_recorder().chronicle  # nothing is flushed by hand\n"
+        "variable('text', name='v'); current_recorder().builder  # nothing is flushed by hand\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
     assert [one.value for one in load_trace(path).graph.variables.values()] == ["text"]

@@ -9,7 +9,7 @@ from typing import Any
 DEEPEST = 200
 """Levels of nesting that a document may have. The recorder writes no more than 100 in a value."""
 DEEPEST_LINE = DEEPEST + 50
-"""Levels that a line of a trace may have: what was read of a document stands some levels deeper in it."""
+"""Levels that a line of a trace may have: what was read from a document is some levels deeper in it."""
 
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")

@@ -1,4 +1,4 @@
-"""The garbage collector rests while much is loaded that lives on."""
+"""The garbage collector pauses while much is loaded that stays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_resting() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking through all that was loaded, again and again, while it grows."""
     was_on = gc.isenabled()
     gc.disable()

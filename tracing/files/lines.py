@@ -43,8 +43,8 @@ def record_of(item: Element) -> Record:
 class Lines:
     """Encodes elements as lines, a large value only the first time it comes.
 
-    A variable whose value stands in the file already has `value_of`, the id of the variable that has it, in place of
-    `value`. What is equal is told by the SHA-256 of the encoded value.
+    A variable whose value is in the file already has `value_of`, the id of the variable that has it, in place of
+    `value`. Values are equal if the SHA-256 of their encoding is.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Reading traces: a file or a list of records becomes an execution graph, as far as it is sound.
 
 A record of an unknown type ends the reading, since what follows may refer to it; unknown keys are left out and
-reported. A trace is loaded at once and most of it lives on, so the garbage collector rests meanwhile.
+reported. A trace is loaded at once and most of it lives on, so the garbage collector pauses meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, is_too_deep
-from tracing.files.garbage_collector import collector_resting
+from tracing.files.garbage_collector import collector_paused
 from tracing.files.lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.files.records import RecordReader
 from tracing.graph.execution_graph import ExecutionGraph
@@ -49,7 +49,7 @@ def load_trace(path: str | Path) -> LoadedTrace:
     path, reader = Path(path), RecordReader(ExecutionGraph())
     problem = None
     try:
-        with path.open("rb") as lines, collector_resting():
+        with path.open("rb") as lines, collector_paused():
             first = lines.readline()
             if first in _HEADER_BEGINNINGS:
                 return LoadedTrace(reader.graph, f"{path}: the trace was cut off before its first record")
@@ -80,7 +80,7 @@ def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
         TraceError: a record is malformed, or refers to what does not come before it.
     """
     reader = RecordReader(ExecutionGraph())
-    with collector_resting():
+    with collector_paused():
         for record in records:
             if record.get("type") != "header":
                 reader.add(record)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tracing.errors import TraceError
 from tracing.files.lines import GRAPH, HEADER, Lines, Record, record_of
+from tracing.files.trace_file import TraceFile
 from tracing.graph.elements import Element
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.recording.writer import TraceFile
 
 
 def records_of(graph: ExecutionGraph) -> list[Record]:

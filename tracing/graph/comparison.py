@@ -1,4 +1,4 @@
-"""Where two executions part: the first operation that makes something else of the same inputs."""
+"""Where two executions begin to differ: the first operation that makes something else of the same inputs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from tracing.files.nesting import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.nesting import outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 
@@ -64,7 +64,7 @@ class Comparison:
 
 
 def compare(first: ExecutionGraph, second: ExecutionGraph) -> Comparison:
-    """Align the operations of two graphs and tell the first difference from what follows from it.
+    """Align the operations of two graphs and separate the first difference from what follows from it.
 
     Ids, times, tokens and costs are ignored. Executions are partners if their operation's name, their session's name
     and the names of the operations around them are the same: first those with equal inputs, in order, then the rest

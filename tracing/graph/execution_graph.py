@@ -7,15 +7,13 @@ edges; variables are immutable, and a new version of one names the version befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tracing.errors import TraceError
 from tracing.graph import slices
+from tracing.graph.contents import GraphContents
 from tracing.graph.elements import Link, Operation, Session, Status, Variable
 from tracing.graph.filters import Filter, in_session
-from tracing.graph.neighbours import Neighbours
 
 if TYPE_CHECKING:
     import networkx
@@ -23,113 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["ExecutionGraph", "Link", "Operation", "Session", "Status", "Variable"]
 
 
-class ExecutionGraph:
+class ExecutionGraph(GraphContents):
     """Variables, the operations between them, and sessions, each by id in the order recorded.
 
     The cost of neighbours, versions and slices grows with what they visit, not with the graph; the first such query
     indexes what came since the last one. Queries may run while another thread records into the graph; they then see
     some state between the call's begin and end.
-
-    Attributes:
-        variables, operations, sessions: by id. Read them; what is to be added goes through the methods.
-        attributes: JSON-compatible facts about the whole graph, such as the file it was imported from.
-        neighbours: the index behind the queries.
     """
 
-    def __init__(
-        self,
-        variables: Iterable[Variable] = (),
-        operations: Iterable[Operation] = (),
-        sessions: Iterable[Session] = (),
-        attributes: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.attributes: dict[str, Any] = dict(attributes or {})
-        self.variables: dict[str, Variable] = {}
-        self.operations: dict[str, Operation] = {}
-        self.sessions: dict[str, Session] = {}
-        self.neighbours = Neighbours()
-        self._nx: networkx.DiGraph | None = None
-        for session in sessions:
-            self.add_session(session)
-        for variable in variables:
-            self.add_variable(variable)
-        for operation in operations:
-            self.add_operation(operation)
-
-    # --- growing ---------------------------------------------------------------------------------------------------
-
-    def add_session(self, session: Session) -> None:
-        """Add a session; adding an equal one again changes nothing.
-
-        Raises:
-            TraceError: another session has this id.
-        """
-        if self.sessions.setdefault(session.id, session) != session:
-            raise _clash("session", session.id)
-
-    def add_variable(self, variable: Variable) -> None:
-        """Add a variable; adding an equal one again changes nothing.
-
-        Raises:
-            TraceError: another variable has this id.
-        """
-        known = self.variables.get(variable.id)
-        if known is not None:
-            if known is not variable and known != variable:
-                raise _clash("variable", variable.id)
-        else:
-            self.admit_variable(variable)
-
-    def admit_variable(self, variable: Variable) -> None:
-        """As `add_variable`, of one that is known to be new: its recorder made its id."""
-        self.variables[variable.id] = variable
-        self.neighbours.note_variable(variable)
-        self._nx = None
-
-    def add_operation(self, operation: Operation) -> None:
-        """Add an operation, or complete one that is here as open or in part (from a slice).
-
-        Raises:
-            TraceError: another operation has this id, or it reads or made a variable that is not in the graph.
-        """
-        self._require_links(operation, operation.inputs, operation.outputs)
-        known = self.operations.get(operation.id)
-        if known is not None and known is not operation:
-            operation = _joined(known, operation)
-        self.admit_operation(operation)
-
-    def admit_operation(self, operation: Operation) -> None:
-        """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
-        self.operations[operation.id] = operation
-        self.neighbours.note_operation(operation)
-        self._nx = None
-
-    def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
-        """Give an operation of this graph further inputs and outputs.
-
-        Raises:
-            TraceError: a link names a variable that is not in the graph.
-        """
-        self._require_links(operation, inputs, outputs)
-        self.admit_links(operation, inputs, outputs)
-
-    def admit_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
-        """As `add_links`, of links that are known to lead to variables of this graph."""
-        operation.inputs += inputs
-        operation.outputs += outputs
-        self.neighbours.note_links(operation.id, inputs, outputs)
-        self._nx = None
-
-    def _require_links(self, operation: Operation, *links: tuple[Link, ...]) -> None:
-        for role, variable in chain(*links):
-            if variable not in self.variables:
-                raise TraceError(
-                    f"operation {operation.id} ({operation.name}) names the unknown variable {variable!r} as {role}; "
-                    "add an operation after its variables"
-                )
+    # --- sets ------------------------------------------------------------------------------------------------------
 
     def merge(self, other: ExecutionGraph) -> ExecutionGraph:
-        """A new graph of what is in either; what is in both must be the same, but this graph's attributes stand.
+        """A new graph of what is in either; what is in both must be the same, but this graph's attributes win.
 
         Raises:
             TraceError: the graphs use one id for different things.
@@ -147,7 +50,7 @@ class ExecutionGraph:
         Raises:
             TraceError: the graphs use one id for different things.
         """
-        self.merge(other)  # raises where one id stands for two things
+        self.merge(other)  # raises where one id is used for two things
         both = {oid: one for oid, one in self.operations.items() if oid in other.operations}
         return self._part((vid for vid in self.variables if vid in other.variables), both)
 
@@ -158,28 +61,6 @@ class ExecutionGraph:
         return self._part((vid for vid in self.variables if vid in wanted or vid not in other.variables), operations)
 
     # --- neighbours and versions -----------------------------------------------------------------------------------
-
-    def variable(self, vid: str) -> Variable:
-        """The variable with this id.
-
-        Raises:
-            TraceError: the graph has no such variable.
-        """
-        try:
-            return self.variables[vid]
-        except KeyError:
-            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
-
-    def operation(self, oid: str) -> Operation:
-        """The operation with this id.
-
-        Raises:
-            TraceError: the graph has no such operation.
-        """
-        try:
-            return self.operations[oid]
-        except KeyError:
-            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
 
     def producers(self, vid: str) -> list[Operation]:
         """Operations that made the variable, in the order recorded: none for what came from outside."""
@@ -244,7 +125,7 @@ class ExecutionGraph:
     def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
         """The fewest steps by which `target` came from `source`: variables, with the operations between them.
 
-        Where one version follows another, no operation stands between. Empty if `target` does not depend on it.
+        Where one version follows another, there is no operation between. Empty if `target` does not depend on it.
 
         Raises:
             TraceError: the graph has no such variable.
@@ -313,25 +194,3 @@ class ExecutionGraph:
 
             self._nx = digraph(self)
         return self._nx
-
-
-def _joined(known: Operation, other: Operation) -> Operation:
-    """One operation from two sights of it: an open one is completed, slices of it are united."""
-    if known.status == "open" or other.status == "open":
-        return other if known.status == "open" else known
-    larger, smaller = sorted((known, other), key=lambda one: len(one.inputs) + len(one.outputs), reverse=True)
-    inputs, outputs = set(larger.inputs), set(larger.outputs)
-    united = replace(
-        larger,
-        inputs=larger.inputs + tuple(link for link in smaller.inputs if link not in inputs),
-        outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in outputs),
-    )
-    if replace(smaller, inputs=united.inputs, outputs=united.outputs) != united:
-        raise _clash("operation", known.id)
-    return united
-
-
-def _clash(what: str, key: str) -> TraceError:
-    return TraceError(
-        f"two different {what}s have the id {key!r}; record them with different prefixes: trace(prefix=…)"
-    )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import networkx
 
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.contents import GraphContents
 
 
-def digraph(graph: ExecutionGraph) -> networkx.DiGraph:
+def digraph(graph: GraphContents) -> networkx.DiGraph:
     """The graph with edges variable → operation → variable, as `ExecutionGraph.nx` describes it."""
     built = networkx.DiGraph()
     for variable in list(graph.variables.values()):

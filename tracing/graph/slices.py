@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from tracing.graph.contents import GraphContents
 from tracing.graph.elements import Link, Operation, Variable
 from tracing.graph.filters import Filter
 from tracing.graph.neighbours import Entry
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
 
 Cut = tuple[Iterable[str], dict[str, Operation]]
 """Ids of the variables of a part of a graph, and its operations by id, whole and in any order."""
 
 
-def backward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
+def backward(graph: GraphContents, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that the variables were made from, through operations and earlier versions, at most `depth` steps away."""
     return _walk(graph, vids, graph.neighbours.producer_index(), _INPUTS, None, only, depth)
 
 
-def forward(graph: ExecutionGraph, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
+def forward(graph: GraphContents, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that was made from the variables, through operations and later versions, at most `depth` steps away."""
     near = graph.neighbours
     return _walk(graph, vids, near.consumer_index(), _OUTPUTS, near.next_versions, only, depth)
@@ -32,7 +29,7 @@ _INPUTS, _OUTPUTS = attrgetter("inputs"), attrgetter("outputs")
 
 
 def _walk(
-    graph: ExecutionGraph,
+    graph: GraphContents,
     vids: Iterable[str],
     operations_at: Mapping[str, Entry],
     links_of: Callable[[Operation], tuple[Link, ...]],
@@ -72,7 +69,7 @@ def _walk(
     return steps, operations
 
 
-def shortest_path(graph: ExecutionGraph, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
+def shortest_path(graph: GraphContents, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
     """Variables and operations by turns from source to target; where a version follows a version, no operation."""
     came: dict[str, tuple[str, str | None]] = {source: ("", None)}
     queue = [source]
@@ -102,7 +99,7 @@ def shortest_path(graph: ExecutionGraph, source: str, target: str, only: Filter 
     return path[::-1]
 
 
-def surroundings(graph: ExecutionGraph, oid: str) -> Cut:
+def surroundings(graph: GraphContents, oid: str) -> Cut:
     """An operation with those nested in it, their variables, and the operations these come from and go to."""
     children: dict[str, list[str]] = {}
     for operation in list(graph.operations.values()):

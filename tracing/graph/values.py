@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 ATOMS = frozenset({str, int, float, bool, type(None)})
-"""Types whose values are noted as their own snapshots; numbers that JSON does not have are seen to on settling."""
+"""Types whose values are noted as their own snapshots; numbers that JSON does not have are replaced on settling."""
 
 UNCHANGING = (str, bytes, int, float, complex, type(None))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder
+from tracing.recording.recorder import Recorder, current_operation, current_recorder
 from tracing.recording.scope import NOTHING, Scope, current
 
 Price = tuple[float, float]
@@ -22,9 +22,8 @@ _KINDS = {
 
 
 def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call | None:
-    """Take down a request; None where nothing is recorded, or something else records it, or no model is asked."""
-    scope = current.get()
-    recorder, body = scope.recorder, options.json_data
+    """Record a request; None where nothing is recorded, or something else records it, or no model is asked."""
+    scope, recorder, body = current.get(), current_recorder(), options.json_data
     if recorder is None or recorder.ended or not isinstance(body, Mapping) or _by_gateway(client, options):
         return None
     for path, (name, key) in _KINDS.items():
@@ -54,8 +53,9 @@ class Call:
     ) -> None:
         self._recorder, self._scope, self._name, self._prices = recorder, scope, name, prices
         self._model = str(body.get("model", ""))
-        self._own = scope.operation is None
-        self._op = scope.operation or self._operation()
+        running = current_operation()
+        self._own = running is None
+        self._op = running or self._operation()
         settings = {word: value for word, value in body.items() if word != key and not callable(value)}
         self._request = recorder.make(self._op, None, body.get(key), "request", "request", None, settings)
         self._op.use("request", self._request)
@@ -120,7 +120,7 @@ def _parsed(reply: Any) -> Any:
 
 
 def _usage(reply: Any) -> tuple[int, int, float]:
-    """Prompt tokens, completion tokens and cost, as far as the endpoint tells."""
+    """Prompt tokens, completion tokens and cost, as far as the endpoint reports them."""
     usage = getattr(reply, "usage", None)
 
     def first(*names: str) -> Any:
@@ -189,8 +189,8 @@ class _Choice:
 
     def model_dump(self) -> dict[str, Any]:
         calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
-        told = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
-        return {key: value for key, value in told.items() if value}
+        said = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
+        return {key: value for key, value in said.items() if value}
 
 
 def _assembled(chunks: list[Any]) -> Any:

@@ -22,7 +22,7 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
 
     Args:
         client: an `OpenAI` or `AsyncOpenAI`; without one every client there is and will be, those of libraries too.
-        prices: by model, what a million prompt and completion tokens cost; the cost an endpoint tells goes first.
+        prices: by model, what a million prompt and completion tokens cost; what the endpoint reports wins.
 
     Returns:
         what undoes it: a context manager with the method `undo`.

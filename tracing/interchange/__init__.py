@@ -6,7 +6,7 @@ Each format is a module with the same three functions, so that a fourth needs no
     load(path)          -> ExecutionGraph               the graph alone
     write(graph, path)                                  a new file in that format
 
-What a memtune graph says goes out and comes back whole; `tracing.interchange.exchange_suite` is how that is checked.
+A graph that is written and read again is the same; `tracing.interchange.exchange_suite` checks that.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
 
 
 def json_pieces(document: Any) -> Iterator[str]:
-    """The pieces of what `to_json` gives; where an iterator stands in an object, it becomes a list as it goes."""
+    """The pieces of what `to_json` gives; an iterator in an object becomes a list as it goes."""
     if isinstance(document, dict) and any(isinstance(one, dict | Iterator) for one in document.values()):
         for number, (key, value) in enumerate(document.items()):
             yield f"{', ' if number else '{'}{to_json(key)}: "

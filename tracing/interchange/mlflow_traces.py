@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracing.errors import TraceError
 from tracing.files.depth import loads
-from tracing.files.garbage_collector import collector_resting
+from tracing.files.garbage_collector import collector_paused
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
@@ -31,7 +31,9 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import RECORD, Event, Span, digest, graph_of_spans, spans_of, trace_id_of
+from tracing.interchange.span_reading import graph_of_spans
+from tracing.interchange.span_writing import spans_of
+from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -47,7 +49,7 @@ _CODES: Mapping[Any, bool] = {"STATUS_CODE_OK": True, "OK": True, "STATUS_CODE_E
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of MLflow traces; `read` also tells what had to be repaired.
+    """The graph in a file of MLflow traces; `read` also says what had to be repaired.
 
     Raises:
         TraceError: the file cannot be read, or holds no trace.
@@ -62,7 +64,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or holds no trace.
     """
     troubles = Troubles()
-    with collector_resting():
+    with collector_paused():
         spans: list[Span] = []
         others: list[Mapping[str, Any]] = []
         for where, document in documents_in(path, read_bytes(path), troubles):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
-from tracing.files.garbage_collector import collector_resting
+from tracing.files.garbage_collector import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
@@ -27,7 +27,9 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.spans import Event, Span, graph_of_spans, spans_of, trace_id_of
+from tracing.interchange.span_reading import graph_of_spans
+from tracing.interchange.span_writing import spans_of
+from tracing.interchange.spans import Event, Span, trace_id_of
 
 __all__ = ["document_of", "load", "read", "write"]
 
@@ -38,7 +40,7 @@ _LARGEST = 2**63 - 1
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of OTLP JSON; `read` also tells what had to be repaired.
+    """The graph in a file of OTLP JSON; `read` also says what had to be repaired.
 
     Raises:
         TraceError: the file cannot be read, or holds no spans.
@@ -53,7 +55,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or holds no spans.
     """
     troubles = Troubles()
-    with collector_resting():
+    with collector_paused():
         documents = documents_in(path, read_bytes(path), troubles)
         spans = [span for where, document in documents for span in _spans(where, document, troubles)]
         if not spans:

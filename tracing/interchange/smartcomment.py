@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
-from tracing.files.garbage_collector import collector_resting
+from tracing.files.garbage_collector import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
@@ -38,7 +38,7 @@ __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read",
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a smartcomment JSON file; `read` also tells what had to be repaired.
+    """The graph in a smartcomment JSON file; `read` also says what had to be repaired.
 
     Raises:
         TraceError: the file cannot be read, or is no smartcomment graph.
@@ -53,7 +53,7 @@ def read(path: Path) -> Imported:
         TraceError: the file cannot be read, or is no smartcomment graph.
     """
     troubles = Troubles()
-    with collector_resting():
+    with collector_paused():
         document = parse_json(read_bytes(path), path, troubles)
         graph = graph_of_document(document, path, troubles)
     return Imported(graph, troubles.lines())
@@ -69,7 +69,7 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 
 
 def annotations_of(graph: ExecutionGraph) -> list[dict[str, Any]]:
-    """MemTraceBench's annotations of an imported graph, as they stand in the file; empty if there are none."""
+    """MemTraceBench's annotations of an imported graph, as they are in the file; empty if there are none."""
     found = mapping(mapping(graph.attributes.get(KEY)).get("data")).get("annotations")
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -80,7 +80,7 @@ def graph_of_document(document: Any, where: str | Path, troubles: Troubles) -> E
     Args:
         document: the parsed JSON; its objects become part of the graph.
         where: begins the message of an error.
-        troubles: is told what had to be repaired.
+        troubles: collects what had to be repaired.
 
     Raises:
         TraceError: the document is no smartcomment graph.

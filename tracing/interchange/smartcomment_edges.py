@@ -95,7 +95,7 @@ class Edges:
     def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
         """Inputs and outputs, each with whether an edge that was read has it as an end."""
         if operation.id == NO_OPERATION:
-            return {}, {}  # its edges would be nobody's; its record tells what they would
+            return {}, {}  # its edges would be nobody's; its record says what they would
         covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
         return (
             {vid: vid in covered for vid in operation.input_ids()},

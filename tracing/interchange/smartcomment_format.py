@@ -20,7 +20,7 @@ NATIVE = "memtune"
 """Key in the metadata of what memtune wrote: the fields of its own record."""
 
 DELETED = "delete_marker"
-"""Category, class or part of the name of what stands for a deletion."""
+"""Category, class or part of the name of what represents a deletion."""
 
 SECTIONS = ("nodes", "edges", "operations", "sessions")
 SOURCE, TARGET = "source_full_node_id", "target_full_node_id"

@@ -156,7 +156,7 @@ class RowReader:
         return entries[0] if len(entries) == 1 else None
 
     def _add_early(self, early: list[Variable]) -> None:
-        """Add the variables that stand before the version they follow, or whose last version is not in the file."""
+        """Add the variables that come before the version they follow, or whose last version is not in the file."""
         latest: dict[tuple[Any, str], Variable] = {}
         wanted = {_lineage(variable) for variable in early}
         for variable in self._graph.variables.values():
@@ -214,7 +214,7 @@ class RowReader:
         for place, raw in links:
             self._add_operation(self._implied(f"{NO_OPERATION}#{place}", raw), [raw])
             flat.append(raw)
-        if flat != edges:  # equal if the edges stand in the order of their operations, as they mostly do
+        if flat != edges:  # equal if the edges are in the order of their operations, as they mostly are
             self._keep_places(edges)
 
     def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Raw]], list[tuple[int, _Raw]]]:

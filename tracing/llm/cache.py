@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,9 @@ class ResponseCache:
         """Store a reply; the first one stored for a key stays."""
         self.put_many({key: value})
 
-    def put_many(self, entries: dict[str, bytes]) -> None:
-        """Store several replies in one transaction."""
-        self._write("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
+    def put_many(self, entries: Mapping[str, bytes]) -> bool:
+        """Store several replies in one transaction; False where they could not be written."""
+        return self._write("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
 
     def replace(self, key: str, value: bytes) -> None:
         """Store what may change, whatever is stored for its key."""
@@ -107,15 +107,18 @@ class ResponseCache:
         """Remove entries that are of no use, so that others can take their place."""
         self._write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
 
-    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> bool:
         with self._lock, self._tolerant("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._db.executemany(statement, rows)
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+            return True
+        return False
 
     @contextlib.contextmanager
     def _tolerant(self, doing: str) -> Iterator[None]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tracing.errors import ReplyCutShortError
-from tracing.llm.budget import Spending
+from tracing.llm.booking import Call, failures_noted, price
 from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
-from tracing.llm.http.bodies import Said, packed, unpacked
+from tracing.llm.http.bodies import Embedded, Said, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.settings import ModelSettings
-
-if TYPE_CHECKING:
-    from tracing.llm.access import ModelAccess, _Call
+from tracing.llm.replies import Replies
 
 DEFAULT_MAX_TOKENS = 1024
 """Greatest length of a reply where a program that brings its own client names none: budgets reserve the most."""
@@ -50,10 +47,10 @@ class ChatReply:
 class _Model:
     """What every model of an access has: who it is, and how it is reached."""
 
-    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
+    def __init__(self, replies: Replies, endpoint: Endpoint, identity: str) -> None:
         self.identity = identity
         self.settings = endpoint.settings
-        self._access = access
+        self._replies = replies
         self._endpoint = endpoint
 
     def __repr__(self) -> str:
@@ -61,7 +58,18 @@ class _Model:
 
 
 class ChatModel(_Model):
-    """A chat model in one role."""
+    """A chat model in one role.
+
+    Args:
+        replies: the way to them, past the cache.
+        endpoint: where they come from.
+        identity: what they depend on besides the request.
+        repetition: number of the repetition (`ModelAccess.repeated`) that asks.
+    """
+
+    def __init__(self, replies: Replies, endpoint: Endpoint, identity: str, *, repetition: int = 0) -> None:
+        super().__init__(replies, endpoint, identity)
+        self._repetition = repetition
 
     def chat(
         self,
@@ -84,7 +92,7 @@ class ChatModel(_Model):
             json_object: whether the reply must be some JSON object, where no schema says which.
             temperature: of sampling; the settings' where None.
             sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
-                Another repetition (`ModelAccess.repeat`) has samples of its own.
+                Another repetition (`ModelAccess.repeated`) has samples of its own.
             stop: texts before which the reply ends.
             whole: whether a reply that was cut short is an error; if not, it is returned as it is.
             alternatives: how many of the likeliest first tokens to tell the log-probabilities of.
@@ -96,7 +104,7 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
-        sample += _SAMPLES_A_REPETITION * self._access.repeat
+        sample += _SAMPLES_A_REPETITION * self._repetition
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
@@ -117,20 +125,14 @@ class ChatModel(_Model):
         key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
         text_size = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
         most = price(settings, _estimate(text_size, len(messages)), max_tokens)
-        with self._access._call(settings.model) as call:
-            with self._access._alone(key):
-                found = self._access._stored([key], Said.stored).get(key)
-                if found is None:
-                    found = call.make(most, lambda: self._endpoint.chat({"model": settings.model, **sent}), settings)
-                    entry = found.model_dump_json(exclude_none=True).encode()
-                    self._access._store({key: entry}, found.prompt_tokens, found.completion_tokens)
-                    cached = False
-                elif paid := self._access._claimed([key]):
-                    call.again(most, paid[0], settings)
-                    cached = False
-                else:
-                    call.reuse(found.prompt_tokens, found.completion_tokens)
-                    cached = True
+        call: Call[Said] = Call(
+            settings,
+            most,
+            lambda: self._endpoint.chat({"model": settings.model, **sent}),
+            lambda said: {key: said.model_dump_json(exclude_none=True).encode()},
+        )
+        with failures_noted(settings.model):
+            found, cached = self._said(key, call)
             if whole and found.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
@@ -145,6 +147,19 @@ class ChatModel(_Model):
                 first_token=found.first_token,
             )
 
+    def _said(self, key: str, call: Call[Said]) -> tuple[Said, bool]:
+        """The reply, and whether the cache had it."""
+        paid = self._replies.paid
+        paid.require_room()
+        with self._replies.alone(key):
+            found = self._replies.stored([key], Said.stored).get(key)
+            if found is None:
+                return Said.model_validate_json(self._replies.make(call)[key]), False
+            if paid.claim(call.settings, [key], lambda prompt_tokens: call.most):
+                return found, False
+            paid.reuse(call.settings.model, found.prompt_tokens, found.completion_tokens)
+            return found, True
+
 
 class EmbeddingModel(_Model):
     """Turns texts into vectors whose dot products are cosine similarities.
@@ -153,19 +168,10 @@ class EmbeddingModel(_Model):
     access on it is another model (`identity`), of which nothing is known yet.
     """
 
-    def __init__(self, access: ModelAccess, endpoint: Endpoint, identity: str) -> None:
-        self._dimension = Dimension(access._cache, identity)
-        self._name = identity
-        super().__init__(access, endpoint, identity + self._dimension.suffix)
-
-    def go_on_as(self, identity: str) -> None:
-        """Be the model that a run began with: the endpoint may have answered with other vectors since, and be mended.
-
-        An identity of another model changes nothing.
-        """
-        if identity.startswith(self._name):
-            self._dimension.expect(identity.removeprefix(self._name))
-            self.identity = self._name + self._dimension.suffix
+    def __init__(self, replies: Replies, endpoint: Endpoint, name: str, dimension: Dimension) -> None:
+        """`name` is the identity of a model of which nothing but its `dimension` is known."""
+        super().__init__(replies, endpoint, name + dimension.suffix)
+        self._dimension = dimension
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Vectors of length 1, one for each text in order.
@@ -180,38 +186,32 @@ class EmbeddingModel(_Model):
         settings = self.settings
         extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}
         keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
-        found = self._access._stored(list(keys.values()), self._dimension.fitting)
-        missing = [text for text, key in keys.items() if key not in found]
-        earlier = self._access._claimed(list(found))
-        for paid in earlier:
-            with self._access._call(settings.model) as call:
-                call.again(price(settings, paid.prompt_tokens, 0), paid, settings)
-        for start in range(0, len(missing), _TEXTS_A_REQUEST):
-            part = missing[start : start + _TEXTS_A_REQUEST]
-            with self._access._call(settings.model) as call:
-                found |= self._made({text: keys[text] for text in part}, extra, call)
-        if texts and not missing and not earlier:
-            with self._access._call(settings.model) as call:
-                call.reuse(0, 0)
+        with failures_noted(settings.model), self._replies.alone(*keys.values()):
+            paid = self._replies.paid
+            paid.require_room()
+            found = self._replies.stored(list(keys.values()), self._dimension.fitting)
+            missing = [text for text, key in keys.items() if key not in found]
+            claimed = paid.claim(settings, list(found), lambda prompt_tokens: price(settings, prompt_tokens, 0))
+            for start in range(0, len(missing), _TEXTS_A_REQUEST):
+                part = missing[start : start + _TEXTS_A_REQUEST]
+                found |= self._made({text: keys[text] for text in part}, extra)
+            if texts and not missing and not claimed:
+                paid.reuse(settings.model, 0, 0)
         return [found[keys[text]] for text in texts]
 
-    def _made(self, keys: Mapping[str, str], extra: Mapping[str, str], call: _Call) -> dict[str, list[float]]:
+    def _made(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:
         """Vectors by key of texts that are not in the cache."""
         settings = self.settings
         most = price(settings, _estimate(sum(len(text.encode("utf-8", "replace")) for text in keys), len(keys)), 0)
         body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
-        made = call.make(most, lambda: self._endpoint.embed(body, self._dimension.check), settings)
-        entries = {key: packed(vector) for key, vector in zip(keys.values(), made.vectors, strict=True)}
-        self._access._store(entries, made.prompt_tokens, 0)
-        return {key: unpacked(entry) or [] for key, entry in entries.items()}
+
+        def entries(made: Embedded) -> dict[str, bytes]:
+            return {key: packed(vector) for key, vector in zip(keys.values(), made.vectors, strict=True)}
+
+        call: Call[Embedded] = Call(settings, most, lambda: self._endpoint.embed(body, self._dimension.check), entries)
+        return {key: unpacked(entry) or [] for key, entry in self._replies.make(call).items()}
 
 
 def _estimate(size: int, texts: int) -> int:
     """Tokens of texts of `size` bytes, on the high side: a token of English has about four bytes."""
     return math.ceil(size / 3) + 8 * texts
-
-
-def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Spending:
-    """What one call with these tokens costs."""
-    money = (prompt_tokens * settings.price_in + completion_tokens * settings.price_out) / 1e6
-    return Spending(calls=1, tokens=prompt_tokens + completion_tokens, money=money)

@@ -1,4 +1,4 @@
-"""Changes that happen in place, and connections that no step makes visible."""
+"""Changes in place, and connections that no recorded step shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def change(
             store["city"] = "Oslo"
 
     The output is a new version of the input, and the latest variable of the object from then on. Where nothing has
-    changed there is no output. An exception is recorded, with what had changed by then, and goes on.
+    changed there is no output. An exception is recorded, with what had changed by then, and raised again.
 
     Args:
         thing: an object that can change in place.
@@ -49,7 +49,7 @@ def link(source: Any, target: Any, name: str = "link", **attributes: Any) -> Non
 
     Args:
         source, target: variables, or objects that were recorded as such; others become variables.
-        name: of the operation, of kind "link", that stands between the two.
+        name: of the operation, of kind "link", between the two.
         attributes: of that operation.
     """
     with operation(name, kind="link", inputs={"source": source}, **attributes) as op:

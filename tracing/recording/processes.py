@@ -1,4 +1,4 @@
-"""Recording across processes: the parent hands over where it stands, the child records, the parent adopts.
+"""Recording across processes: the parent hands over its place, the child records, the parent adopts.
 
     def work(given, item):                       # in another process
         with take_over(given) as recorder:
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
-from tracing.recording.recorder import Recorder
+from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import Scope, current, within
+from tracing.recording.scope import Scope, within
 
 
 def hand_over() -> dict[str, Any] | None:
@@ -30,7 +30,7 @@ def hand_over() -> dict[str, Any] | None:
 
     Call it once for each piece of work: it holds the prefix of its ids.
     """
-    recorder = current.get().recorder
+    recorder = current_recorder()
     return recorder.hand_over() if recorder is not None else None
 
 
@@ -53,7 +53,9 @@ def take_over(
         prefix, parent, session = str(given["prefix"]), given["operation"], given["session"]
         inherited = dict(given["attributes"])
     except (KeyError, TypeError, ValueError):
-        raise TraceError("this is no handover: give what hand_over() returned in the parent process") from None
+        raise TraceError(
+            "these are not the values of a hand_over(): give what it returned in the parent process"
+        ) from None
     recorder = Recorder(None if path is None else Path(path), prefix, redaction=redaction, parent=parent)
     try:
         with within(Scope(recorder, None, session, inherited)):

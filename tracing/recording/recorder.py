@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tracing.errors import TraceError
 from tracing.files.lines import Record
@@ -24,10 +24,10 @@ from tracing.files.saving import records_of
 from tracing.graph.elements import Session, Variable, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, snapshot
-from tracing.recording.notes import Chronicle
-from tracing.recording.operations import ActiveOperation, Taken, operation
+from tracing.recording.graph_builder import GraphBuilder
+from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import NOTHING, SILENCE, Scope, bind, current, within
+from tracing.recording.scope import NOTHING, SILENCE, RunningOperation, Scope, Taken, bind, current, within
 from tracing.recording.writer import TraceWriter
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Recorder:
-    """Takes down sessions, variables and operations, in memory and (given a path) in an append-only file.
+    """Records sessions, variables and operations, in memory and (given a path) in an append-only file.
 
     While the program runs, things are only noted; they are settled into the graph when somebody looks at it, or by the
     thread that writes the file. All methods may be called from several threads. Ids come from counters, so that one
@@ -74,9 +74,9 @@ class Recorder:
         self.clock, self.strict, self.redaction, self.parent = clock, strict, redaction or Redaction(), parent
         self.lock = threading.RLock()
         self.ended = False
-        self.chronicle = Chronicle(prefix, self.redaction, written=path is not None)
-        self.note: Callable[[object], None] = self.chronicle.notes.append
-        self._writer = TraceWriter(path, self.lock, self.settle, self.chronicle) if path is not None else None
+        self.builder = GraphBuilder(prefix, self.redaction, written=path is not None)
+        self.note: Callable[[object], None] = self.builder.notes.append
+        self._writer = TraceWriter(path, self.lock, self.settle, self.builder) if path is not None else None
         if self._writer is not None:
             self.note = self._writer.note
 
@@ -84,7 +84,7 @@ class Recorder:
     def graph(self) -> ExecutionGraph:
         """What has been recorded so far. It grows in place; an operation that has not ended has status "open"."""
         self.settle()
-        return self.chronicle.graph
+        return self.builder.graph
 
     @property
     def lost(self) -> int:
@@ -93,12 +93,12 @@ class Recorder:
 
     def settle(self) -> None:
         """Bring the graph up to date."""
-        if self.chronicle.notes:
+        if self.builder.notes:
             # A user's redaction function may be traced itself.
             with self.lock, within(SILENCE):
-                self.chronicle.settle()
+                self.builder.settle()
                 if self.ended:
-                    self.chronicle.forget()
+                    self.builder.forget()
 
     def flush(self) -> None:
         """Return when all that is recorded so far is in the hands of the operating system, or counted as lost."""
@@ -127,13 +127,13 @@ class Recorder:
                 cleaned = self._cleaned(record)
                 item = add(cleaned)
                 if item is not None:
-                    self.chronicle.skip_id(item.id)
-                self.chronicle.written(dict(cleaned) if item is None else item)
+                    self.builder.skip_id(item.id)
+                self.builder.written(dict(cleaned) if item is None else item)
         self.noticed()
 
     def _returned(self, record: Mapping[str, Any]) -> bool:
         """True for a variable of this trace that a recording of another process had taken over."""
-        known = self.chronicle.graph.variables.get(str(record.get("id")))
+        known = self.builder.graph.variables.get(str(record.get("id")))
         return (
             known is not None
             and record.get("type") == "variable"
@@ -153,7 +153,7 @@ class Recorder:
         """What another process needs to record as part of this place: see `tracing.hand_over`."""
         scope = current.get()
         with self.lock:
-            number = self.chronicle.next_id("p")
+            number = self.builder.next_id("p")
         running = scope.operation
         return {
             "prefix": f"{number}-",
@@ -189,7 +189,7 @@ class Recorder:
     def take(
         self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
     ) -> None:
-        """Add what stands for one role: one value, or each element of a list in which variables stand.
+        """Add the inputs of one role: one value, or each element of a list with variables in it.
 
         `whole` says that an empty list is a value too, `fresh` that a strict trace lets an object have changed.
         """
@@ -214,18 +214,40 @@ class Recorder:
         content = snapshot(thing)
         with self.lock:
             self.settle()
-            found = self.chronicle.recall(thing)
+            found = self.builder.recall(thing)
             if found is None:
-                return self.chronicle.add_variable(thing, content, name, kind, None, {}, scope)
-            return self.chronicle.read(name, thing, content, scope)
+                return self.builder.add_variable(thing, content, name, kind, None, {}, scope)
+            return self.builder.read(name, thing, content, scope)
+
+    def add_input(self, running: RunningOperation, role: str, value: Any) -> None:
+        """Give an operation that runs a further input; `value` as one of `operation`'s inputs."""
+        taken: list[Taken] = []
+        self.take(taken, role, value, running)
+        with self.lock:
+            self.settle()
+            record = running.settled()
+            links = [(role, self.builder.read(role, one, content, running).id) for role, one, content in taken]
+            if record is not None:
+                self.builder.add_links(record, tuple(links), ())
+
+    def add_output(self, running: RunningOperation, role: str, made: Variable) -> None:
+        """Give an operation that runs a variable of this trace as a further output."""
+        with self.lock:
+            record = running.settled()
+            if record is not None:
+                self.builder.add_links(record, (), ((role, made.id),))
+
+    def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes as they may be recorded."""
+        return self.builder.facts(attributes)
 
     def known(self, given: Variable) -> Variable | None:
-        """The variable as this trace has it; see `Chronicle.known`."""
+        """The variable as this trace has it; see `GraphBuilder.known`."""
         if given.noted_by(self):
             return given
         with self.lock:
             graph = self.graph
-            return given if graph.variables.get(given.id) is given else self.chronicle.known(given)
+            return given if graph.variables.get(given.id) is given else self.builder.known(given)
 
     def _before(self, previous: Variable | str) -> Variable | None:
         if isinstance(previous, Variable):
@@ -241,8 +263,8 @@ class Recorder:
     def _refuse_change(self, role: str, value: Any, content: Any) -> None:
         with self.lock:
             self.settle()
-            found = self.chronicle.recall(value)
-            if found is not None and not self.chronicle.unchanged(value, content, found):
+            found = self.builder.recall(value)
+            if found is not None and not self.builder.unchanged(value, content, found):
                 from tracing.graph.comparison import value_diff
 
                 difference = value_diff(found.value, self.redaction.value(content), "recorded", "now")
@@ -267,7 +289,7 @@ class Recorder:
             with self.lock:
                 for item in self.graph.operations.values():
                     if item.status == "open":
-                        self.chronicle.written(item)
+                        self.builder.written(item)
             self._writer.close()
 
 
@@ -280,10 +302,10 @@ def trace(
     strict: bool = False,
     redaction: Redaction | None = None,
 ) -> Iterator[Recorder]:
-    """Record what happens inside; an outer trace rests meanwhile.
+    """Record what happens inside; an outer trace pauses meanwhile.
 
-    A thread of its own writes the file, a few hundredths of a second behind; where it cannot, the program goes on, the
-    loss is told once by the logger `tracing` and counted in `Recorder.lost`.
+    A thread of its own writes the file, a few hundredths of a second behind. Where it cannot, the program continues,
+    the logger `tracing` warns once, and `Recorder.lost` counts what was lost.
 
     Args:
         path: a new file to append records to; None keeps them in memory only.
@@ -296,7 +318,7 @@ def trace(
         TraceError: the file holds something already, or cannot be one.
     """
     recorder = Recorder(None if path is None else Path(path), prefix, clock, strict=strict, redaction=redaction)
-    outer = current.get().recorder
+    outer = current_recorder()
     going_on = outer is not None and not outer.ended
     try:
         with within(Scope(recorder)):
@@ -310,8 +332,7 @@ def trace(
 @contextlib.contextmanager
 def session(name: str, **attributes: Any) -> Iterator[Session]:
     """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty."""
-    scope = current.get()
-    recorder = scope.recorder
+    scope, recorder = current.get(), current_recorder()
     if recorder is None:
         yield Session("", name)
         return
@@ -319,7 +340,7 @@ def session(name: str, **attributes: Any) -> Iterator[Session]:
         raise recorder.late()
     with recorder.lock:
         recorder.settle()
-        made = recorder.chronicle.add_session(name, {**scope.inherited, **snapshot(attributes)})
+        made = recorder.builder.add_session(name, {**scope.inherited, **snapshot(attributes)})
     recorder.noticed()
     with within(Scope(recorder, scope.operation, made.id, scope.inherited)):
         yield made
@@ -335,7 +356,7 @@ def attributes(**given: Any) -> Iterator[None]:
     if scope.recorder is None:
         yield
         return
-    inherited = {**scope.inherited, **scope.recorder.chronicle.facts(given)}
+    inherited = {**scope.inherited, **scope.recorder.facts(given)}
     with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
         yield
 
@@ -343,7 +364,7 @@ def attributes(**given: Any) -> Iterator[None]:
 def variable(
     value: Any, *, name: str, kind: str = "value", previous: Variable | str | None = None, **attributes: Any
 ) -> Variable:
-    """Take down a value that no operation made, such as a message or a prompt.
+    """Record a value that no operation made, such as a message or a prompt.
 
     Without a trace the variable has no id and holds `value` itself.
     """
@@ -355,9 +376,9 @@ def variable(
 
 def current_operation() -> ActiveOperation | None:
     """The innermost operation that runs in this context; None outside of any, and without a trace."""
-    return current.get().operation
+    return cast(ActiveOperation | None, current.get().operation)  # all that run are
 
 
 def current_recorder() -> Recorder | None:
     """The recorder of the innermost trace of this context, or None."""
-    return current.get().recorder
+    return cast(Recorder | None, current.get().recorder)  # a scope knows it as `Recording` alone

@@ -5,40 +5,173 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar, Token, copy_context
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from tracing.errors import TraceError
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.values import ATOMS, snapshot
 
 if TYPE_CHECKING:
-    from tracing.recording.operations import ActiveOperation
-    from tracing.recording.recorder import Recorder
+    from tracing.graph.execution_graph import ExecutionGraph
+    from tracing.recording.redaction import Redaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+Taken = tuple[str, Any, Any]
+"""A role, the value that plays it, and its snapshot."""
+
+
+class Recording(Protocol):
+    """What a scope and its operations need of the `Recorder` that they record into, which says what each does."""
+
+    clock: Callable[[], float]
+    lock: threading.RLock
+    ended: bool
+    redaction: Redaction
+    parent: str | None
+    note: Callable[[object], None]
+
+    @property
+    def graph(self) -> ExecutionGraph: ...
+    def settle(self) -> None: ...
+    def late(self) -> TraceError: ...
+    def known(self, given: Variable) -> Variable | None: ...
+    def take(
+        self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
+    ) -> None: ...
+    def make(
+        self,
+        scope: Scope,
+        role: str | None,
+        value: Any,
+        name: str,
+        kind: str,
+        previous: Variable | str | None,
+        attributes: Mapping[str, Any],
+    ) -> Variable: ...
+    def state(self, scope: Scope, thing: Any, name: str, kind: str) -> Variable: ...
+    def add_input(self, running: RunningOperation, role: str, value: Any) -> None: ...
+    def add_output(self, running: RunningOperation, role: str, made: Variable) -> None: ...
+    def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 class Scope:
-    """The recorder, the innermost running operation, the id of the innermost session, and inherited attributes.
-
-    An operation that runs is a scope itself, so that entering one makes one object.
-    """
+    """The recorder, the innermost running operation, the id of the innermost session, and inherited attributes."""
 
     __slots__ = ("_operation", "inherited", "recorder", "session")
 
     def __init__(
         self,
-        recorder: Recorder | None = None,
-        operation: ActiveOperation | None = None,
+        recorder: Recording | None = None,
+        operation: RunningOperation | None = None,
         session: str | None = None,
         inherited: Mapping[str, Any] = NOTHING,
     ) -> None:
         self.recorder, self._operation, self.session, self.inherited = recorder, operation, session, inherited
 
     @property
-    def operation(self) -> ActiveOperation | None:
+    def operation(self) -> RunningOperation | None:
         return self._operation
+
+
+class RunningOperation(Scope):
+    """What is noted of an operation while it runs. It is a scope itself, so that entering one makes one object.
+
+    Raises:
+        TraceError: it is begun twice, or after the trace has ended.
+    """
+
+    __slots__ = (
+        *("_given", "_token", "attributes", "ended", "error", "folded", "folds", "kind", "name"),
+        *("outer", "record", "started", "taken"),
+    )
+    folded: bool
+
+    def __init__(
+        self, name: str, kind: str, given: Iterable[tuple[str, Any]], attributes: Mapping[str, Any], folds: bool
+    ) -> None:
+        # As little as possible: one is made for every execution, recorded or not.
+        self.name = name
+        self.kind = kind
+        self._given = given
+        self.attributes = attributes
+        self.folds = folds
+        self.recorder: Recording | None = None
+        self.record: Operation | None = None
+        self.ended: float | None = None
+
+    @property
+    def operation(self) -> RunningOperation:
+        return self
+
+    @property
+    def id(self) -> str:
+        """Its id; empty without a trace. That of the operation that covers it, where one does."""
+        record = self.settled()
+        return record.id if record is not None else ""
+
+    def settled(self) -> Operation | None:
+        """Its operation in the graph; None without a trace."""
+        if self.record is None and self.recorder is not None:
+            self.recorder.settle()
+        return self.record
+
+    def begin(self, recorder: Recording, scope: Scope, taken: Iterable[Taken]) -> None:
+        """Start here, with inputs that are recorded already, and without becoming the current operation."""
+        if self.recorder is not None:
+            raise TraceError(f"operation {self.name} is entered a second time; call operation(…) for each execution")
+        self.recorder = recorder
+        self.outer: Scope | None = scope
+        self.session = scope.session
+        self.inherited = scope.inherited
+        self.taken = taken
+        if self.attributes:
+            self.attributes = snapshot(self.attributes)
+        if recorder.ended:
+            raise recorder.late()
+        self.started = recorder.clock()
+        recorder.note(self)
+        if recorder.ended:
+            raise recorder.late()  # it may have come too late to be settled
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End what `begin` has started."""
+        recorder = self.recorder
+        if recorder is None or recorder.ended:
+            return  # it is in the file as open: the trace was left before it
+        self.error = None if error is None else _in_words(error)
+        self.ended = recorder.clock()
+        recorder.note(self)
+
+    def finish(self, result: Any) -> None:
+        """Record a return value as output "result"; what an operation inside this one made keeps its variable."""
+        self.passed("result", result)
+
+    def passed(self, role: str, value: Any) -> None:
+        """Record what is passed out, as `finish` does, in another role."""
+        recorder = self.recorder
+        if recorder is None or recorder.ended:
+            return
+        if type(value) in ATOMS:
+            recorder.note((self, role, value, value))
+            return
+        taken: list[Taken] = []
+        recorder.take(taken, role, value, self, whole=True, fresh=True)
+        for _, one, content in taken:
+            recorder.note((self, role, one, content))
+
+
+def _in_words(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be read)"
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 SILENCE = Scope()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import errno
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tracing.errors import TraceError
 from tracing.files.lines import HEADER, Lines
-
-if TYPE_CHECKING:
-    from tracing.recording.notes import Chronicle
+from tracing.files.trace_file import TraceFile
+from tracing.recording.graph_builder import GraphBuilder
 
 NAP_S = 0.02
 """How long the writer waits for more once there is something to write; what a kill can cost."""
@@ -25,62 +22,9 @@ MOST_NOTES = 8192
 MOST_HELD = 16 * 2**20
 """Bytes kept while they cannot be written, in case the disk has room again."""
 
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG)
-
-
-class TraceFile:
-    """A new file that grows by whole lines.
-
-    Raises:
-        TraceError: it holds something already, or cannot be a file at all.
-        OSError: it cannot be written at present.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            if error.errno in _PASSING:
-                raise
-            raise TraceError(f"{path}: cannot be opened for a trace: {error.strerror}; give another path") from error
-        self._size = os.fstat(self._file).st_size
-        if self._size:
-            os.close(self._file)
-            raise TraceError(f"{path}: holds data already; a trace never overwrites, so delete it or give another path")
-
-    def append(self, lines: Sequence[bytes]) -> tuple[int, OSError | None]:
-        """Hand lines to the operating system, so that the death of this process cannot lose them.
-
-        Returns:
-            how many of them are in the file, and why not all; a line that got in by half is taken out again.
-        """
-        data = memoryview(b"".join(lines))
-        sent = 0
-        try:
-            while sent < len(data):
-                sent += os.write(self._file, data[sent:])
-        except OSError as error:
-            whole = count = 0
-            for line in lines:
-                if whole + len(line) > sent:
-                    break
-                whole, count = whole + len(line), count + 1
-            self._size += whole
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._size)
-            return count, error
-        self._size += sent
-        return len(lines), None
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
-
 
 class TraceWriter:
-    """Encodes and writes what a chronicle has for the file, in a thread of its own.
+    """Encodes and writes what the graph builder has for the file, in a thread of its own.
 
     The file always is a beginning of what was recorded: after a failure nothing is written until what failed is.
 
@@ -91,10 +35,10 @@ class TraceWriter:
         TraceError: the file holds something already, or cannot be one.
     """
 
-    def __init__(self, path: Path, lock: threading.RLock, settle: Callable[[], None], chronicle: Chronicle) -> None:
+    def __init__(self, path: Path, lock: threading.RLock, settle: Callable[[], None], builder: GraphBuilder) -> None:
         self.lost = 0
-        self._path, self._settle, self._chronicle = path, settle, chronicle
-        self._notes = chronicle.notes
+        self._path, self._settle, self._builder = path, settle, builder
+        self._notes = builder.notes
         self._settling = lock
         self._writing = threading.RLock()
         self._lines = Lines()
@@ -131,7 +75,7 @@ class TraceWriter:
                 return
             self._settle()
             with self._settling:
-                items, self._chronicle.unwritten = self._chronicle.unwritten or [], []
+                items, self._builder.unwritten = self._builder.unwritten or [], []
             line = self._lines.line
             self._append([line(item) for item in items])
 
@@ -166,7 +110,7 @@ class TraceWriter:
         while not self._over:
             self._idle = True
             # Who noted something before it was idle has not woken it.
-            if not self._notes and not self._chronicle.unwritten:
+            if not self._notes and not self._builder.unwritten:
                 self._wake.wait()
             self._idle = False
             self._wake.clear()
@@ -188,7 +132,7 @@ class TraceWriter:
         if not self._told:
             self._told = True
             _warn(
-                "%s: cannot be written: %s; the program goes on, and what is recorded is kept in memory only; "
+                "%s: cannot be written: %s; the program continues, and what is recorded is kept in memory only; "
                 "make room or give another path",
                 self._path,
                 problem.strerror,

@@ -17,17 +17,13 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
-from tracing.llm.models import DEFAULT_MAX_TOKENS
+from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request
 from tracing.recording.operations import operation
 from tracing.recording.recorder import current_operation, current_recorder
-
-if TYPE_CHECKING:
-    from tracing.llm.access import ModelAccess
-    from tracing.llm.models import ChatModel, ChatReply
 
 R = TypeVar("R")
 
@@ -40,6 +36,15 @@ _NOT_OFFERED = ("tools", "functions", "logprobs", "audio", "modalities")
 _CHATTED = "chat.completion"
 _NO_RETRY = {"x-should-retry": "false"}
 """The access has retried already; clients of the openai package heed this."""
+
+
+class ServedModels(Protocol):
+    """The models that a gateway serves, by role; a `ModelAccess` has them."""
+
+    task: ChatModel
+    proposer: ChatModel
+    judge: ChatModel
+    embedding: EmbeddingModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +82,12 @@ class Gateway:
     """
 
     def __init__(
-        self, access: ModelAccess, *, port: int = 0, key: str | None = None, context: Context | None = None
+        self, served: ServedModels, *, port: int = 0, key: str | None = None, context: Context | None = None
     ) -> None:
         """Bind the port without serving yet.
 
         Args:
-            access: its roles' models are served.
+            served: the models of all its roles.
             port: 0 takes a free one.
             key: the bearer token; random unless given.
             context: to which calls without a `CALL_HEADER` belong: by default no trace, operation or watch. In one
@@ -91,7 +96,7 @@ class Gateway:
         Raises:
             ConfigError: the port is taken.
         """
-        self._access = access
+        self._served = served
         self._loose = Attached({}, _context=Context() if context is None else context)
         self._attached: dict[str, Attached] = {}
         self._guard = threading.Lock()
@@ -144,11 +149,11 @@ class Gateway:
             return self._attached[token]
 
     def _models(self) -> dict[str, Any]:
-        names = [*self._chat_models(), self._access.embedding.settings.model]
+        names = [*self._chat_models(), self._served.embedding.settings.model]
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "memtune"} for name in names]}
 
     def _chat_models(self) -> dict[str, ChatModel]:
-        roles = (self._access.judge, self._access.proposer, self._access.task)
+        roles = (self._served.judge, self._served.proposer, self._served.task)
         return {model.settings.model: model for model in roles}
 
     def _chat(self, request: Request) -> dict[str, Any] | Events:
@@ -193,7 +198,7 @@ class Gateway:
 
     def _embed(self, request: Request) -> dict[str, Any]:
         body, attached = request.body, self._attachment(request)
-        model = self._access.embedding
+        model = self._served.embedding
         if body["model"] != model.settings.model:
             raise RefusalError(404, f"model {body['model']!r} makes no embeddings here; known: {model.settings.model}")
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]

@@ -1,17 +1,14 @@
-"""Which operation stands in which."""
+"""Which operation ran inside which."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.contents import GraphContents
 
 
-def outer_operations(graph: ExecutionGraph) -> dict[str, str]:
+def outer_operations(graph: GraphContents) -> dict[str, str]:
     """Id of an operation → id of the one around it, for each that has one in the graph.
 
-    What is left is a forest: operations that stand in each other in a circle, as a damaged file may say, have none
+    The result is a forest: operations that name each other as parents in a circle, as in a damaged file, have none
     around them. Time and memory are linear in the operations, however deep they are nested.
     """
     operations = graph.operations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.survival.subject import Subject
+from attribution.survival.grading import Grader
 from attribution.text.content import Vocabulary, content_of
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -27,5 +27,5 @@ def test_a_name_is_abbreviated_by_a_name_not_by_a_word_that_begins_like_it(
     )
     talk = Conversation(id="t", speakers=("Isak", "Petra"), sessions=(DialogueSession(id="D1", turns=turns),))
     asked = Question(id="q", question=question, answers=("Snorri",), evidence=("D1:1",))
-    subject = Subject(asked, talk, Vocabulary(turn.text for turn in turns))
+    subject = Grader(asked, talk, Vocabulary(turn.text for turn in turns))
     assert subject.person(content_of(text)) == person

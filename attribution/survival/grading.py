@@ -1,4 +1,4 @@
-"""Whom and what a question is about, and how well a text carries what it needs."""
+"""Grading texts: how well each carries what a question needs, and whether it is about the same person and subject."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from attribution.survival.needs import STATED, Need, clause_with, listed
+from attribution.survival.need import STATED, Need
+from attribution.survival.needs import clause_with, listed
 from attribution.survival.outdated import fact_of
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.dates import spans_of, tells, without_stamp
+from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.phrases import denies
 from attribution.text.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
@@ -47,8 +48,8 @@ class Grade:
     found: frozenset[str] = frozenset()
 
 
-class Subject:
-    """Whom and what a question is about, to tell a text about it from one that merely shares a value with it.
+class Grader:
+    """Grades texts for one question; a text that merely shares a value with the answer does not carry it.
 
     `confused` says that the reply gave the near miss: then a text that leaves the person out did not prevent it.
     """
@@ -66,8 +67,7 @@ class Subject:
         value = frozenset().union(*map(content_of, question.answers))
         self._speakers = conversation.speakers
         self._turns = {turn.id: turn for turn in conversation.turns()}
-        self.words = asked - speakers
-        self._topics = [self.words]
+        self._topics = [asked - speakers]
         if fact is not None:
             self._topics.append(content_of(fact.text) - speakers - value)
 
@@ -118,7 +118,7 @@ class Subject:
             left = held.share if need.basis in ("unstated", "implied") else 0.0
             coverage = max(left, *(self._vocabulary.coverage(form, found) for form in need.forms))
             if need.times:
-                coverage = float(_tells_time(need, held.line))
+                coverage = float(_gives_time(need, held.line))
         right = not held.misascribed
         carries = right and coverage >= need.threshold
         return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
@@ -127,14 +127,14 @@ class Subject:
         found = whose_words = content_of(text)
         about = self.about(found)
         if need.times:
-            coverage = float(_tells_time(need, text))
+            coverage = float(_gives_time(need, text))
         else:
             # The numbers of a time stamp are no answer but to when.
             found = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
                 coverage, found = _DENIED, frozenset()
-            elif self._told_otherwise(need, text, about=about, traced=traced):
+            elif self._says_indirectly(need, text, about=about, traced=traced):
                 coverage = 1.0
         person: Person = "right" if verbatim else self.person(whose_words)
         whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
@@ -149,11 +149,11 @@ class Subject:
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
 
-    def _told_otherwise(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
+    def _says_indirectly(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
         """Whether a text gives the time from which a span of time follows, or names the things that make a number."""
         same = about >= ABOUT or (traced and about > 0)
         then = spans_of(text, need.said) if need.since and same else ()
-        since = any(tells(span, one) for span in then for one in need.since)
+        since = any(as_precise_as(span, one) for span in then for one in need.since)
         return since or (need.count > 0 and same and listed(text) == need.count)
 
     def _denied(self, need: Need, text: str) -> bool:
@@ -168,13 +168,15 @@ def _short_for(text: str, names: set[str]) -> set[str]:
     return {name for name in names for word in words if 3 <= len(word) < len(name) and name.startswith(word)}
 
 
-def _tells_time(need: Need, text: str) -> bool:
+def _gives_time(need: Need, text: str) -> bool:
     """Whether a text tells a needed time, in words or, for what was said on the day it happened, by its time stamp."""
     said, rest = without_stamp(text)
     day = said or need.said
-    if any(tells(span, wanted) for span in spans_of(rest, day) for wanted in need.times):
+    if any(as_precise_as(span, wanted) for span in spans_of(rest, day) for wanted in need.times):
         return True
-    return need.on_that_day and day is not None and any(tells((day.toordinal(),) * 2, one) for one in need.times)
+    return (
+        need.on_that_day and day is not None and any(as_precise_as((day.toordinal(),) * 2, one) for one in need.times)
+    )
 
 
 def _names_in(text: str) -> frozenset[str]:

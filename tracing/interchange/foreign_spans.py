@@ -1,21 +1,19 @@
-"""A span of another tool as an operation: what it read and made, as far as the usual attributes tell.
+"""A span of another tool as an operation: what it read and made, as far as the usual attributes say.
 
-Names are those of OpenTelemetry's semantic conventions for generative AI, present and former, of OpenInference,
-OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing says that they are one.
+Names are those of OpenTelemetry's semantic conventions for generative AI, present and earlier, of OpenInference,
+OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing says that they are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tracing.files.depth import loads
 from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, text_or_none
-
-if TYPE_CHECKING:
-    from tracing.interchange.spans import Span
+from tracing.interchange.spans import Span
 
 
 class _Content(NamedTuple):
@@ -56,7 +54,7 @@ _SAID: Mapping[str, tuple[bool, str]] = {
     "gen_ai.choice": (False, "message"),
     "gen_ai.content.completion": (False, "message"),
 }
-"""Events of former conventions → whether they were read, and their kind."""
+"""Events of earlier conventions → whether they were read, and their kind."""
 
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model")
 _SENT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens")
@@ -89,7 +87,7 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
         graph: grows.
         known: operation ids by "trace id/span id"; grows.
         ids: gives those that are free.
-        troubles: is told where an id stands twice.
+        troubles: collects ids that come twice.
     """
     trace = str(span.origin.get("trace_id"))
     if f"{trace}/{span.id}" in known:

@@ -6,16 +6,13 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tracing.graph.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, has_identity, snapshot
 from tracing.recording.redaction import REDACTED, Redaction
-
-if TYPE_CHECKING:
-    from tracing.recording.operations import ActiveOperation
-    from tracing.recording.scope import Scope
+from tracing.recording.scope import RunningOperation, Scope
 
 _MOST_NAMES = 1000
 _PASSED = 4
@@ -43,7 +40,7 @@ class _Growing:
         self.known = {vid for _, vid in (*record.inputs, *record.outputs)}
 
 
-class Chronicle:
+class GraphBuilder:
     """The graph, and what is needed to let it grow from notes. Not thread-safe: the recorder holds its lock.
 
     Attributes:
@@ -91,7 +88,7 @@ class Chronicle:
 
     # --- notes -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, noted: ActiveOperation) -> None:
+    def _begin(self, noted: RunningOperation) -> None:
         outer = noted.outer
         parent = outer.operation if outer is not None else None
         noted.outer, noted.folded = None, False
@@ -101,21 +98,21 @@ class Chronicle:
             self._fold(noted, parent, links)
             return
         recorder = noted.recorder
-        beyond = recorder.parent if recorder is not None else None
+        parent_elsewhere = recorder.parent if recorder is not None else None
         noted.record = Operation(
             self.next_id("o"),
             self._name(noted.name),
             noted.kind,
             tuple([(role, variable.id) for role, variable in links]),
             (),
-            parent.record.id if parent is not None and parent.record is not None else beyond,
+            parent.record.id if parent is not None and parent.record is not None else parent_elsewhere,
             noted.session,
             noted.started,
             attributes={**noted.inherited, **self._facts(noted.attributes)},
         )
         self.graph.admit_operation(noted.record)
 
-    def _fold(self, noted: ActiveOperation, whole: ActiveOperation, links: list[tuple[str, Variable]]) -> None:
+    def _fold(self, noted: RunningOperation, whole: RunningOperation, links: list[tuple[str, Variable]]) -> None:
         """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
         record = noted.record = cast(Operation, whole.record)
         noted.folds, noted.folded = True, True
@@ -125,7 +122,7 @@ class Chronicle:
         growing.inputs += fresh
         record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
 
-    def _end(self, noted: ActiveOperation, record: Operation) -> None:
+    def _end(self, noted: RunningOperation, record: Operation) -> None:
         if noted.folded:
             return
         growing = self._growing.pop(record.id, None)
@@ -153,11 +150,11 @@ class Chronicle:
             before = self.recall(value)
         self.add_variable(value, content, name, kind, before, attributes, scope, made)
         if role is not None:
-            running = cast("ActiveOperation", scope)
+            running = cast(RunningOperation, scope)
             self._add_output(cast(Operation, running.record), role, made)
 
-    def _pass(self, noted: ActiveOperation, role: str, value: Any, content: Any) -> None:
-        """Take down an output: a variable that an operation inside this one made, or else a new one."""
+    def _pass(self, noted: RunningOperation, role: str, value: Any, content: Any) -> None:
+        """Record an output: a variable that an operation inside this one made, or else a new one."""
         record = cast(Operation, noted.record)
         made = value if isinstance(value, Variable) else self.recall(value)
         if made is not None:

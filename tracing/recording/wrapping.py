@@ -1,4 +1,4 @@
-"""The decorator `traced`: every call of a function is an operation."""
+"""Wrapping functions, so that every call of one is an operation: what `traced` and `@operation(…)` have in common."""
 
 from __future__ import annotations
 
@@ -7,72 +7,54 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 from tracing.graph.values import ATOMS
-from tracing.recording.operations import ActiveOperation, Taken
-from tracing.recording.scope import SILENCE, Scope, current, leave, within
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from tracing.recording.scope import SILENCE, RunningOperation, Scope, Taken, current, leave, within
 
 
-def traced(
-    name: str | None = None, kind: str = "function", *, fold: bool = False, **attributes: Any
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator: record each call of a function as an operation, arguments as inputs by parameter name.
+def wrapped_in(
+    operation: type[RunningOperation],
+    function: Any,
+    name: str | None,
+    kind: str,
+    attributes: Mapping[str, Any],
+    fold: bool,
+) -> Any:
+    """`function`, each call of which is such an operation; `traced` says how it is recorded."""
+    if isinstance(function, staticmethod | classmethod):
+        inner = wrapped_in(operation, function.__func__, name, kind, attributes, fold)
+        return type(function)(inner)
+    named = getattr(function, "func", function)  # of a functools.partial
+    title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
+    arguments = _Arguments(function)
 
-    For plain, async, generator and async-generator functions. Arguments are taken down before the body runs, `self` and
-    `cls` left out; the return value is the output "result". What a generator yields are outputs "item"; its operation
-    begins with the first item asked for and ends when it is exhausted, closed, or left by an exception. What a plain
-    function returns to be run later, a coroutine or a generator, is recorded likewise, and the operation ends with it.
-    What is called in one trace and run in another is recorded in the first while that is open, and then not at all.
+    def begun(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RunningOperation | None:
+        scope = current.get()
+        if made.recorder is not None and made.recorder is not scope.recorder:
+            if scope.recorder is None or made.recorder.ended:
+                return operation(title, kind, (), attributes, fold)  # without a recorder it is silent
+            scope = made
+        recorder = scope.recorder
+        if recorder is None:
+            return None
+        given = arguments.pairs(args, kwargs)
+        if given is None:
+            return None  # the call itself will raise it, with the usual message
+        taken: list[Taken] = []
+        for role, value in given:
+            if type(value) in ATOMS:
+                taken.append((role, value, value))
+            else:
+                recorder.take(taken, role, value, scope, whole=True)
+        active = operation(title, kind, (), attributes, fold)
+        active.begin(recorder, scope, taken)
+        return active
 
-    Args:
-        name: of the operation; the function's by default.
-        kind, fold, attributes: see `operation`.
-
-    Raises:
-        TypeError: its brackets were left out.
-    """
-    if not (name is None or isinstance(name, str)):
-        raise TypeError(f"write @traced() with its brackets above {getattr(name, '__name__', name)}")
-
-    def decorate(function: Any) -> Any:
-        if isinstance(function, staticmethod | classmethod):
-            return type(function)(decorate(function.__func__))
-        named = getattr(function, "func", function)  # of a functools.partial
-        title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
-        arguments = _Arguments(function)
-
-        def begun(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ActiveOperation | None:
-            scope = current.get()
-            if made.recorder is not None and made.recorder is not scope.recorder:
-                if scope.recorder is None or made.recorder.ended:
-                    return ActiveOperation(title, kind, (), attributes, fold)  # without a recorder it is silent
-                scope = made
-            recorder = scope.recorder
-            if recorder is None:
-                return None
-            given = arguments.pairs(args, kwargs)
-            if given is None:
-                return None  # the call itself will raise it, with the usual message
-            taken: list[Taken] = []
-            for role, value in given:
-                if type(value) in ATOMS:
-                    taken.append((role, value, value))
-                else:
-                    recorder.take(taken, role, value, scope, whole=True)
-            active = ActiveOperation(title, kind, (), attributes, fold)
-            active.begin(recorder, scope, taken)
-            return active
-
-        return _wrapper(function, begun)
-
-    return cast(Callable[[Callable[P, R]], Callable[P, R]], decorate)
+    return _wrapper(function, begun)
 
 
-def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any:
+def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> Any:
     scope = current.get  # looked up once: it is all that a call costs where nothing is recorded
 
     @functools.wraps(function)
@@ -115,13 +97,13 @@ def _wrapper(function: Any, begun: Callable[..., ActiveOperation | None]) -> Any
 
 
 def _deferred(function: Any, run: Callable[..., Any], flag: int) -> Any:
-    """Calls `run` later with where it was called: that is told at the call, before a body like that of `run` begins."""
+    """Calls `run` with the scope of the call, since the body of `run` begins only later, and maybe elsewhere."""
     scope = current.get
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return run(scope(), args, kwargs)
 
-    # Whoever asks `inspect` is told what the function was.
+    # `inspect` still says what kind of function it is.
     called.__code__ = called.__code__.replace(co_flags=called.__code__.co_flags | flag)
     return functools.wraps(function)(called)
 
@@ -139,7 +121,7 @@ def _given(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> boo
     return any(result is one for one in (*args, *kwargs.values()))
 
 
-def _followed(active: ActiveOperation, result: Any) -> Any:
+def _followed(active: RunningOperation, result: Any) -> Any:
     """The same as `result`, and the operation ends with it."""
     if type(result) is GeneratorType:
         return _items(active, result)
@@ -148,7 +130,7 @@ def _followed(active: ActiveOperation, result: Any) -> Any:
     return _async_items(lambda: result, lambda made, args, kwargs: active)(None, (), {})
 
 
-async def _awaited(active: ActiveOperation, inner: Awaitable[Any]) -> Any:
+async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
     scope = _scope(active)
     token = current.set(scope)
     try:
@@ -164,7 +146,7 @@ async def _awaited(active: ActiveOperation, inner: Awaitable[Any]) -> Any:
 
 
 def _async_items(
-    function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., ActiveOperation | None]
+    function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., RunningOperation | None]
 ) -> Any:
     @functools.wraps(function)
     async def items_async(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any, Any]:
@@ -200,7 +182,7 @@ def _async_items(
     return items_async
 
 
-def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _items(active: RunningOperation, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     resume: Callable[[], Any] = functools.partial(next, inner)
     problem: BaseException | None = None
     try:
@@ -230,16 +212,16 @@ def _items(active: ActiveOperation, inner: Generator[Any, Any, Any]) -> Generato
         active.end(problem)
 
 
-def _scope(active: ActiveOperation) -> Scope:
+def _scope(active: RunningOperation) -> Scope:
     """Where a piece of it runs: in itself, or in silence where its trace has ended or is not the one it runs in."""
     return active if active.recorder is not None and not active.recorder.ended else SILENCE
 
 
-def _inside(active: ActiveOperation | None) -> AbstractContextManager[None]:
+def _inside(active: RunningOperation | None) -> AbstractContextManager[None]:
     return nullcontext() if active is None else within(_scope(active))
 
 
-def _yielded(active: ActiveOperation | None, item: Any) -> None:
+def _yielded(active: RunningOperation | None, item: Any) -> None:
     if active is not None:
         active.passed("item", item)
 

@@ -1,4 +1,4 @@
-"""One wrong answer under inquiry: which variables carry what it needed, stage by stage."""
+"""One wrong answer in its graph: which variables carry what it needed, stage by stage."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
-from attribution.survival.flow import Answering, Flow
-from attribution.survival.needs import STATED, Need
-from attribution.survival.subject import Grade, Subject
+from attribution.survival.flow import Answering, ContentFlow
+from attribution.survival.grading import Grade, Grader
+from attribution.survival.need import STATED, Need
 from attribution.text.content import Vocabulary, content_of, text_of
-from attribution.text.dates import spans_of, tells
+from attribution.text.dates import as_precise_as, spans_of
 from attribution.text.phrases import says_retracted
 from attribution.text.utterances import is_most_of, repeated
 from tracing.graph.elements import Variable
-from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation
 
 _MOST_OF_A_TURN = 0.5
 _SAME_MATTER = 0.5
 _NOTHING = Grade(0.0, "absent", 0.0, False, False)
-_LONGEST_QUOTE = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +26,11 @@ class Trail:
     """The variables that carry a need after each stage, and how clear that is.
 
     Attributes:
-        need: what is followed, with the threshold that parts what carries it from what does not.
+        need: what is followed, with the threshold that separates what carries it from what does not.
         extracted: what was made on reading its turns.
         stored: what the memory holds in the end.
         context: what the answer was given.
-        reviewed: whether somebody looked who understands more than words.
+        reviewed: whether a model has looked at it too.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
     """
 
@@ -44,18 +42,18 @@ class Trail:
     reviewed: bool = False
 
 
-class Inquiry:
-    """A case with everything its verdicts look at."""
+class CaseView:
+    """A case with everything that its verdicts look at."""
 
     def __init__(
-        self, case: Case, answering: Answering, flow: Flow, conversation: Conversation, vocabulary: Vocabulary
+        self, case: Case, answering: Answering, flow: ContentFlow, conversation: Conversation, vocabulary: Vocabulary
     ) -> None:
         self.case, self.answering, self.flow = case, answering, flow
         self.conversation, self.vocabulary = conversation, vocabulary
         near = case.question.near_miss
         self.confused = near is not None and self._says(content_of(near.value))
         """Whether the reply is the near miss."""
-        self.subject = Subject(case.question, conversation, vocabulary, confused=self.confused)
+        self.grader = Grader(case.question, conversation, vocabulary, confused=self.confused)
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
         self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
@@ -69,7 +67,7 @@ class Inquiry:
         """How much of the question's subject and of a need's words a text has, to choose what to look at."""
         found = content_of(text)
         held = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
-        return held + self.subject.about(found)
+        return held + self.grader.about(found)
 
     def read(self, need: Need) -> list[tuple[Variable, Grade]]:
         """Everything that was extracted on reading the need's turns, with its grade."""
@@ -114,16 +112,16 @@ class Inquiry:
             need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
             clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
         extracted, held, given = (
-            _carriers(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
+            _carrying(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
         )
         return Trail(need, extracted, held, given, clarity)
 
-    def standing(self, former: Need, instead_of: Need | None) -> list[Variable]:
-        """The stored entries that still assert a former value, without the value that replaced it."""
+    def still_stored(self, outdated: Need, instead_of: Need | None) -> list[Variable]:
+        """The stored entries that still assert an outdated value, without the value that replaced it."""
         return [
             entry
-            for entry in self._touching(former, self.flow.current)
-            if self.grade(entry, former).carries
+            for entry in self._touching(outdated, self.flow.current)
+            if self.grade(entry, outdated).carries
             and not self.withdraws(entry)
             and (instead_of is None or not self.grade(entry, instead_of).carries)
         ]
@@ -153,7 +151,7 @@ class Inquiry:
         """Whether the reply gives this content."""
         if need.times:
             day = need.said
-            return any(tells(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
+            return any(as_precise_as(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
         return any(map(self._says, need.forms))
 
     def _touching(
@@ -190,10 +188,10 @@ class Inquiry:
         text = text_of(variable.value)
         if self.is_verbatim:
             dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
-            return [_NOTHING if dropped else self.subject.grade_verbatim(need, text, traced=traced)]
+            return [_NOTHING if dropped else self.grader.grade_verbatim(need, text, traced=traced)]
         apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            self.subject.grade(need, line, traced=traced or any(known in line for known in texts))
+            self.grader.grade(need, line, traced=traced or any(known in line for known in texts))
             for line in (text.splitlines() if apart else (text,))
         ]
 
@@ -233,18 +231,7 @@ class Inquiry:
         return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= _MOST_OF_A_TURN
 
 
-def quote(text: str) -> str:
-    """A text in quotation marks, without credentials and cut to a readable length."""
-    line = redact(" ".join(text.split()))
-    return f"'{line[: _LONGEST_QUOTE - 1]}…'" if len(line) > _LONGEST_QUOTE else f"'{line}'"
-
-
-def quoted(variable: Variable) -> str:
-    """A variable's text in quotation marks."""
-    return quote(text_of(variable.value))
-
-
-def _carriers(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
+def _carrying(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
     """What carries a need on its own; where only several together do, what carries most of it."""
     if kept < threshold:
         return ()

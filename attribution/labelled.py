@@ -1,0 +1,38 @@
+"""Labelled cases: wrong answers whose decisive operation is known, to measure methods of attribution by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attribution.cases import Case, ErrorType
+from attribution.recordings import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledCase:
+    """A wrong answer with the truth about it.
+
+    Attributes:
+        case: the wrong answer.
+        recording: what it is attributed from; cases of one graph share it.
+        error_type: the true one.
+        operation_ids: the operation at fault; several where they share the fault, none where the label names none.
+        acceptable_op_ids: operations that may be blamed too, those at fault included.
+        fault: kind of the injected fault; None for a case that people labelled.
+    """
+
+    case: Case
+    recording: Recording
+    error_type: ErrorType
+    operation_ids: tuple[str, ...]
+    acceptable_op_ids: tuple[str, ...]
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Labelled cases, and the labels that could not be read, one line each."""
+
+    name: str
+    cases: tuple[LabelledCase, ...]
+    skipped: tuple[str, ...] = ()

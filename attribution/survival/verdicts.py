@@ -1,0 +1,143 @@
+"""Verdicts on content that did not survive: which operation lost it, by the deepest stage that still carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from attribution.cases import Blame
+from attribution.survival.case_view import CaseView, Trail
+from attribution.survival.flow import ContentFlow, trouble_of
+from attribution.survival.grading import ABOUT
+from attribution.survival.need import PRIORS, Need
+from attribution.survival.quoting import quote, quoted
+from attribution.survival.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
+from attribution.survival.updates import lost_at_update, not_updated
+from tracing.graph.elements import Operation, Variable
+
+_SAME_SUBJECT = 0.5
+_PART_OF_IT = 0.5
+
+
+def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
+    """Blame for the wrong answer, as far as one need explains it.
+
+    Args:
+        view: the case.
+        trail: where the content of the need is.
+        outdated: the value that it replaced, where there is one.
+    """
+    stale = not_updated(view, trail, outdated) if outdated is not None else None
+    if stale is not None:
+        found = stale
+    elif trail.context:
+        found = _ignored(view, trail)
+    elif trail.stored:
+        unnamed = None if trail.reviewed else _without_topic(view, trail)
+        found = unnamed or _not_retrieved(view, trail)
+    elif trail.extracted:
+        found = lost_at_update(view, trail)
+    else:
+        found = _not_extracted(view, trail)
+    return replace(found, confidence=found.confidence * PRIORS[trail.need.basis])
+
+
+def _ignored(view: CaseView, trail: Trail) -> Blame:
+    answer = view.answering.answer
+    given = trail.context[0]
+    near = view.case.question.near_miss
+    confused = f", which {near.turn} gives for another matter" if near is not None and view.confused else ""
+    needed = quote(trail.need.label) if trail.need.basis != "implied" else trail.need.label
+    held = f"the context held {needed} in {given.name}, {quoted(given)}"
+    reason = f"{held}, but the reply is {quote(view.case.reply)}{confused}"
+    evidence = (given.id, *((view.case.prediction,) if view.case.prediction else ()))
+    return Blame(answer.name, answer.id, "ResponseError", IGNORED * trail.clarity, reason, evidence)
+
+
+def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
+    """Blame for an extraction that kept a value but not what it is about, so that no search could find it."""
+    flow = view.flow
+    if not flow.rewrites() or any(view.grade(entry, trail.need).about >= ABOUT for entry in trail.stored):
+        return None
+    readers = [reader for turn in trail.need.turns for reader in flow.readers(turn)]
+    if not readers:
+        return None
+    entry, fault = trail.stored[0], readers[-1]
+    turns = " and ".join(trail.need.turns)
+    reason = f"of {turns}, {fault.name} left only {quoted(entry)}, which does not name what the question is about"
+    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (entry.id,))
+
+
+def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
+    flow, answering, need = view.flow, view.answering, trail.need
+    entry = trail.stored[0]
+    carriers = {variable.id for variable in trail.stored}
+    held = f"entry {entry.name} holds {quoted(entry)}"
+    confidence = NOT_RETRIEVED * trail.clarity
+    if not flow.has("retrieve"):
+        reason = f"{held}, but it is not in what {answering.answer.name} was given"
+        return Blame(answering.answer.name, answering.answer.id, "ResponseError", confidence, reason, (entry.id,))
+    if not answering.retrievals:
+        reason = f"{held}, but nothing was retrieved for {view.case.question.id}"
+        return Blame(flow.named("retrieve"), None, "RetrievalError", confidence, reason, (entry.id,))
+
+    def carried(variables: Sequence[Variable]) -> bool:
+        return any(variable.id in carriers or view.grade(variable, need).carries for variable in variables)
+
+    fault = _last_losing(answering.retrievals, flow, carried)
+    trouble = trouble_of(fault)
+    count = len(answering.context)
+    reason = f"{held}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
+    return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
+
+
+def _last_losing(
+    operations: Sequence[Operation], flow: ContentFlow, carried: Callable[[Sequence[Variable]], bool]
+) -> Operation:
+    """The last of some operations that was given the content and did not pass it on; else the last of all."""
+    losing = [one for one in operations if carried(flow.inputs_of(one)) and not carried(flow.outputs_of(one))]
+    return (losing or operations)[-1]
+
+
+def _not_extracted(view: CaseView, trail: Trail) -> Blame:
+    flow, need = view.flow, trail.need
+    turns = " and ".join(need.turns)
+    messages = tuple(message.id for turn in need.turns for message in flow.messages(turn))
+    readers = [reader for turn in need.turns for reader in flow.readers(turn)]
+    wanted = quote(need.label) if need.basis != "implied" else "its content"
+    if not readers:
+        reason = f"no extract operation read {turns}, which says {wanted}"
+        return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
+
+    def carried(variables: Sequence[Variable]) -> bool:
+        return any(one.id in messages or view.grade(one, need, traced=True).carries for one in variables)
+
+    fault = _last_losing(readers, flow, carried)
+    trouble = trouble_of(fault)
+    if trouble:
+        reason = f"{fault.name} read {turns} but failed ({trouble}), so {wanted} was never extracted"
+        return Blame(fault.name, fault.id, "ExtractionError", FAILED, reason, messages)
+    garbled = _garbled(view, need)
+    if garbled is not None:
+        fact, how = garbled
+        confidence = GARBLED * trail.clarity
+        reason = f"{fault.name} turned {turns}, which says {wanted}, into {quoted(fact)}, {how}"
+        return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
+    reason = f"{fault.name} read {turns}, but none of its {len(flow.outputs_of(fault))} outputs says {wanted}"
+    return Blame(fault.name, fault.id, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
+
+
+def _garbled(view: CaseView, need: Need) -> tuple[Variable, str] | None:
+    """The extracted fact in which the needed content is distorted, and how; None if nothing resembles it."""
+    read = view.read(need)
+    threshold = need.threshold
+    closest = max(read, key=lambda item: item[1].coverage, default=None)
+    if closest is not None and closest[1].coverage >= threshold and closest[1].person != "right":
+        how = "which gives it to somebody else" if closest[1].person == "other" else "which does not tell whose it is"
+        return closest[0], how
+    similar = [item for item in read if item[1].about >= _SAME_SUBJECT and item[1].person == "right"]
+    if similar:
+        return max(similar, key=lambda item: item[1].about)[0], "which says something else"
+    if closest is not None and threshold > closest[1].coverage >= threshold * _PART_OF_IT:
+        return closest[0], "which keeps only a part of it"
+    return None

@@ -1,0 +1,128 @@
+"""The spans of an execution graph.
+
+The graph is a root span, below it one for each session, below these the operations, outer over inner. A variable is an
+event on the span of the operation that first made it, or of its session. Each carries its own record; what others can
+read is beside it under OpenTelemetry's names for generative AI.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tracing.files.lines import GRAPH, record_of
+from tracing.graph.elements import Link, Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.nesting import outer_operations
+from tracing.interchange.spans import PLACE, RECORD, VARIABLE, Event, Span, digest, nanoseconds
+
+_OPERATION_NAMES = {"llm": "chat", "embedding": "embeddings", "retrieval": "retrieval", "tool": "execute_tool"}
+
+
+def spans_of(graph: ExecutionGraph) -> list[Span]:
+    """The spans of a graph, each after its parent."""
+    begun = min((nanoseconds(one.started) for one in graph.operations.values()), default=0)
+    over = max((_end(one) for one in graph.operations.values()), default=begun)
+    about = json.dumps({"type": GRAPH, "attributes": graph.attributes})
+    root = Span(digest("graph"), None, "memtune", begun, over, "graph", True, attributes={RECORD: about})
+    inside: dict[str | None, list[Operation]] = {}
+    for operation in graph.operations.values():
+        inside.setdefault(operation.session, []).append(operation)
+    sessions = {}
+    for place, session in enumerate(graph.sessions.values()):
+        within = inside.get(session.id, ())
+        sessions[session.id] = Span(
+            digest("session", session.id),
+            root.id,
+            session.name,
+            min((nanoseconds(one.started) for one in within), default=begun),
+            max((_end(one) for one in within), default=begun),
+            "session",
+            True,
+            attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
+        )
+    operations = {}
+    outer = outer_operations(graph)  # spans are a tree, also where a damaged trace is none
+    for place, operation in enumerate(graph.operations.values()):
+        span = _operation_span(graph, operation)
+        span.attributes |= {RECORD: json.dumps(record_of(operation)), PLACE: place}
+        around = sessions.get(operation.session or "") or root
+        span.parent = digest("operation", outer[operation.id]) if operation.id in outer else around.id
+        operations[operation.id] = span
+    for place, variable in enumerate(graph.variables.values()):
+        made = next(iter(graph.producers(variable.id)), None)
+        where = operations[made.id] if made is not None else sessions.get(variable.session or "") or root
+        where.events.append(_variable_event(variable, place, where))
+    return [root, *sessions.values(), *_outer_first(operations)]
+
+
+def _operation_span(graph: ExecutionGraph, operation: Operation) -> Span:
+    failed = operation.status == "error"
+    facts: dict[str, Any] = {"gen_ai.operation.name": _OPERATION_NAMES.get(operation.kind)}
+    if operation.model:
+        facts["gen_ai.request.model"] = operation.model
+    if operation.calls:
+        facts["gen_ai.usage.input_tokens"] = operation.prompt_tokens
+        facts["gen_ai.usage.output_tokens"] = operation.completion_tokens
+        facts["memtune.calls"] = operation.calls
+        facts["memtune.cost"] = operation.cost
+    if operation.kind == "llm":
+        facts["gen_ai.input.messages"] = _messages(graph, operation.inputs, "user")
+        facts["gen_ai.output.messages"] = _messages(graph, operation.outputs, "assistant")
+    if operation.session in graph.sessions:
+        facts["gen_ai.conversation.id"] = graph.sessions[operation.session].name
+    if failed:
+        facts["error.type"] = (operation.error or "error").partition(":")[0]
+    return Span(
+        digest("operation", operation.id),
+        None,
+        operation.name,
+        nanoseconds(operation.started),
+        _end(operation) if operation.ended is not None else None,
+        operation.kind,
+        {"ok": True, "error": False}.get(operation.status),
+        operation.error if failed else None,
+        {name: fact for name, fact in facts.items() if fact is not None},
+    )
+
+
+def _messages(graph: ExecutionGraph, links: Sequence[Link], role: str) -> str:
+    said = []
+    for _, vid in links:
+        variable = graph.variables[vid]
+        content = variable.value if isinstance(variable.value, str) else json.dumps(variable.value)
+        speaker = "system" if variable.kind == "prompt" else role
+        said.append({"role": speaker, "parts": [{"type": "text", "content": content}]})
+    return json.dumps(said)
+
+
+def _variable_event(variable: Variable, place: int, span: Span) -> Event:
+    return Event(
+        VARIABLE,
+        span.start if span.end is None else span.end,
+        {
+            "memtune.variable.name": variable.name,
+            "memtune.variable.kind": variable.kind,
+            RECORD: json.dumps(record_of(variable)),
+            PLACE: place,
+        },
+    )
+
+
+def _end(operation: Operation) -> int:
+    start = nanoseconds(operation.started)
+    return start if operation.ended is None else max(start, nanoseconds(operation.ended))
+
+
+def _outer_first(spans: Mapping[str, Span]) -> Iterator[Span]:
+    """An outer operation may have been recorded after the inner ones; a span's parent comes before it."""
+    inside: dict[str | None, list[Span]] = {}
+    own = {span.id for span in spans.values()}
+    for span in spans.values():
+        inside.setdefault(span.parent if span.parent in own else None, []).append(span)
+    waiting = list(reversed(inside.get(None, [])))
+    while waiting:
+        span = waiting.pop()
+        yield span
+        waiting += reversed(inside.get(span.id, []))

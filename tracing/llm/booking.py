@@ -1,0 +1,143 @@
+"""Booking of calls: against the budget, in the meter, in the watches that are open, and in the operation that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.llm.budget import Budget, Spending
+from tracing.llm.http.bodies import Embedded, Said
+from tracing.llm.ledger import Paid
+from tracing.llm.meter import Meter, Watch
+from tracing.llm.settings import ModelSettings
+from tracing.recording.recorder import current_operation, current_recorder
+
+Reply = TypeVar("Reply", Said, Embedded)
+
+NO_OPERATION = "(no operation)"
+"""Under which the meter counts calls that no operation made."""
+
+_watches: ContextVar[tuple[Watch, ...]] = ContextVar("memtune_watches", default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Reply]):
+    """A call to a model that is to be made.
+
+    Attributes:
+        settings: of the model.
+        most: the greatest cost it may have.
+        send: asks the endpoint.
+        entries: what the cache keeps of the reply, by key.
+    """
+
+    settings: ModelSettings
+    most: Spending
+    send: Callable[[], Reply]
+    entries: Callable[[Reply], Mapping[str, bytes]]
+
+
+class Booking:
+    """The last link before the endpoint: no call is made that the budget does not allow, and none goes uncounted."""
+
+    def __init__(self, budget: Budget, meter: Meter) -> None:
+        self.budget, self.meter = budget, meter
+
+    def make(self, call: Call[Reply]) -> Reply:
+        """Send the request if the budget allows it, and book what it did cost. A failed call is booked too.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the call; it was not made.
+            CallFailedError: as the endpoint.
+        """
+        self.budget.reserve(call.most)
+        started = time.monotonic()
+        spent = Spending(calls=1)
+        read = written = 0
+        try:
+            reply = call.send()
+            read, written = reply.prompt_tokens, reply.completion_tokens
+            spent = price(call.settings, read, written)
+            return reply
+        except BudgetExceededError:
+            spent = Spending()
+            raise
+        finally:
+            self.budget.settle(call.most, spent)
+            if spent.calls:
+                self._book(call.settings.model, read, written, spent.money, time.monotonic() - started)
+
+    def again(self, settings: ModelSettings, most: Spending, paid: Paid) -> None:
+        """Book a call that the run paid in its earlier life, as if it were made now, at the time it was made then.
+
+        Raises:
+            BudgetExceededError: a budget does not allow it any more.
+        """
+        self.budget.go_to(paid.seconds)
+        spent = price(settings, paid.prompt_tokens, paid.completion_tokens)
+        self.budget.reserve(most)
+        self.budget.settle(most, spent)
+        self._book(settings.model, paid.prompt_tokens, paid.completion_tokens, spent.money, 0.0)
+
+    def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """Book a reply from the cache."""
+        self.meter.cached(_operation_name())
+        for watch in _watches.get():
+            watch.count(calls=0, cached=1, prompt_tokens=0, completion_tokens=0)
+        operation = current_operation()
+        if operation is not None:
+            operation.record_call(
+                model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cached=True
+            )
+
+    def _book(self, model: str, read: int, written: int, cost: float, seconds: float) -> None:
+        self.meter.made(_operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds)
+        for watch in _watches.get():
+            watch.count(calls=1, cached=0, prompt_tokens=read, completion_tokens=written)
+        operation = current_operation()
+        if operation is not None:
+            operation.record_call(model=model, prompt_tokens=read, completion_tokens=written, cost=cost)
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[Watch]:
+    """Count the calls made inside, by this thread or async task and those it hands its context to."""
+    watch = Watch()
+    token = _watches.set((*_watches.get(), watch))
+    try:
+        yield watch
+    finally:
+        _watches.reset(token)
+
+
+@contextlib.contextmanager
+def failures_noted(model: str) -> Iterator[None]:
+    """Note in the watches whatever error leaves a call to `model`, as its caller sees it."""
+    try:
+        yield
+    except MemtuneError as error:
+        for watch in _watches.get():
+            watch.fail(f"{type(error).__name__}: {error}")
+        raise
+    except BaseException as error:
+        for watch in _watches.get():
+            watch.fail(f"{type(error).__name__} during a call to {model}")
+        raise
+
+
+def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Spending:
+    """What one call with these tokens costs."""
+    money = (prompt_tokens * settings.price_in + completion_tokens * settings.price_out) / 1e6
+    return Spending(calls=1, tokens=prompt_tokens + completion_tokens, money=money)
+
+
+def _operation_name() -> str:
+    operation, recorder = current_operation(), current_recorder()
+    if operation is None or recorder is None:
+        return NO_OPERATION
+    return recorder.graph.operations[operation.id].name

@@ -1,0 +1,95 @@
+"""The endpoints of a run's models: one for each model's settings, and the embedded server where one is needed."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+from tracing.errors import ConfigError
+from tracing.llm.budget import Budget
+from tracing.llm.http.endpoint import Endpoint
+from tracing.llm.serving import weights
+from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
+from tracing.llm.settings import EMBEDDED_EMBEDDING, ModelSettings
+
+AT_ONCE = 8
+"""Requests that may be under way at one real endpoint, where nothing else is set."""
+
+
+class Endpoints:
+    """Opens each endpoint on the first request to it; thread-safe.
+
+    Args:
+        budget: whose time ends all waiting.
+        concurrency: requests that may be under way at one endpoint; None takes `AT_ONCE`, and 1 at the embedded server.
+    """
+
+    def __init__(self, budget: Budget, concurrency: int | None) -> None:
+        self._budget, self._concurrency = budget, concurrency
+        self._guard = threading.Lock()
+        self._gates: dict[str | None, threading.Semaphore] = {}
+        self._opened: dict[ModelSettings, Endpoint] = {}
+        self._served: dict[str, EmbeddedModel] = {}
+        self._server: EmbeddedServer | None = None
+
+    def width(self, settings: ModelSettings) -> int:
+        """How many requests may be under way at this model's endpoint."""
+        return self._concurrency or (1 if settings.embedded else AT_ONCE)
+
+    def of_chat(self, settings: ModelSettings) -> tuple[Endpoint, str]:
+        """The endpoint of a chat model, and what its replies depend on besides the request.
+
+        Raises:
+            ConfigError: an embedded model that has another context length already, or whose runtime is not installed.
+            WeightsError: an embedded model is unknown.
+        """
+        if not settings.embedded:
+            return self._endpoint(settings), f"{settings.base_url} {settings.model}"
+        sha256, version = weights.digest(settings.model), runtime_version("xllamacpp")
+        known = self._served.setdefault(
+            settings.model,
+            EmbeddedModel(settings.model, lambda: weights.locate(settings.model), settings.context),
+        )
+        if known.context != settings.context:
+            raise ConfigError(f"{settings.model}: one embedded model cannot have two context lengths in one run")
+        identity = f"sha256:{sha256} xllamacpp={version} serving={SERVING} context={settings.context}"
+        return self._endpoint(settings), identity
+
+    def of_embedding(self, settings: ModelSettings) -> tuple[Endpoint, str]:
+        """The endpoint of an embedding model, and what its vectors depend on besides the text.
+
+        Raises:
+            ConfigError: it is none that can be embedded, or its runtime is not installed.
+        """
+        if not settings.embedded:
+            return self._endpoint(settings), f"{settings.base_url} {settings.model}"
+        if settings.model != EMBEDDED_EMBEDDING:
+            raise ConfigError(
+                f"{settings.model}: the embedded embedding model is {EMBEDDED_EMBEDDING}; or set base_url"
+            )
+        version = runtime_version(EMBEDDED_EMBEDDING)
+        return self._endpoint(settings), f"{EMBEDDED_EMBEDDING}={version} serving={SERVING}"
+
+    def close(self) -> None:
+        """Close connections and the embedded server."""
+        for endpoint in self._opened.values():
+            endpoint.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _endpoint(self, settings: ModelSettings) -> Endpoint:
+        with self._guard:
+            if settings not in self._opened:
+                gate = self._gates.setdefault(settings.base_url, threading.Semaphore(self.width(settings)))
+                address = functools.partial(self._serve, settings.model) if settings.embedded else None
+                self._opened[settings] = Endpoint(settings, address, gate, self._budget)
+            return self._opened[settings]
+
+    def _serve(self, model: str) -> tuple[str, str]:
+        if model in self._served:
+            weights.locate(model)
+        with self._guard:
+            if self._server is None:
+                self._server = EmbeddedServer(self._served)
+                self._server.start()
+            return self._server.base_url, self._server.key
