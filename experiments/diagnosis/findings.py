@@ -91,11 +91,12 @@ class FlowStep(_Fact):
 
 
 class ClusterFact(_Fact):
-    """A way in which several failures went wrong; `words` has `…` for what differs."""
+    """A way in which several failures went wrong; `words` has `…` for what differs, which `example` fills in."""
 
     operation: str
     error_type: str
     words: str
+    example: str | None
     cases: tuple[str, ...]
 
 
@@ -172,7 +173,13 @@ def diagnose(
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in OUTSIDE_THE_SYSTEM]
     clusters = case_clusters(lines)
     facts = tuple(
-        ClusterFact(operation=one.operation, error_type=one.error_type, words=one.words, cases=named(one.cases))
+        ClusterFact(
+            operation=one.operation,
+            error_type=one.error_type,
+            words=one.words,
+            example=one.example,
+            cases=named(one.cases),
+        )
         for one in clusters
     )
     return Diagnosis(
@@ -292,6 +299,7 @@ def _actions(
             why = f"{answers}, {loss.share:.0%} of the loss"
             if typical is not None:
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
+                why += f" (for example: {typical.example})" if typical.example else ""
             found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
     for error_type in sorted(OUTSIDE_THE_SYSTEM):
         cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]

@@ -33,19 +33,24 @@ class RunParts:
     evaluator: Evaluator
 
 
+def home_path(option: Path | None = None) -> Path:
+    """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` where we are."""
+    named = os.environ.get(HOME_VARIABLE)
+    return (option or (Path(named).expanduser() if named else DEFAULT_HOME)).resolve()
+
+
 def home_folder(option: Path | None = None) -> Path:
-    """Where runs, MLflow store and caches lie: `option`, else `$MEMTUNE_HOME`, else `.memtune` in the current folder.
+    """The same folder as `home_path`, made where it does not exist.
 
     Raises:
         ConfigError: the folder cannot be made.
     """
-    named = os.environ.get(HOME_VARIABLE)
-    home = option or (Path(named).expanduser() if named else DEFAULT_HOME)
+    home = home_path(option)
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{home}: cannot be made ({error.strerror}); give --home a writable folder") from None
-    return home.resolve()
+    return home
 
 
 @contextmanager

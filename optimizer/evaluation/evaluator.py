@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """How often a build or an answering with a failed call is tried; the access retries single calls before that."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of conversations that are evaluated soundly and their total; a tainted one does not count."""
+Progress = Callable[[int, int, int], None]
+"""Called with how many conversations were evaluated soundly, with their total, and with how many are tainted so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,12 @@ class Evaluator:
         """
         check_candidate(self.system.prompts, candidate)
         outcomes: list[Outcome] = []
-        sound = 0
+        failed = 0
         for outcome in self.access.workers.map(partial(self._evaluate, candidate), conversations):
             outcomes.append(outcome)
-            if outcome.tainted is None:
-                sound += 1
-                if progress is not None:
-                    progress(sound, len(conversations))
+            failed += outcome.tainted is not None
+            if progress is not None:
+                progress(len(outcomes) - failed, len(conversations), failed)
         return outcomes
 
     def repeated(self, repetition: int) -> Evaluator:

@@ -54,11 +54,11 @@ def all_calls(server: ScriptedServer) -> int:
 
 
 def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, ...]] = []
     judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces")
     outcomes = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
     assert [outcome.conversation for outcome in outcomes] == list(CONVERSATIONS)
-    assert told == [(1, 2), (2, 2)]
+    assert told == [(1, 2, 0), (2, 2, 0)]
     assert [case.reply for case in outcomes[0].cases] == ["Zibbeltrain0", "unknown"]
     assert (outcomes[0].score, score_of(outcomes).n) == (1.0, 4)
     loaded = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*/train-0-*.jsonl"))]
