@@ -1,24 +1,29 @@
 """The conformance suite of `MemorySystem`: subclass it in a test file, and pytest checks your system against it.
 
-    class TestMySystem(MemorySystemContract):
+    from tracing.systems.contract_suite import MemorySystemContract
+
+    class TestMyMemory(MemorySystemContract):
         def system(self):
-            return MySystem()
+            return MyMemory()
 
-        def access(self):
-            return my_access  # a scripted model is best: quick, and it gives equal replies to equal requests
+        def reply(self, request):  # the JSON body of a chat request
+            return "a text that makes the system store something"
 
-The suite needs no network and no model of its own, and imports no test framework.
+The suite needs no network, no model and no test framework: a scripted endpoint on loopback plays the models, for a
+system that asks through the access as for one with a client of its own (`access.task.settings` has its address).
+Each failure says in one line what is wrong; `problems` gives them all, without pytest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import string
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from tracing.errors import CallFailedError, ContractError, ModelError
@@ -26,9 +31,19 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.recording.redaction import REDACTED, redact
+from tracing.systems.calls import build_memory
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.description import faults_of
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import (
+    Answer,
+    AnswersFromContext,
+    BuildsFromFacts,
+    HoldsEntries,
+    Memory,
+    MemorySystem,
+)
+from tracing.systems.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
 SMALL_TALK = Conversation.model_validate(
     {
@@ -69,15 +84,6 @@ CREDENTIAL = "kolibri07"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the system asked of a model: the texts sent, and everything else that shapes the reply."""
-
-    kind: str
-    texts: tuple[str, ...]
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """What one call of the system gave, what it recorded, and what it asked."""
 
@@ -88,47 +94,60 @@ class Step:
 
 
 class MemorySystemContract:
-    """What memtune relies on. Override `system` and `access`, and `conversation` if yours needs another one.
+    """What memtune relies on. Override `system` and `reply`, and `conversation` if yours needs another one.
 
-    The model behind `access` must give equal replies to equal requests, make the system extract and store new facts,
-    and the conversation must bring about every operation the system lists.
+    The model must make the system store something, and the conversation must bring about every operation it lists.
     """
 
     conversation: Conversation = SMALL_TALK
+    _endpoint: ClassVar[ScriptedEndpoint | None] = None
 
     def system(self) -> MemorySystem:
         """A new system under test."""
         raise NotImplementedError("override system() to return your memory system")
 
+    def reply(self, request: Mapping[str, Any]) -> str:
+        """What the scripted model says to a chat request, given its JSON body; always the same to the same request.
+
+        By default it repeats the last message. A system that asks for JSON needs a reply of that form.
+        """
+        return last_text(request)
+
     def access(self) -> ModelAccess:
-        """Access to its models, best without a response cache. Yours to close; it may be the same each time."""
-        raise NotImplementedError("override access() to return a ModelAccess")
+        """Access to the system's models: to the scripted ones, unless overridden; then without a response cache."""
+        cls = type(self)
+        if cls._endpoint is None:
+            cls._endpoint = ScriptedEndpoint(self.reply)
+        cls._endpoint.reply = self.reply
+        return cls._endpoint.access
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """Stop the scripted models; pytest calls this, and so does `problems`."""
+        if cls._endpoint is not None:
+            cls._endpoint.close()
+            cls._endpoint = None
+
+    def problems(self) -> list[str]:
+        """Every way in which the system breaks the contract, a line each; empty where it keeps it."""
+        found: list[str] = []
+        try:
+            for name, test in inspect.getmembers(self, inspect.ismethod):
+                if name.startswith("test_"):
+                    try:
+                        test()
+                    except Exception as error:
+                        said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+                        found.append(f"{name.removeprefix('test_').replace('_', ' ')}: {' '.join(said.split())}")
+        finally:
+            self.teardown_class()
+        return found
 
     def test_the_description_is_whole(self) -> None:
-        """Name, version and settings go into snapshot keys; the rest is what the optimizer knows of the system."""
-        system = self.system()
-        _require(isinstance(system, MemorySystem), "the system lacks an attribute or method of the protocol")
-        _require(bool(system.name and system.version), "name and version must not be empty")
-        restored = json.loads(json.dumps(dict(system.settings)))
-        _require(restored == dict(system.settings), "settings must be the same after a round trip through JSON")
-        names = [operation.name for operation in system.operations]
-        _require(len(set(names)) == len(names), "two operations share a name")
-        _require(system.operations[-1].stage == "answer", "operations stand in pipeline order, the answer last")
-
-    def test_seed_prompts_keep_their_contracts_and_name_operations(self) -> None:
-        """A rewrite is held to the contract, so the seed must keep it; blame reaches a prompt by its operation."""
-        system = self.system()
-        steers = {operation.name: operation.prompt for operation in system.operations}
-        for name, spec in system.prompts.items():
-            problems = spec.contract.violations(spec.text)
-            _require(not problems, f"the seed prompt {name} breaks its contract: {'; '.join(problems)}")
-            _require(spec.name == name, f"the prompt listed as {name} is called {spec.name}")
-            _require(
-                steers.get(spec.operation) == name,
-                f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it",
-            )
-        unknown = {prompt for prompt in steers.values() if prompt is not None} - set(system.prompts)
-        _require(not unknown, f"operations name prompts the system has not: {sorted(unknown)}")
+        """Name, version and settings tell built memories apart; a rewrite is held to the contract, so the seed is too;
+        blame reaches a prompt by its operation."""
+        faults = faults_of(self.system())
+        _require(not faults, "; ".join(faults))
 
     def test_every_listed_operation_is_recorded(self) -> None:
         """Blame falls on recorded operations; one that never appears could never be blamed."""
@@ -170,7 +189,7 @@ class MemorySystemContract:
         system, candidate, question = self.system(), self._candidate(), self._question()
         built = self._build(system)
         traced = self._answer(system, built, question)
-        with _heard(self.access()) as (access, requests):
+        with self._heard() as (access, requests):
             answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
         _require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
         _require(answer.text == traced.result.text, "without a trace it gave another answer")
@@ -183,7 +202,7 @@ class MemorySystemContract:
         for question in said.questions:
             step = self._answer(system, built, question)
             _require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
-            with _heard(self.access()) as (access, requests):
+            with self._heard() as (access, requests):
                 memory = system.build(said, candidate, access)
                 answer = system.answer(memory, question, candidate, access)
             sent = "".join(text for request in requests for text in request.texts)
@@ -245,9 +264,9 @@ class MemorySystemContract:
         calls = len(self._build().requests)
         for failing in {1, calls} if calls else ():
             system = self.system()
-            with trace(), _heard(self.access(), failing=failing) as (access, _):
+            with trace(), self._heard(failing) as (access, _):
                 try:
-                    system.build(self.conversation, self._candidate(), access)
+                    build_memory(system, self.conversation, self._candidate(), access)
                 except ModelError:
                     continue
             raise AssertionError(f"call {failing} of {calls} failed, but build returned a memory all the same")
@@ -270,8 +289,10 @@ class MemorySystemContract:
             _require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
 
     def test_given_entries_are_what_it_answers_from(self) -> None:
-        """The ladder's rung after storing: `with_entries`."""
+        """The ladder's rung after storing: `with_entries`, where the system has it."""
         system, question = self.system(), self._question()
+        if not isinstance(system, HoldsEntries):
+            return
         for texts in ([FACT], []):
             made = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
             _as_json(made.result.state)
@@ -282,8 +303,10 @@ class MemorySystemContract:
             )
 
     def test_given_facts_are_stored_without_extraction(self) -> None:
-        """The ladder's rung after extraction: `build_from_facts`."""
+        """The ladder's rung after extraction: `build_from_facts`, where the system has it."""
         system, candidate = self.system(), self._candidate()
+        if not isinstance(system, BuildsFromFacts):
+            return
         made = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
         _as_json(made.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
@@ -293,8 +316,10 @@ class MemorySystemContract:
         _require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
 
     def test_a_given_context_replaces_retrieval(self) -> None:
-        """The ladder's rung after retrieval: `answer_from`."""
+        """The ladder's rung after retrieval: `answer_from`, where the system has it."""
         system, candidate, question = self.system(), self._candidate(), self._question()
+        if not isinstance(system, AnswersFromContext):
+            return
         made = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
         _require(_sent(made, FACT), "the answer's request does not hold the context that was given")
         _require(_sent(made, question.question), "the answer's request does not hold the question")
@@ -332,10 +357,21 @@ class MemorySystemContract:
     def _run(
         self, call: Callable[[ModelAccess], Memory | Answer], prefix: str, records: Sequence[Mapping[str, Any]] = ()
     ) -> Step:
-        with trace(prefix=prefix) as recorder, _heard(self.access()) as (access, requests):
+        with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
             result = call(access)
         return Step(result, recorder.records(), recorder.graph, requests)
+
+    @contextlib.contextmanager
+    def _heard(self, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
+        """The access with its requests listed as they are made; the call numbered `failing`, from 1, fails."""
+        access = self.access()
+        if self._endpoint is not None and access is self._endpoint.access:
+            with self._endpoint.heard(failing) as requests:
+                yield access, requests
+        else:
+            with _heard_in(access, failing) as requests:
+                yield access, requests
 
 
 def _with_credential(conversation: Conversation) -> Conversation:
@@ -376,8 +412,8 @@ def _structure(graph: ExecutionGraph) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _heard(access: ModelAccess, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
-    """The access with its requests listed as they are made; the call numbered `failing`, from 1, fails."""
+def _heard_in(access: ModelAccess, failing: int | None) -> Iterator[list[Request]]:
+    """What is asked through an access that the user of the suite brought."""
     requests: list[Request] = []
     lock = threading.Lock()
     chat, embed = access.task.chat, access.embedding.embed
@@ -398,4 +434,4 @@ def _heard(access: ModelAccess, failing: int | None = None) -> Iterator[tuple[Mo
         return embed(texts, **options)
 
     with patch.object(access.task, "chat", heard_chat), patch.object(access.embedding, "embed", heard_embed):
-        yield access, requests
+        yield requests

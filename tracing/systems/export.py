@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ContractError, RunError
+from tracing.systems.description import describe
 from tracing.systems.mem0_memory import native as mem0
 from tracing.systems.prompts import Candidate, PromptSpec, check_candidate, placeholders_of, render
 from tracing.systems.registry import open_system
@@ -90,7 +91,7 @@ def export(
                 "version": VERSION,
                 "target": target,
                 "system": system_name,
-                "system_version": system.version,
+                "system_version": describe(system).version,
                 "prompts": prompts,
                 "warnings": _warnings(manifest, model),
                 "verified": form.prove(folder) if verify and form.prove else [],
