@@ -17,7 +17,6 @@ Each failure says in one line what is wrong; `problems` gives them all, without 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import string
 import threading
@@ -32,6 +31,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.recording.redaction import REDACTED, redact
 from tracing.systems.calls import build_memory
+from tracing.systems.conformance import Conformance, require
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import faults_of
 from tracing.systems.prompts import Candidate, check_candidate
@@ -93,7 +93,7 @@ class Step:
     requests: list[Request]
 
 
-class MemorySystemContract:
+class MemorySystemContract(Conformance):
     """What memtune relies on. Override `system` and `reply`, and `conversation` if yours needs another one.
 
     The model must make the system store something, and the conversation must bring about every operation it lists.
@@ -123,31 +123,16 @@ class MemorySystemContract:
 
     @classmethod
     def teardown_class(cls) -> None:
-        """Stop the scripted models; pytest calls this, and so does `problems`."""
+        """Stop the scripted models."""
         if cls._endpoint is not None:
             cls._endpoint.close()
             cls._endpoint = None
-
-    def problems(self) -> list[str]:
-        """Every way in which the system breaks the contract, a line each; empty where it keeps it."""
-        found: list[str] = []
-        try:
-            for name, test in inspect.getmembers(self, inspect.ismethod):
-                if name.startswith("test_"):
-                    try:
-                        test()
-                    except Exception as error:
-                        said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-                        found.append(f"{name.removeprefix('test_').replace('_', ' ')}: {' '.join(said.split())}")
-        finally:
-            self.teardown_class()
-        return found
 
     def test_the_description_is_whole(self) -> None:
         """Name, version and settings tell built memories apart; a rewrite is held to the contract, so the seed is too;
         blame reaches a prompt by its operation."""
         faults = faults_of(self.system())
-        _require(not faults, "; ".join(faults))
+        require(not faults, "; ".join(faults))
 
     def test_every_listed_operation_is_recorded(self) -> None:
         """Blame falls on recorded operations; one that never appears could never be blamed."""
@@ -156,12 +141,12 @@ class MemorySystemContract:
         graph = built.graph.merge(self._answer(system, built, self._question()).graph)
         recorded = {operation.name for operation in graph.operations.values()}
         missing = [operation.name for operation in system.operations if operation.name not in recorded]
-        _require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
+        require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
         for listed in system.operations:
             for operation in graph.find_operations(name=listed.name):
                 read = [graph.variables[vid] for vid in operation.input_ids()]
                 prompts = [variable.name for variable in read if variable.kind == "prompt"]
-                _require(
+                require(
                     listed.prompt is None or listed.prompt in prompts,
                     f"{listed.name} must read the prompt {listed.prompt} as a variable of kind 'prompt' and that name",
                 )
@@ -170,8 +155,8 @@ class MemorySystemContract:
         """Evidence is given as turn ids; attribution finds the messages by them."""
         messages = {variable.name: variable.value for variable in self._build().graph.find_variables(kind="message")}
         for turn in self.conversation.turns():
-            _require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
-            _require(
+            require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
+            require(
                 redact(turn.text) in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn"
             )
 
@@ -180,9 +165,9 @@ class MemorySystemContract:
         system = self.system()
         first, again, fresh = self._build(system), self._build(system), self._build(self.system())
         for other, which in ((again, "a second build"), (fresh, "a build by a new system")):
-            _require(other.requests == first.requests, f"{which} asked the models something else")
-            _require(_structure(other.graph) == _structure(first.graph), f"{which} recorded another graph")
-            _require(other.result.state == first.result.state, f"{which} gave another memory")
+            require(other.requests == first.requests, f"{which} asked the models something else")
+            require(_structure(other.graph) == _structure(first.graph), f"{which} recorded another graph")
+            require(other.result.state == first.result.state, f"{which} gave another memory")
 
     def test_nothing_depends_on_being_recorded(self) -> None:
         """The system works the same where no trace is active."""
@@ -191,8 +176,8 @@ class MemorySystemContract:
         traced = self._answer(system, built, question)
         with self._heard() as (access, requests):
             answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
-        _require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
-        _require(answer.text == traced.result.text, "without a trace it gave another answer")
+        require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
+        require(answer.text == traced.result.text, "without a trace it gave another answer")
 
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
         """What the models are sent is what the user gave; a trace is made to be looked at, and holds no credential."""
@@ -201,16 +186,16 @@ class MemorySystemContract:
         restored = Step(Memory(json.loads(_as_json(built.result.state))), built.records, built.graph, [])
         for question in said.questions:
             step = self._answer(system, built, question)
-            _require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
+            require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
             with self._heard() as (access, requests):
                 memory = system.build(said, candidate, access)
                 answer = system.answer(memory, question, candidate, access)
             sent = "".join(text for request in requests for text in request.texts)
-            _require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
-            _require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
-            _require(step.result.text == answer.text, "while recorded, it gave another answer")
+            require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
+            require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
+            require(step.result.text == answer.text, "while recorded, it gave another answer")
             again = self._answer(self.system(), restored, question)
-            _require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
+            require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
 
     def test_answering_leaves_the_memory_alone(self) -> None:
         """Answers must not depend on which questions came before."""
@@ -220,10 +205,10 @@ class MemorySystemContract:
         questions = self.conversation.questions
         forwards = {question.id: self._answer(system, built, question) for question in questions}
         backwards = {question.id: self._answer(system, built, question) for question in reversed(questions)}
-        _require(_as_json(built.result.state) == before, "answering changed the memory's state")
+        require(_as_json(built.result.state) == before, "answering changed the memory's state")
         for name, step in forwards.items():
-            _require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
-            _require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
+            require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
+            require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
 
     def test_a_memory_restored_from_json_answers_the_same(self) -> None:
         """Snapshots keep a memory as JSON, beside the records of its build."""
@@ -233,9 +218,9 @@ class MemorySystemContract:
         restored = Step(Memory(state), records, built.graph, [])
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
-            _require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
-            _require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
-            _require(_structure(theirs.graph) == _structure(ours.graph), f"{question.id}: it recorded another graph")
+            require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
+            require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
+            require(_structure(theirs.graph) == _structure(ours.graph), f"{question.id}: it recorded another graph")
 
     def test_prompts_that_do_not_build_leave_the_build_alone(self) -> None:
         """`builds=False` lets memtune reuse a built memory when only that prompt changed."""
@@ -243,8 +228,8 @@ class MemorySystemContract:
         for name, spec in self.system().prompts.items():
             if not spec.builds:
                 edited = self._build(candidate=self._candidate(name))
-                _require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
-                _require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
+                require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
+                require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
 
     def test_a_tuned_prompt_reaches_the_model(self) -> None:
         """Every prompt of a candidate is what its operation sends, word for word around the placeholders."""
@@ -254,7 +239,7 @@ class MemorySystemContract:
             asked = built if spec.builds else self._answer(system, built, self._question(), candidate)
             pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
             texts = ["\n".join(request.texts) for request in asked.requests if request.kind == "chat"]
-            _require(
+            require(
                 any(all(piece in text for piece in pieces) for text in texts),
                 f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",
             )
@@ -281,12 +266,12 @@ class MemorySystemContract:
             found = step.graph.variables.get(answer.variable or "")
             if found is None:
                 raise AssertionError(f"{question.id}: Answer.variable {answer.variable!r} is no variable of the trace")
-            _require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
+            require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
             said = redact(answer.text)
-            _require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
+            require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
             makers = {operation.name for operation in step.graph.producers(found.id)}
             answering = {operation.name for operation in system.operations if operation.stage == "answer"}
-            _require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
+            require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
 
     def test_given_entries_are_what_it_answers_from(self) -> None:
         """The ladder's rung after storing: `with_entries`, where the system has it."""
@@ -297,8 +282,8 @@ class MemorySystemContract:
             made = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
             _as_json(made.result.state)
             step = self._answer(system, made, question)
-            _require(isinstance(step.result.text, str), "the answer has no text")
-            _require(
+            require(isinstance(step.result.text, str), "the answer has no text")
+            require(
                 all(_sent(step, text) for text in texts), "the answer's request does not hold the entry it was given"
             )
 
@@ -311,9 +296,9 @@ class MemorySystemContract:
         _as_json(made.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        _require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
+        require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
         step = self._answer(system, made, self._question())
-        _require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
+        require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
 
     def test_a_given_context_replaces_retrieval(self) -> None:
         """The ladder's rung after retrieval: `answer_from`, where the system has it."""
@@ -321,11 +306,11 @@ class MemorySystemContract:
         if not isinstance(system, AnswersFromContext):
             return
         made = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
-        _require(_sent(made, FACT), "the answer's request does not hold the context that was given")
-        _require(_sent(made, question.question), "the answer's request does not hold the question")
+        require(_sent(made, FACT), "the answer's request does not hold the context that was given")
+        require(_sent(made, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        _require(not retrieving & recorded, "a context was given, and yet it retrieved")
+        require(not retrieving & recorded, "a context was given, and yet it retrieved")
 
     def _question(self) -> Question:
         return self.conversation.questions[-1]
@@ -383,12 +368,6 @@ def _with_credential(conversation: Conversation) -> Conversation:
     for question in data["questions"]:
         question["question"] += f" See {address}"
     return Conversation.model_validate(data)
-
-
-def _require(holds: bool, problem: str) -> None:
-    # Not `assert`: this module ships, and must find faults under `python -O` and without pytest's rewriting as well.
-    if not holds:
-        raise AssertionError(problem)
 
 
 def _as_json(state: Mapping[str, Any]) -> str:
