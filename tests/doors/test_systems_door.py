@@ -72,7 +72,12 @@ BROKEN = {
     "an object without build": (
         "class Keeper:\n    prompts = {}\n",
         "{own}:Keeper",
-        "without operations, build, answer",
+        "a Keeper without build, answer is no memory system",
+    ),
+    "an object without operations": (
+        SYSTEM.replace("    operations =", "    steps ="),
+        "{own}:Keeper",
+        "without operations",
     ),
     "a number": ("Keeper = 3", "{own}:Keeper", "a int without prompts"),
     "it cannot be made": ("def Keeper():\n    raise KeyError('no\\nkey')", "{own}:Keeper", "cannot be made: KeyError"),
