@@ -8,8 +8,9 @@ folder. Nothing is imported before it is asked for.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -80,6 +81,29 @@ class Door:
             raise ConfigError(
                 f"{self.key}: {name!r}{origin}: cannot be imported: {type(error).__name__}: {said}"
             ) from error
+        return value
+
+    def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:
+        """The function, class or callable instance of this name.
+
+        Args:
+            parameters: names, for messages, of the positional arguments that it has to take.
+
+        Raises:
+            ConfigError: as `open`, or it cannot be called like this.
+        """
+        value: Callable[..., Any] = self.open(name)
+        wanted = f"it has to take ({', '.join(parameters)})"
+        if not callable(value):
+            raise ConfigError(f"{self.key}: {name!r} is a {type(value).__name__}, which cannot be called; {wanted}")
+        try:
+            signature = inspect.signature(value)
+        except ValueError:  # written in C
+            return value
+        try:
+            signature.bind(*parameters)
+        except TypeError as error:
+            raise ConfigError(f"{self.key}: {name!r} takes {signature}; {wanted}: {error}") from None
         return value
 
     def _entry_points(self) -> dict[str, EntryPoint]:

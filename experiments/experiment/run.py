@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.attributor import open_attributor
 from experiments.data.loaders import Dataset
 from experiments.experiment.handwritten import handwritten
 from experiments.experiment.journal import RunJournal
@@ -84,10 +85,13 @@ def run_experiment(
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
+    from optimizer.search.failures import Failures
     from optimizer.search.loop import optimize
 
     config = anchored(config, Path.cwd())
+    attributor = open_attributor(config.attribution)
     with open_parts(config, home) as parts, contextlib.ExitStack() as held:
+        failures = Failures(attributor, parts.access, parts.system.operations)
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         seed = seed_candidate(parts.system.prompts)
         if resume is not None:
@@ -128,8 +132,10 @@ def run_experiment(
 
         def finish(result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
             champion = result.champion_candidate
-            of_seed = seen_cases(parts.evaluator, dataset.splits, seed)
-            of_champion = of_seed if champion == seed else seen_cases(parts.evaluator, dataset.splits, champion)
+            of_seed = seen_cases(parts.evaluator, dataset.splits, seed, failures)
+            of_champion = (
+                of_seed if champion == seed else seen_cases(parts.evaluator, dataset.splits, champion, failures)
+            )
             summary = journal.save(result)
             if parts.evaluator.model_judge is not None:
                 found = judge_summary(
@@ -150,7 +156,9 @@ def run_experiment(
                 attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
             )
             folder.write(REPORT, render_report(page))
-            tracked.cases(of_seed, of_champion, metric=config.metric, most=config.tracking.traces)
+            tracked.cases(
+                of_seed, of_champion, metric=config.metric, method=config.attribution, most=config.tracking.traces
+            )
             tracked.finish(result, status=status)
             if summary.mlflow is None and tracked.link is not None:
                 summary = summary.model_copy(update={"mlflow": tracked.link})
@@ -172,6 +180,7 @@ def run_experiment(
                 seed_candidate=seed,
                 settings=LoopSettings(config.rounds, config.proposals, config.seed, hand, approve),
                 access=parts.access,
+                failures=failures,
                 observer=told,
             )
         except KeyboardInterrupt:
