@@ -222,7 +222,9 @@ class MlflowRun:
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Not a matter of record."""
 
-    def cases(self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, most: int) -> None:
+    def cases(
+        self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, method: str, most: int
+    ) -> None:
         """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
 
         A champion that is the seed has no traces of its own.
@@ -230,7 +232,7 @@ class MlflowRun:
         self._outbox.send(*case_tables(seed, champion))
         traced = (seed,) if seed == champion else (seed, champion)
         for side, cases in zip(SIDES, traced, strict=False):
-            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric))
+            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric, method))
 
     def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""

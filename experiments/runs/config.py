@@ -12,9 +12,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
+from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
-from tracing.doors import is_object, look_in
+from tracing.doors import Door, is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -115,6 +116,7 @@ class RunConfig(_Section):
     locomo: LocomoSettings = LocomoSettings()
     models: Models = Models()
     metric: str = "short_contains"
+    attribution: str = SURVIVAL
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
@@ -125,11 +127,12 @@ class RunConfig(_Section):
     @field_validator("system")
     @classmethod
     def _known_system(cls, name: str) -> str:
-        try:
-            SYSTEMS.check(name)
-        except ConfigError as error:
-            raise ValueError(str(error).removeprefix(f"{SYSTEMS.key}: ")) from None
-        return name
+        return _known_to(SYSTEMS, name)
+
+    @field_validator("attribution")
+    @classmethod
+    def _known_attribution(cls, name: str) -> str:
+        return _known_to(ATTRIBUTORS, name)
 
     @field_validator("metric")
     @classmethod
@@ -307,6 +310,15 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+def _known_to(door: Door, name: str) -> str:
+    try:
+        door.check(name)
+    except ConfigError as error:
+        # Pydantic names the key itself.
+        raise ValueError(str(error).removeprefix(f"{door.key}: ")) from None
+    return name
+
+
 def _one_of(name: str, known: tuple[str, ...]) -> str:
     if name not in known:
         raise ValueError(f"unknown: {name!r}; choose one of {', '.join(known)}")
@@ -322,6 +334,7 @@ OPTIONS: Mapping[str, str] = {
     "limits.questions": "--limit-questions",
     "models.task.model": "--model",
     "models.task.base_url": "--base-url",
+    "attribution": "--attribution",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",

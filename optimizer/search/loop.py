@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from attribution.cases import Attribution
 from attribution.signals import Signals, aggregate
-from attribution.survival.method import Survival
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.gate import GateDecision, behind, decide
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, examples_of
 from optimizer.proposers.sources import ProposalSources
+from optimizer.search.failures import Failures
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
     Attempt,
@@ -54,6 +54,7 @@ def optimize(
     seed_candidate: Candidate,
     settings: LoopSettings,
     access: ModelAccess,
+    failures: Failures,
     observer: Observer,
 ) -> LoopResult:
     """Tune the prompts of a system on the train conversations, gate on validation, and test the champion once.
@@ -66,7 +67,7 @@ def optimize(
         RunError: the seed prompts cannot be scored, since calls fail or are cut short.
         ContractError: the seed candidate breaks a contract.
     """
-    return _Loop(system, evaluator, splits, dict(seed_candidate), settings, access, observer).run()
+    return _Loop(system, evaluator, splits, dict(seed_candidate), settings, access, failures, observer).run()
 
 
 class _Loop:
@@ -78,10 +79,11 @@ class _Loop:
         seed: Candidate,
         settings: LoopSettings,
         access: ModelAccess,
+        failures: Failures,
         observer: Observer,
     ) -> None:
         self.system, self.evaluator, self.splits, self.seed = system, evaluator, splits, seed
-        self.settings, self.access, self.observer = settings, access, observer
+        self.settings, self.access, self.failures, self.observer = settings, access, failures, observer
         self.champion: Candidate = seed
         self.baseline: dict[SplitName, Score] = {}
         self.scores: dict[SplitName, Score] = {}
@@ -163,10 +165,7 @@ class _Loop:
             return self.evaluator.evaluate(candidate, conversations, progress=progress)
 
     def _attribute(self, train: Sequence[Outcome], iteration: int) -> tuple[list[Attribution], Signals]:
-        attributions: list[Attribution] = []
-        for outcome in train:
-            survival = Survival(outcome.graph, outcome.conversation, self.system.operations)
-            attributions += [survival.attribute(case) for case in outcome.cases if not case.passed]
+        attributions = [each for outcome in train for each in self.failures.of(outcome)]
         total = sum(len(outcome.cases) for outcome in train)
         signals = aggregate(attributions, self.system.operations, total_cases=total, seed=self.settings.seed)
         self.observer.blame(iteration, signals.signals)

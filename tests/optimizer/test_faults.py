@@ -13,7 +13,9 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
+from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
+from optimizer.search.failures import Failures
 from optimizer.search.loop import optimize
 from optimizer.search.results import LoopResult, LoopSettings
 from tracing.errors import RunError
@@ -64,6 +66,7 @@ def run(
             seed_candidate=SEED,
             settings=LoopSettings(rounds=2, proposals=2, seed=0),
             access=access,
+            failures=Failures(survival, access, system.operations),
             observer=Silent(),
         )
 
