@@ -39,7 +39,7 @@ class Estimate:
     Attributes:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
-        minutes: on two cores with an embedded model; elsewhere at one second a call, with as many at once as the
+        minutes: on two cores with an embedded model; elsewhere at one second a call, as many at once as the
             configuration allows.
         money: in the currency of the models' prices.
     """
