@@ -42,10 +42,10 @@ LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 FINISH_SECONDS = 120.0
-"""How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
+"""How long the end of a run waits for MLflow at most; what is not written by then stays in the outbox."""
 
 REPLAY_SECONDS = 3600.0
-"""How long a replay goes on; somebody is waiting for it, but knows why."""
+"""How long a replay goes on at most; unlike a run, its user waits for nothing else."""
 
 
 def store_file(home: Path) -> Path:
@@ -220,7 +220,7 @@ class MlflowRun:
         self._regressed = verdict.verdict == "regressed"
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
-        """Not a matter of record."""
+        """Progress is not recorded."""
 
     def cases(
         self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, method: str, most: int

@@ -85,7 +85,8 @@ class RunFolder:
         Args:
             home: where runs lie.
             name: as given on the command line.
-            finished: whether `latest` is the latest that came to its end, instead of the latest that was started.
+            finished: whether `latest` is the latest that came to its end, not the latest that was started; that one too
+                where none has finished.
 
         Raises:
             RunError: no run, or more than one, is meant.
@@ -204,14 +205,12 @@ def _is_run(path: Path) -> bool:
 
 
 def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
+    """The latest that came to its end; where none did, the latest, of which there may be something to see already."""
     for run in reversed(runs):
         # One with a damaged summary may have finished: better to say so than to take an older one.
         if (run.path / SUMMARY).is_file() and run.summary().finished:
             return run
-    raise RunError(
-        f"latest: no run under {runs[0].path.parent} has finished; "
-        "name one by its id (`memtune runs`), or go on with: memtune run --resume latest"
-    )
+    return runs[-1]
 
 
 def _places(runs: Path, name: str) -> Iterator[Path]:
