@@ -45,6 +45,10 @@ class MalformedReplyError(ModelError):
     """The reply does not parse, or breaks the reply schema of the prompt's contract."""
 
 
+class MemorySystemError(ModelError):
+    """A memory system raised an error of its own, or handed back something else than it was asked for."""
+
+
 class OutOfTimeError(MemtuneError):
     """The time for one case is over; the others go on."""
 

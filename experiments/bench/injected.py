@@ -34,7 +34,6 @@ class FaultySystem:
 
     def __init__(self, system: MemorySystem, fault: Fault) -> None:
         self._system, self.fault = system, fault
-        self.name, self.version, self.settings = system.name, f"{system.version} faulty", system.settings
         self.prompts, self.operations = system.prompts, system.operations
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
@@ -46,22 +45,6 @@ class FaultySystem:
         """As the system answers, but for the fault."""
         with intervene(self.fault):
             return self._system.answer(memory, question, candidate, access)
-
-    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
-        """As the system does, but for the fault."""
-        with intervene(self.fault):
-            return self._system.build_from_facts(sessions, candidate, access)
-
-    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
-        """As the system does: nothing here can go wrong."""
-        return self._system.with_entries(texts, access)
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """As the system answers, but for the fault."""
-        with intervene(self.fault):
-            return self._system.answer_from(context, question, candidate, access)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from optimizer.evaluation.scores import Splits
 from optimizer.search.loop import FINALISTS
 from optimizer.search.screening import SCREENED
 from tracing.systems.conversations import Conversation
+from tracing.systems.description import describe
 from tracing.systems.protocol import MemorySystem
 
 CHARACTERS_A_TOKEN = 4
@@ -82,7 +83,7 @@ def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[tuple[fl
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)
-    window = system.settings.get("window") or 8
+    window = describe(system).settings.get("window") or 8
     costs = []
     for operation in system.operations:
         if operation.prompt is None:

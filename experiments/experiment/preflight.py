@@ -52,7 +52,7 @@ def check_run(
                     raise RunError(f"{out}: the folder is not empty; give --out a new one")
         else:
             held.enter_context(locked(resume.path / LOCK))
-            access.embedding.go_on_as(read_fingerprint(resume).get("models.embedding", ""))
+            access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
             depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
             check_fingerprint(resume, depends_on)
             held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=home / "cache")))

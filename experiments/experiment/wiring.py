@@ -13,7 +13,7 @@ from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig, load_config
 from tracing.errors import ConfigError
-from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
@@ -115,9 +115,8 @@ def ready_system(config: RunConfig) -> MemorySystem:
         ConfigError: a setting does not fit, or the system's library is not installed.
     """
     system = open_system(config.system, config.system_settings)
-    require_library = getattr(system, "require_library", None)
-    if require_library is not None:
-        require_library()
+    if isinstance(system, ChecksItself):
+        system.require_library()
     return system
 
 

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
+from tracing.doors import is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -103,6 +104,8 @@ class RunConfig(_Section):
 
     system: str = "fact-memory"
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
+    modules: tuple[Path, ...] = ()
+    """Folders of modules of your own (`module:Object`); by default that of the file, and the current one."""
     dataset: DatasetName = "sample"
     data: Path | None = None
     limits: DataLimits = DataLimits()
@@ -118,7 +121,11 @@ class RunConfig(_Section):
     @field_validator("system")
     @classmethod
     def _known_system(cls, name: str) -> str:
-        return _one_of(name, tuple(SYSTEMS))
+        try:
+            SYSTEMS.check(name)
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix(f"{SYSTEMS.key}: ")) from None
+        return name
 
     @field_validator("metric")
     @classmethod
@@ -147,7 +154,8 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))
-    return _complete(anchored(_validated(values, label, given), folder, besides=given), label)
+    config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
+    return _complete(config, label)
 
 
 def read_config(source: str) -> RunConfig:
@@ -156,8 +164,22 @@ def read_config(source: str) -> RunConfig:
     Raises:
         ConfigError: as `load_config`.
     """
-    label, _, values = _read(source)
-    return _validated(values, label, {})
+    label, folder, values = _read(source)
+    return _with_modules(anchored(_validated(values, label, {}), folder), folder)
+
+
+def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
+    """The same with the folders of `module:Object`, which are searched from now on; a run keeps them.
+
+    Without such a part there is nothing to keep.
+    """
+    named = any(is_object(value) for value in config.model_dump().values() if isinstance(value, str))
+    if not named:
+        return config
+    folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
+    for each in folders:
+        look_in(each)
+    return config.model_copy(update={"modules": folders})
 
 
 def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
@@ -170,11 +192,13 @@ def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) 
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
     """The same configuration with its relative paths under `folder`, apart from those of the keys in `besides`.
 
-    These are the file of the data set, the weights of embedded models and an MLflow store in a sqlite file.
+    These are the file of the data set, folders of modules, the weights of embedded models and an MLflow store in a
+    sqlite file.
     """
     store = config.tracking.uri and _RELATIVE_STORE.match(config.tracking.uri)
     paths = {
         "data": config.data and folder / config.data,
+        "modules": [(folder / each).absolute() for each in config.modules],
         "tracking.uri": store and f"{store['scheme']}/{(folder / store['path']).absolute()}",
         **{
             f"models.{role}.model": str(folder / model.model)

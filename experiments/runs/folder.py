@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -66,7 +67,9 @@ class RunFolder:
                 if _filled(out, files) if out.is_dir() else _made(out, files):
                     return cls(out)
                 raise RunError(f"{out}: the folder is not empty; give --out a new one")
-            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{system}"):
+            # Of `module:Object` no colon is left: to some file systems, and to scp, it is more than a letter.
+            named = re.sub(r"[^\w.-]", "-", system)
+            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{named}"):
                 if _made(place, files):
                     return cls(place)
         except OSError as error:

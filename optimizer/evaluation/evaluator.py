@@ -17,6 +17,7 @@ from optimizer.evaluation.scores import Score, interval_over
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import session, trace
+from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import MemorySystem
@@ -216,7 +217,7 @@ class Evaluator:
         snapshot = None if ours else store.load(key)
         if snapshot is None:
             with trace(prefix="b") as recorder, self.access.watch() as watch:
-                memory = self.system.build(conversation, candidate, self.access)
+                memory = build_memory(self.system, conversation, candidate, self.access)
             if watch.failures:
                 # A system may swallow the error and hand back what it has: a partial memory is never kept.
                 raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
@@ -238,7 +239,7 @@ class Evaluator:
                 recorder.adopt(snapshot.records)
                 for question in conversation.questions:
                     with session(question.id):
-                        answers.append(self.system.answer(snapshot.memory, question, candidate, self.access))
+                        answers.append(answer_question(self.system, snapshot.memory, question, candidate, self.access))
             cases = [
                 Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
                 for question, answer in zip(conversation.questions, answers, strict=True)
