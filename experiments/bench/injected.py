@@ -15,7 +15,7 @@ from attribution.recordings import Recording
 from attribution.replay.method import Replay
 from attribution.survival.flow import rewrites
 from experiments.bench.fault_kinds import KINDS, Kind
-from experiments.bench.faults import Fault, Target, target_of
+from experiments.bench.faults import Fault, FaultTarget, target_of
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
@@ -166,7 +166,7 @@ class Injector:
             return True
         return False
 
-    def _fires(self, kind: Kind, target: Target, chosen: _Passed) -> tuple[bool, bool]:
+    def _fires(self, kind: Kind, target: FaultTarget, chosen: _Passed) -> tuple[bool, bool]:
         """Whether the fault finds its operation in what was emitted without it, in building and in answering."""
         trial = kind.make(target)
         chosen.base.built.tell(trial)
@@ -175,7 +175,7 @@ class Injector:
         return building, bool(trial.fired)
 
     def _spoilt(
-        self, name: str, kind: Kind, target: Target, chosen: _Passed, *, rebuild: bool
+        self, name: str, kind: Kind, target: FaultTarget, chosen: _Passed, *, rebuild: bool
     ) -> tuple[LabelledCase, FaultySystem] | None:
         """The case with the fault in it; None where its answer stays right."""
         conversation, question = chosen.base.conversation, chosen.case.question

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
         rungs = climb(
             parts.evaluator,
             conversations,
-            progress=lambda done, total: view.progress("seed pipeline", done, total),
+            progress=partial(view.progress, "seed pipeline"),
         )
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def evaluate(
                 parts.evaluator.repeated(number).evaluate(
                     candidate,
                     chosen,
-                    progress=lambda done, total, phase=phase: view.progress(phase, done, total),  # type: ignore[misc]
+                    progress=partial(view.progress, phase),
                 )
             )
         scores = [score_of(outcomes, seed=settings.seed) for outcomes in repetitions]

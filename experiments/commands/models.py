@@ -59,7 +59,8 @@ def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
     from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
 
-    from experiments.display.literal_console import LiteralConsole, progress_on
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.progress import progress_on
     from tracing.llm.serving.weights import pull as fetch
 
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())

@@ -35,6 +35,12 @@ def setup_options(command: Command) -> Command:
         click.option(
             "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
         ),
+        click.option(
+            "--concurrency",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Requests under way at one endpoint [default: 8; 1 at the embedded model].",
+        ),
     )
     for option in reversed(options):
         command = option(command)

@@ -36,7 +36,9 @@ Examples:
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(
-    "--resume", metavar="RUN", help="Go on with a run that was interrupted or killed: its id, its folder or `latest`."
+    "--resume",
+    metavar="RUN",
+    help="Go on with a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
 )
 @click.option(
     "--candidates",
@@ -46,7 +48,9 @@ Examples:
 )
 @click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before it is kept.")
 @click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
-@click.option("--dry-run", is_flag=True, help="Say what the run would cost at most, and call nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what the run would cost at most, or why it would be refused, and call nothing."
+)
 @home_option
 def run(
     config: str | None,
@@ -65,7 +69,7 @@ def run(
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
     from experiments.data.loaders import load_dataset
-    from experiments.experiment.wiring import home_folder
+    from experiments.experiment.wiring import home_folder, home_path
     from experiments.runs.folder import CONFIG, RunFolder
 
     if resume is not None and out is not None:
@@ -82,6 +86,9 @@ def run(
     settings = config_from(config, given, smoke=smoke)
     dataset = load_dataset(settings)
     if dry_run:
+        from experiments.experiment.preflight import check_run
+
+        check_run(settings, dataset, home_path(home), out=out, resume=earlier, candidates=candidates)
         _predict(settings, dataset)
         return
     from experiments.display.tables import run_view

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from experiments.attributing.attributions import BlameLine, CaseLine
 
 _ALIKE = 0.6
+_LONGEST_EXAMPLE = 240
 _QUOTED = re.compile(r"(?<!\w)'.*?'(?!\w)|\"[^\"]*\"|‘[^’]*’|“[^”]*”|`[^`]*`")
 _SPECIFIC = re.compile(r"(?<!\w)\S*\d\S*?(?=[,.;:)]?(?:\s|$))")
 _LIST = re.compile(r"…(?:(?:,| and| or)? …)+")
@@ -31,6 +32,15 @@ class CaseCluster:
     error_type: str
     words: str
     cases: list[CaseLine]
+
+    @property
+    def example(self) -> str | None:
+        """The reason of the surest failure, shortened, where `words` leaves something out; None elsewhere."""
+        main = self.cases[0].main
+        if main is None or "…" not in self.words:
+            return None
+        reason = " ".join(main.reason.split())
+        return reason if len(reason) <= _LONGEST_EXAMPLE else f"{reason[: _LONGEST_EXAMPLE - 1]}…"
 
 
 def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:

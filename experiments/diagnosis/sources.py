@@ -1,4 +1,4 @@
-"""What a diagnostic report is made from: a run, whose failures are attributed now, or an attributions file."""
+"""What a diagnosis is made from: a run, whose failures are attributed now, or an attributions file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def diagnosed(
     source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
 ) -> tuple[Diagnosis, Path]:
-    """The facts of a report, and the folder that the paths of its traces are relative to.
+    """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
     Args:
-        source: an attributions file, or a run by its id, `latest` or folder.
+        source: an attributions file, or a run by its id, `latest` (that finished) or folder.
         home: where runs lie.
         prompts: of a run, whose failures: those of `seed`, `champion` or `all` candidates.
         ladder: file of an oracle ladder.
@@ -40,7 +40,7 @@ def diagnosed(
         said = Attributions.read(path)
         rungs = () if ladder is None else read_ladder(ladder)
         return diagnose(said, title=path.name, subtitle="an attributions file", ladder=rungs), path.resolve().parent
-    folder = RunFolder.find(home, source)
+    folder = RunFolder.find(home, source, finished=True)
     said = Attributions(Header(method="survival"))
     Batch(method_named("survival"), said, said.add, folder=folder.path).run(run_sources(folder, prompts), progress)
     beside = folder.path / LADDER

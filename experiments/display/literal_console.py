@@ -1,4 +1,4 @@
-"""A console on which text is nothing but text, for tables, colours and progress."""
+"""A console on which text is nothing but text, for tables and colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress, ProgressColumn, Task
 from rich.segment import Segment
 from rich.status import Status
 from rich.text import Text
@@ -43,13 +42,3 @@ class LiteralConsole(Console):
 def styled(*parts: str | tuple[str, str]) -> Text:
     """Text of several parts, each as it is or with its style."""
     return Text.assemble(*(visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in parts))
-
-
-def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Progress:
-    """A live line for each task on a terminal, its description before `columns`; nothing elsewhere."""
-    return Progress(_Description(), *columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-class _Description(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text(visible(task.description))

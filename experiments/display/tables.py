@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeE
 from rich.table import Table
 from rich.text import Text
 
-from experiments.display.literal_console import LiteralConsole, progress_on, styled
+from experiments.display.literal_console import LiteralConsole, styled
+from experiments.display.progress import FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
@@ -22,7 +23,7 @@ from optimizer.search.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
-    from experiments.runs.comparison import Comparison
+    from experiments.runs.comparison import RunComparison
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -71,13 +72,14 @@ class RunView:
         self._progress.start()
         return kept
 
-    def progress(self, phase: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        """Show how far a phase is: `done` of `total`, and apart from them how many failed."""
         if self._task is None or phase != self._phase:
             if self._task is not None:
                 self._progress.remove_task(self._task)
             self._task = self._progress.add_task(phase, total=total)
             self._phase = phase
-        self._progress.update(self._task, completed=done, total=total)
+        self._progress.update(self._task, completed=done, total=total, failed=failed)
 
     def _say(self, *parts: str | tuple[str, str]) -> None:
         self._console.print(styled(*parts))
@@ -85,9 +87,9 @@ class RunView:
 
 @contextmanager
 def run_view() -> Iterator[RunView]:
-    """A view of a run on stderr, with a live progress bar where that is a terminal."""
+    """A view of a run on stderr: with a live progress bar on a terminal, with lines of progress elsewhere."""
     console = LiteralConsole(stderr=True)
-    with progress_on(console, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
+    with progress_on(console, BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()) as progress:
         yield RunView(console, progress)
 
 
@@ -184,7 +186,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     return table
 
 
-def comparison_table(first: str, second: str, found: Comparison) -> Table:
+def comparison_table(first: str, second: str, found: RunComparison) -> Table:
     """Two runs side by side under their ids; it fits a terminal of 80 columns."""
     table = plain_table()
     table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))

@@ -10,6 +10,7 @@ from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
 from optimizer.search.loop import FINALISTS
 from optimizer.search.screening import SCREENED
+from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import MemorySystem
 
@@ -27,7 +28,7 @@ JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
 """Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
 
-REMOTE_SECONDS, REMOTE_AT_ONCE = 1.0, 8
+REMOTE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Estimate:
     Attributes:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
-        minutes: on two cores with an embedded model; at one second a call, eight at once, elsewhere.
+        minutes: on two cores with an embedded model; elsewhere at one second a call, with as many at once as the
+            configuration allows.
         money: in the currency of the models' prices.
     """
 
@@ -74,7 +76,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:
-        seconds = calls * REMOTE_SECONDS / REMOTE_AT_ONCE
+        seconds = calls * REMOTE_SECONDS / (config.concurrency or AT_ONCE)
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
 
 

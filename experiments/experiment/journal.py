@@ -63,7 +63,7 @@ class RunJournal:
     def verdict(self, verdict: Verdict) -> None:
         self._verdict = verdict
 
-    def progress(self, phase: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Nothing to keep."""
 
     def result(self, stopped: str) -> LoopResult:

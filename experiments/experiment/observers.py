@@ -35,6 +35,6 @@ class Observers:
         for observer in self._observers:
             observer.verdict(verdict)
 
-    def progress(self, phase: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         for observer in self._observers:
-            observer.progress(phase, done, total)
+            observer.progress(phase, done, total, failed)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -186,7 +187,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         run.evaluator,
         run.seed,
         splits.train,
-        progress=lambda done, total: observer.progress("calibration of the judge", done, total),
+        progress=partial(observer.progress, "calibration of the judge"),
     )
     return optimize(
         system=run.evaluator.system,

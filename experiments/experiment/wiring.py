@@ -25,7 +25,7 @@ DEFAULT_HOME = Path(".memtune")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunParts:
     """What a run works with."""
 
     system: MemorySystem
@@ -33,19 +33,24 @@ class Parts:
     evaluator: Evaluator
 
 
+def home_path(option: Path | None = None) -> Path:
+    """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` where we are."""
+    named = os.environ.get(HOME_VARIABLE)
+    return (option or (Path(named).expanduser() if named else DEFAULT_HOME)).resolve()
+
+
 def home_folder(option: Path | None = None) -> Path:
-    """Where runs, MLflow store and caches lie: `option`, else `$MEMTUNE_HOME`, else `.memtune` in the current folder.
+    """The same folder as `home_path`, made where it does not exist.
 
     Raises:
         ConfigError: the folder cannot be made.
     """
-    named = os.environ.get(HOME_VARIABLE)
-    home = option or (Path(named).expanduser() if named else DEFAULT_HOME)
+    home = home_path(option)
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{home}: cannot be made ({error.strerror}); give --home a writable folder") from None
-    return home.resolve()
+    return home
 
 
 @contextmanager
@@ -64,7 +69,9 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
         # Said before anything starts, not at the first call.
         if settings.embedded and role != "embedding":
             locate(settings.model)
-    with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+    with ModelAccess.open(
+        roles, cache_dir=home / "cache", limits=config.budget.limits(), concurrency=config.concurrency
+    ) as access:
         yield access
 
 
@@ -91,7 +98,7 @@ def model_access(
 
 
 @contextmanager
-def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
+def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
     """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
@@ -100,7 +107,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     """
     system = ready_system(config)
     with open_access(config, home) as access:
-        yield Parts(system, access, evaluator_of(config, system, access, home))
+        yield RunParts(system, access, evaluator_of(config, system, access, home))
 
 
 def ready_system(config: RunConfig) -> MemorySystem:

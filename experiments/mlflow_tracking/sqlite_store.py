@@ -46,7 +46,7 @@ def make_ready(uri: str) -> None:
     Raises:
         ConfigError: the file is no such store or one of another MLflow, or the store cannot be made.
     """
-    path = _file_of(uri)
+    path = file_of(uri)
     if path is None:
         return
     try:
@@ -69,7 +69,7 @@ def in_turn(uri: str) -> Iterator[None]:
     Raises:
         OSError: another process did not let go within `TURN_SECONDS`, or the lock's file cannot be made.
     """
-    path = _file_of(uri)
+    path = file_of(uri)
     if path is None:
         yield
     else:
@@ -77,7 +77,8 @@ def in_turn(uri: str) -> Iterator[None]:
             yield
 
 
-def _file_of(uri: str) -> Path | None:
+def file_of(uri: str) -> Path | None:
+    """The sqlite file that keeps a store; None where something else does."""
     named = _FILE.fullmatch(uri)
     return None if named is None else Path(named["path"])
 

@@ -219,7 +219,7 @@ class MlflowRun:
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
         self._regressed = verdict.verdict == "regressed"
 
-    def progress(self, phase: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Not a matter of record."""
 
     def cases(self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, most: int) -> None:

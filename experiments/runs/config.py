@@ -73,7 +73,7 @@ class Models(_Section):
         return {role: settings for role, settings in named.items() if settings is not None}
 
 
-class Budget(_Section):
+class BudgetSettings(_Section):
     """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
 
     calls: Positive | None = None
@@ -99,7 +99,10 @@ class Tracking(_Section):
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they stand in."""
+    """One experiment. Relative paths are relative to the folder of the file they stand in.
+
+    `concurrency` is how many requests may be under way at one endpoint: 8 unless given, and 1 at the embedded one.
+    """
 
     system: str = "fact-memory"
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
@@ -112,7 +115,8 @@ class RunConfig(_Section):
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
-    budget: Budget = Budget()
+    concurrency: Positive | None = None
+    budget: BudgetSettings = BudgetSettings()
     tracking: Tracking = Tracking()
 
     @field_validator("system")
@@ -224,12 +228,12 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
     try:
-        values = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 (a SafeLoader)
+        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; mend the YAML there") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); mend the file") from None
+        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; correct the YAML there") from None
+    except (yaml.YAMLError, ValueError) as error:  # the latter of an escape that is no character
+        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); correct the file") from None
     except RecursionError:
         raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
     if values is None:
@@ -239,8 +243,22 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
     return label, folder, values
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where YAML would silently take the last."""
+_CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML lets through where a text does not fit its type: a day that does not exist, `!!int x`, `!!bool x`."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that one mapping has twice, where YAML would silently take the last, and says where it fails."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+            if isinstance(made, int):
+                str(made)  # Python refuses to write a number of thousands of digits, which hexadecimal text can hold
+        except _CANNOT_CONSTRUCT:
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(problem=f"no readable {kind}", problem_mark=node.start_mark) from None
+        return made
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -284,6 +302,7 @@ OPTIONS: Mapping[str, str] = {
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",
     "seed": "--seed",
+    "concurrency": "--concurrency",
 }
 """Configuration keys that are command line options too."""
 

@@ -31,13 +31,16 @@ def params_of(config: RunConfig) -> dict[str, Any]:
 def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that a resumed run has to share with its beginning.
 
-    A raised budget lets a run go on that the old one had stopped. Data and weights may lie elsewhere: their content
+    A raised budget lets a run go on that the old one had stopped, and no result depends on how many requests are under
+    way at once. Data and weights may lie elsewhere: their content
     decides, which the fingerprint has under names of its own.
     """
-    places = {"data", *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded)}
-    return {
-        key: value for key, value in params_of(config).items() if key not in places and not key.startswith("budget.")
+    free = {
+        "concurrency",
+        "data",
+        *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
     }
+    return {key: value for key, value in params_of(config).items() if key not in free and not key.startswith("budget.")}
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -90,7 +90,7 @@ class _Loop:
         self.tried: dict[str, set[str]] = {name: {text} for name, text in seed.items()}
         self.verdict: Verdict | None = None
         self.tokens: dict[Literal["baseline", "champion"], float] = {}
-        self.reserve = TimeReserve(access.budget, len(splits.test), evaluator.workers)
+        self.reserve = TimeReserve(access.budget, len(splits.test), access.concurrency)
         self.sources = ProposalSources(evaluator, access, splits.train, settings.hand)
 
     def run(self) -> LoopResult:
@@ -148,15 +148,17 @@ class _Loop:
         candidate: Candidate,
         conversations: Sequence[Conversation],
         *,
-        done: int = 0,
+        before: Sequence[Outcome] = (),
         total: int | None = None,
     ) -> list[Outcome]:
-        """Outcomes, with progress told as conversations `done` and following of the phase's `total`."""
+        """Outcomes of conversations that follow those `before` in a phase of `total`, with its progress reported."""
+        failed_before = _failed(before)
+        done_before = len(before) - failed_before
 
-        def progress(now: int, _: int) -> None:
-            self.observer.progress(phase, done + now, total or len(conversations))
+        def progress(done: int, _: int, failed: int) -> None:
+            self.observer.progress(phase, done_before + done, total or len(conversations), failed_before + failed)
 
-        progress(0, 0)
+        progress(0, 0, 0)
         with self.reserve.timed(len(conversations)):
             return self.evaluator.evaluate(candidate, conversations, progress=progress)
 
@@ -279,18 +281,18 @@ class _Loop:
             Those that beat the champion there, best first.
         """
         phase = f"iteration {n}: screening of {len(attempts)} proposals"
-        done, total = 0, len(attempts) * len(batch)
+        total = len(attempts) * len(batch)
+        measured: list[Outcome] = []
 
         def measure(attempt: Attempt, reference: Outcome) -> Outcome:
-            nonlocal done
             self.reserve.allow(1)
             challenger = {**self.champion, attempt.prompt: attempt.text}
-            (outcome,) = self._evaluate(phase, challenger, [reference.conversation], done=done, total=total)
-            done += 1
-            return outcome
+            measured.extend(self._evaluate(phase, challenger, [reference.conversation], before=measured, total=total))
+            return measured[-1]
 
         attempts.update(race(attempts, batch, measure))
-        self.observer.progress(phase, total, total)
+        failed = _failed(measured)
+        self.observer.progress(phase, total - failed, total, failed)
         better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
         return sorted(better, key=lambda each: -(each.screening or 0.0))
 
@@ -304,9 +306,10 @@ class _Loop:
         outcomes = self._evaluate(phase, challenger, conversations[:half], total=total) if half else []
         decision = behind(champion[:half], outcomes) if half else None
         if decision is None:
-            outcomes += self._evaluate(phase, challenger, conversations[half:], done=half, total=total)
+            outcomes += self._evaluate(phase, challenger, conversations[half:], before=outcomes, total=total)
             decision = decide(champion, outcomes, seed)
-        self.observer.progress(phase, total, total)
+        failed = _failed(outcomes)
+        self.observer.progress(phase, total - failed, total, failed)
         return decision, outcomes
 
     def _test(self) -> None:
@@ -342,6 +345,10 @@ class _Loop:
             calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
             tokens_per_question=self.tokens,
         )
+
+
+def _failed(outcomes: Sequence[Outcome]) -> int:
+    return sum(outcome.tainted is not None for outcome in outcomes)
 
 
 def _tokens(totals: Mapping[str, float]) -> float:

@@ -152,6 +152,6 @@ class Observer(Protocol):
         """The champion met the test conversations."""
         ...
 
-    def progress(self, phase: str, done: int, total: int) -> None:
-        """`done` of `total` conversations of a phase (`baseline train`, `iteration 2`) are evaluated."""
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        """`done` of `total` conversations of a phase (`baseline train`) are evaluated, `failed` others could not be."""
         ...

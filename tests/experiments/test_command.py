@@ -98,9 +98,13 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     assert done.stdout.strip() == "[] True"
 
 
-def test_a_dry_run_predicts_and_leaves_nothing_behind(capsys: pytest.CaptureFixture[str], home: Path) -> None:
-    code, out, _ = run(capsys, "run", "demo", "--dry-run")
-    assert code == 0
+def test_a_dry_run_predicts_and_leaves_nothing_behind(
+    capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    code, out, err = run(capsys, "run", "demo", *model, "--out", "deep/run", "--dry-run")
+    assert (code, err) == (0, "")
+    assert list(tmp_path.iterdir()) == []
     for word in ("train", "calls", "tokens", "minutes", "money"):
         assert word in out
     assert not home.exists()

@@ -1,4 +1,4 @@
-"""The diagnostic report claims only what its cases show, links every claim to them, and trusts no text in it."""
+"""The diagnosis claims only what its cases show, links every claim to them, and trusts no text in it."""
 
 import json
 import re
@@ -69,7 +69,8 @@ def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
     assert HOSTILE.replace("radicchio", "hay") in page.text, "shown as text"
     for name in CONVERSATIONS:
         assert f"{name}-food" in page.text
-    assert page.text.count("extract_facts read D1:1, but none of its 2 outputs says 'radicchio'") == 3
+    reason = "extract_facts read D1:1, but none of its 2 outputs says 'radicchio'"
+    assert page.text.count(reason) - page.text.count(f"for example: {reason}") == 3
 
 
 def test_what_it_counts_adds_up(facts: Diagnosis) -> None:
@@ -145,6 +146,22 @@ def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:
     ]
     assert [len(cluster.cases) for cluster in case_clusters(cases)] == [3, 1]
     assert len(case_clusters([case(1, "a", "UpdateError"), case(2, "b", "UpdateError")])) == 2
+
+
+def test_a_cluster_whose_name_leaves_out_what_differs_gives_an_example() -> None:
+    long = f"extract_facts read D1:1, but none of its 3 outputs says 'tea{' again' * 100}'"
+    cases = [
+        case(1, "extract_facts", "ExtractionError", "extract_facts read D1:1, but none of its 3 outputs says 'tea'")
+    ]
+    facts = diagnose(said(*cases, judged=4), title="t", subtitle="s")
+    example = "for example: extract_facts read D1:1, but none of its 3 outputs says 'tea'"
+    assert example in Page(render_html(facts, {})).text
+    assert example in render_markdown(facts).replace("\\", "")
+    assert any(example in action.why for action in facts.actions)
+    assert [one.example for one in case_clusters([case(1, "answer", "ResponseError", "the reply is empty")])] == [None]
+    (shortened,) = [one.example or "" for one in case_clusters([case(1, "extract_facts", "ExtractionError", long)])]
+    assert len(shortened) == 240
+    assert shortened.endswith("…")
 
 
 def test_prose_stands_above_the_facts_without_numbers_of_its_own(

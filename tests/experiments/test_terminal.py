@@ -18,7 +18,8 @@ from rich.text import Text
 from run_shapes import record
 
 from attribution.signals import Signal
-from experiments.display.literal_console import LiteralConsole, progress_on, styled
+from experiments.display.literal_console import LiteralConsole, styled
+from experiments.display.progress import progress_on
 from experiments.display.tables import run_view
 from experiments.display.terminal import brief, one_line, say, visible
 from optimizer.search.results import Attempt

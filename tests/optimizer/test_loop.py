@@ -51,7 +51,7 @@ class Notes:
     def verdict(self, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
 
-    def progress(self, phase: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         self.begun.setdefault(phase, self.calls())
 
 

