@@ -94,7 +94,7 @@ def measure_throughput(
             evaluator = Evaluator(Asking(), access, "em", folder / "memories", traces=folder / "traces")  # type: ignore[arg-type]
             started = time.perf_counter()
             outcomes = evaluator.evaluate(
-                {}, conversations, progress=lambda done, total: progress("conversations", done, total)
+                {}, conversations, progress=lambda done, total, _: progress("conversations", done, total)
             )
             seconds = time.perf_counter() - started
         answered = sum(case.passed for outcome in outcomes for case in outcome.cases)

@@ -46,12 +46,6 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
     }
 
 
-def system_settings(folder: RunFolder) -> dict[str, Any]:
-    """The settings of a run's memory system; none where the run has no configuration file."""
-    path = folder.path / CONFIG
-    return dict(read_config(str(path)).system_settings) if path.is_file() else {}
-
-
 def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
     if not tuned:
         return ["These are the seed prompts, unchanged: no rewrite passed the gate, so nothing here is tuned."]

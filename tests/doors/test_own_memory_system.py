@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -138,6 +139,15 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     assert folder.summary().model_dump(exclude={"calls", "iterations"}) == summary.model_dump(
         exclude={"calls", "iterations"}
     )
+
+
+def test_the_example_and_its_exporter_keep_their_contracts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    suites = importlib.import_module("test_own_memory")
+    assert suites.TestNoteMemory().problems() == []
+    assert suites.TestJsonPrompts().problems() == []
+    for name in ("own_memory", "own_exporter", "test_own_memory"):
+        sys.modules.pop(name, None)
 
 
 def test_what_a_system_lacks_is_told_by_the_feature_that_needs_it(example: Path, command: Command) -> None:
