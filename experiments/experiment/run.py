@@ -85,11 +85,14 @@ def run_experiment(
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
+    from optimizer.proposers.proposals import open_proposers
     from optimizer.search.failures import Failures
-    from optimizer.search.loop import optimize
+    from optimizer.search.optimize import optimize
+    from optimizer.search.optimizers import open_optimizer
 
     config = anchored(config, Path.cwd())
-    attributor = open_attributor(config.attribution)
+    attributor, optimizer = open_attributor(config.attribution), open_optimizer(config.optimizer)
+    proposers = open_proposers(config.proposers)
     with open_parts(config, home) as parts, contextlib.ExitStack() as held:
         failures = Failures(attributor, parts.access, parts.system.operations)
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
@@ -174,7 +177,6 @@ def run_experiment(
                 progress=lambda done, total: told.progress("calibration of the judge", done, total),
             )
             result = optimize(
-                system=parts.system,
                 evaluator=parts.evaluator,
                 splits=dataset.splits,
                 seed_candidate=seed,
@@ -182,6 +184,8 @@ def run_experiment(
                 access=parts.access,
                 failures=failures,
                 observer=told,
+                optimizer=optimizer,
+                proposers=proposers,
             )
         except KeyboardInterrupt:
             finish(journal.result("interrupted"), "KILLED")
