@@ -91,7 +91,7 @@ def measure_throughput(
             closing(Ledger(folder / "ledger.jsonl", cache=folder / "cache")) as ledger,
         ):
             access = opened.with_ledger(ledger)
-            evaluator = Evaluator(Asking(), access, "em", folder / "memories", traces=folder / "traces")  # type: ignore[arg-type]
+            evaluator = Evaluator(Asking(), access, "em", folder / "memories", traces=folder / "traces")
             started = time.perf_counter()
             outcomes = evaluator.evaluate(
                 {}, conversations, progress=lambda done, total, _: progress("conversations", done, total)

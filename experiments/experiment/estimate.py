@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attribution.judging.llm_judge import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
-from optimizer.search.loop import FINALISTS
+from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import Conversation

@@ -37,8 +37,9 @@ from tracing.systems.prompts import Candidate, seed_candidate
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.proposers.proposals import Proposal
+    from optimizer.proposers.proposals import Proposal, ProposerFactory
     from optimizer.search.failures import Failures
+    from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
 
 
@@ -115,6 +116,7 @@ class _Prepared:
         folder: of the run, locked by this process.
         access, evaluator: models, and what scores candidates with them.
         failures: whose fault the wrong answers are.
+        optimizer, proposers: what searches, and what writes rewrites.
         seed: the prompts the run starts from.
         rewrites: proposals that people wrote.
         settings: flat settings, for the report and MLflow.
@@ -127,6 +129,8 @@ class _Prepared:
     access: ModelAccess
     evaluator: Evaluator
     failures: Failures
+    optimizer: Optimizer
+    proposers: Sequence[ProposerFactory]
     seed: Candidate
     rewrites: tuple[Proposal, ...]
     settings: Mapping[str, Any]
@@ -149,9 +153,12 @@ def _prepare(
 
     `held` closes what is opened: models, lock and ledger.
     """
+    from optimizer.proposers.proposals import open_proposers
     from optimizer.search.failures import Failures
+    from optimizer.search.optimizers import open_optimizer
 
     system, attributor = ready_system(config), open_attributor(config.attribution)
+    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     access = held.enter_context(open_access(config, home))
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
@@ -182,12 +189,26 @@ def _prepare(
         resumed=resume is not None,
     )
     journal = RunJournal(folder, _facts(config, dataset, folder, tracked), seed, lambda: _calls(evaluator))
-    return _Prepared(config, dataset, folder, access, evaluator, failures, seed, rewrites, settings, journal, tracked)
+    return _Prepared(
+        config,
+        dataset,
+        folder,
+        access,
+        evaluator,
+        failures,
+        optimizer,
+        proposers,
+        seed,
+        rewrites,
+        settings,
+        journal,
+        tracked,
+    )
 
 
 def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, str], bool] | None) -> LoopResult:
     """Calibrate the judge, where a model judges, and search."""
-    from optimizer.search.loop import optimize
+    from optimizer.search.optimize import optimize
 
     splits, config = run.dataset.splits, run.config
     calibrate_judge(
@@ -197,7 +218,6 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         progress=partial(observer.progress, "calibration of the judge"),
     )
     return optimize(
-        system=run.evaluator.system,
         evaluator=run.evaluator,
         splits=splits,
         seed_candidate=run.seed,
@@ -205,6 +225,8 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         access=run.access,
         failures=run.failures,
         observer=observer,
+        optimizer=run.optimizer,
+        proposers=run.proposers,
     )
 
 

@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
+from optimizer.proposers.proposals import PROPOSERS
+from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
 from tracing.doors import Door, is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
@@ -117,6 +119,8 @@ class RunConfig(_Section):
     models: Models = Models()
     metric: str = "short_contains"
     attribution: str = SURVIVAL
+    optimizer: str = CLOSED_LOOP
+    proposers: tuple[str, ...] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
@@ -133,6 +137,16 @@ class RunConfig(_Section):
     @classmethod
     def _known_attribution(cls, name: str) -> str:
         return _known_to(ATTRIBUTORS, name)
+
+    @field_validator("optimizer")
+    @classmethod
+    def _known_optimizer(cls, name: str) -> str:
+        return _known_to(OPTIMIZERS, name)
+
+    @field_validator("proposers")
+    @classmethod
+    def _known_proposers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_known_to(PROPOSERS, name) for name in dict.fromkeys(names))
 
     @field_validator("metric")
     @classmethod
@@ -335,6 +349,7 @@ OPTIONS: Mapping[str, str] = {
     "models.task.model": "--model",
     "models.task.base_url": "--base-url",
     "attribution": "--attribution",
+    "optimizer": "--optimizer",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",

@@ -16,7 +16,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.failures import Failures
-from optimizer.search.loop import optimize
+from optimizer.search.optimize import optimize
 from optimizer.search.results import LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
@@ -60,7 +60,6 @@ def run(
         system = memory()
         access = open_access(cache=False, retries=3, timeout_s=0.5)
         return optimize(
-            system=system,
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=world(test=3),
             seed_candidate=SEED,

@@ -19,7 +19,7 @@ from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
 from optimizer.proposers.proposals import Proposal
 from optimizer.search.failures import Failures
-from optimizer.search.loop import optimize
+from optimizer.search.optimize import optimize
 from optimizer.search.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
@@ -81,7 +81,6 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         system = memory()
         notes = Notes(lambda: access.budget.spent.calls)
         result = optimize(
-            system=system,
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=splits or world(),
             seed_candidate=SEED,
