@@ -89,6 +89,7 @@ def run_experiment(
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
+        CallFailedError: an endpoint cannot be used; no run was begun.
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
@@ -97,6 +98,7 @@ def run_experiment(
     config = anchored(config, Path.cwd())
     with open_parts(config, home) as opened, contextlib.ExitStack() as held:
         parts = opened
+        parts.access.check()
         hand = handwritten(candidates, parts.system.prompts) if candidates is not None else ()
         seed = seed_candidate(parts.system.prompts)
         if resume is not None:
