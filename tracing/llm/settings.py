@@ -73,6 +73,18 @@ class ModelSettings(BaseModel):
             return self.api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env) or None
 
+    def require_named_key(self) -> None:
+        """Make sure that there is a key where a variable of its own was named for it.
+
+        Raises:
+            ConfigError: the variable is not set.
+        """
+        if self.api_key_env != type(self).model_fields["api_key_env"].default and self.key() is None:
+            raise ConfigError(
+                f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
+                "leave api_key_env away where none is needed"
+            )
+
 
 class Limits(BaseModel):
     """Hard budgets of a run; None means no limit. Replies from the cache cost nothing.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 1024 * 1024
 """Of one answer, after decompression: sixty-four long vectors as JSON text are a fifth of it."""
 
+_CONNECT_S = 10.0
+"""After that a server that does not even accept the connection cannot be reached."""
+
 _READABLE = frozenset({"", "identity", "gzip", "deflate"})
 
 
@@ -30,6 +33,10 @@ class PostError(Exception):
 
 class UnreachableError(PostError):
     """The server cannot be reached, or broke the connection off."""
+
+
+class NobodyThereError(UnreachableError):
+    """No connection could be made."""
 
 
 class TooSlowError(PostError):
@@ -124,7 +131,8 @@ class Poster:
         return httpx.AsyncClient(
             # A redirected request would take the user's texts to a server that nobody named.
             follow_redirects=False,
-            timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
+            # A deadline for the whole answer takes the place of the other times.
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
             limits=httpx.Limits(max_connections=1),
             # To a proxy, these would be addresses of another machine.
             mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
@@ -148,6 +156,8 @@ class Poster:
             raise ImpossibleRequestError(_in_words(error)) from None
         except httpx.DecodingError:
             raise UnusableAnswerError("the reply is not compressed as it says") from None
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise NobodyThereError(_in_words(error)) from None
         except httpx.RequestError as error:
             raise UnreachableError(_in_words(error)) from None
         finally:
