@@ -2,20 +2,28 @@
 
 Every kind of part has one `Door`, declared next to its Protocol. A name is that of a built-in part or of an entry point
 in the group `memtune.KIND` of any installed distribution; `module:Object` is imported as Python would from the current
-folder. Nothing is imported before it is asked for.
+folder, or from one that `look_in` was given (that of a configuration file). Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import inspect
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tracing.errors import ConfigError
+
+_OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
+_OURS = {"tracing", "attribution", "optimizer", "experiments"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +50,7 @@ class Door:
         Raises:
             ConfigError: it is neither a known name nor of the form `module:Object`.
         """
-        module, colon, attribute = name.partition(":")
-        if name in self.built_in or name in self._entry_points():
-            return
-        if not (colon and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))):
+        if not (name in self.built_in or is_object(name) or name in self._entry_points()):
             raise ConfigError(
                 f"{self.key}: unknown: {name!r}; choose one of {', '.join(self.names())}, or give your own as "
                 "module:Object"
@@ -58,12 +63,12 @@ class Door:
             ConfigError: there is none, or its module cannot be imported.
         """
         self.check(name)
-        found = self._entry_points().get(name)
+        found = None if name in self.built_in else self._entry_points().get(name)
         target = self.built_in.get(name) or (found.value if found is not None else name)
         origin = f" (an entry point of {_distribution(found)})" if found is not None else ""
         module, _, attribute = target.partition(":")
         if name not in self.built_in:
-            _see_current_folder()
+            look_in(Path.cwd())
         try:
             value: Any = importlib.import_module(module)
             for part in filter(None, attribute.split(".")):
@@ -71,15 +76,46 @@ class Door:
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"{self.key}: {name!r}{origin}: no module {error.name!r}; install it, or run memtune in the folder "
-                "that holds it"
+                "that holds it, or name that folder under `modules` in the configuration"
             ) from error
         except AttributeError as error:
             raise ConfigError(f"{self.key}: {name!r}{origin}: {error}; name an object of that module") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             said = " ".join(str(error).split())
             raise ConfigError(
                 f"{self.key}: {name!r}{origin}: cannot be imported: {type(error).__name__}: {said}"
             ) from error
+        return value
+
+    def code(self, name: str) -> str | None:
+        """What the source of the part of this name is known by; None for what memtune ships (`code_of`).
+
+        Raises:
+            ConfigError: as `open`.
+        """
+        return code_of(self.open(name))
+
+    def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:
+        """The function, class or callable instance of this name.
+
+        Args:
+            parameters: names, for messages, of the positional arguments that it has to take.
+
+        Raises:
+            ConfigError: as `open`, or it cannot be called like this.
+        """
+        value: Callable[..., Any] = self.open(name)
+        wanted = f"it has to take ({', '.join(parameters)})"
+        if not callable(value):
+            raise ConfigError(f"{self.key}: {name!r} is a {type(value).__name__}, which cannot be called; {wanted}")
+        try:
+            signature = inspect.signature(value)
+        except ValueError:  # written in C
+            return value
+        try:
+            signature.bind(*parameters)
+        except TypeError as error:
+            raise ConfigError(f"{self.key}: {name!r} takes {signature}; {wanted}: {error}") from None
         return value
 
     def _entry_points(self) -> dict[str, EntryPoint]:
@@ -90,8 +126,47 @@ def _distribution(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else "an unknown distribution"
 
 
-def _see_current_folder() -> None:
-    """Let modules of the current folder be imported, after all others: as `python` alone would, and the command not."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
+def is_object(name: str) -> bool:
+    """Whether a name has the form `module:Object`."""
+    return _OBJECT.fullmatch(name) is not None
+
+
+def look_in(folder: Path) -> None:
+    """Let modules of this folder be imported, after all others: of the current one as `python` alone would."""
+    found = str(folder.resolve())
+    if found not in sys.path:
+        sys.path.append(found)
+
+
+def code_of(part: object) -> str | None:
+    """SHA-256 of the source that a part of a user's own comes from; None for what memtune ships.
+
+    It covers the file of the module that defines the object (or its class), and the whole package where that is in
+    one. What it imports from elsewhere is not covered.
+    """
+    made_by: Any = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
+    return _code_of(made_by)
+
+
+@functools.lru_cache
+def _code_of(made_by: Any) -> str | None:
+    name = str(made_by.__module__)
+    top = name.partition(".")[0]
+    if top in _OURS:
+        return None
+    found = hashlib.sha256()
+    module, package = sys.modules.get(name), sys.modules.get(top)
+    if package is not None and package.__file__ is not None and hasattr(package, "__path__"):
+        files = sorted(Path(package.__file__).parent.rglob("*.py"))
+    elif isinstance(module, ModuleType) and module.__dict__.get("__file__"):
+        files = [Path(str(module.__file__))]
+    else:
+        # A notebook has no file; its cells are where `inspect` finds them, as far as it does.
+        try:
+            found.update(inspect.getsource(made_by).encode())
+        except (OSError, TypeError):
+            found.update(repr(made_by).encode())
+        return found.hexdigest()
+    for path in files:
+        found.update(f"{path.name}\0".encode() + path.read_bytes())
+    return found.hexdigest()

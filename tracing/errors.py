@@ -45,9 +45,19 @@ class MalformedReplyError(ModelError):
     """The reply does not parse, or breaks the reply schema of the prompt's contract."""
 
 
+class MemorySystemError(ModelError):
+    """A memory system raised an error of its own, or handed back something else than it was asked for."""
+
+
 class OutOfTimeError(MemtuneError):
     """The time for one case is over; the others go on."""
 
 
 class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, on one line; with its type where it is not one of memtune's."""
+    said = " ".join(str(error).split())
+    return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

@@ -24,6 +24,7 @@ from attribution.text.content import Vocabulary
 from tracing.errors import ModelError
 from tracing.graph.elements import Operation
 from tracing.recording.recorder import session, trace
+from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate
@@ -151,11 +152,11 @@ class Replay:
         memory, heard = self._base()
         if chosen is None or any(place.operation not in self._answering for place in chosen):
             with trace(prefix="b"), intervene(repairs):
-                memory = self._system.build(self._conversation, self._candidate, self._access)
+                memory = build_memory(self._system, self._conversation, self._candidate, self._access)
         else:
             heard.tell(repairs)
         with trace(prefix="a"), session(question.id), intervene(repairs):
-            reply = self._system.answer(memory, question, self._candidate, self._access).text
+            reply = answer_question(self._system, memory, question, self._candidate, self._access).text
         return Run(reply, self._judged(question, reply).score >= PASS_SCORE, tuple(repairs.wrong_outputs))
 
     def _base(self) -> tuple[Memory, Heard]:
@@ -163,7 +164,8 @@ class Replay:
         if self._built is None:
             heard = Heard()
             with trace(prefix="b"), intervene(heard):
-                self._built = self._system.build(self._conversation, self._candidate, self._access), heard
+                memory = build_memory(self._system, self._conversation, self._candidate, self._access)
+            self._built = memory, heard
         return self._built
 
     def _blame(self, wrong: WrongOutput, confidence: float, case: Case) -> Blame:

@@ -20,6 +20,7 @@ from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
+from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate, seed_candidate
@@ -34,34 +35,17 @@ class FaultySystem:
 
     def __init__(self, system: MemorySystem, fault: Fault) -> None:
         self._system, self.fault = system, fault
-        self.name, self.version, self.settings = system.name, f"{system.version} faulty", system.settings
         self.prompts, self.operations = system.prompts, system.operations
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """As the system builds, but for the fault."""
         with intervene(self.fault):
-            return self._system.build(conversation, candidate, access)
+            return build_memory(self._system, conversation, candidate, access)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """As the system answers, but for the fault."""
         with intervene(self.fault):
-            return self._system.answer(memory, question, candidate, access)
-
-    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
-        """As the system does, but for the fault."""
-        with intervene(self.fault):
-            return self._system.build_from_facts(sessions, candidate, access)
-
-    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
-        """As the system does: nothing here can go wrong."""
-        return self._system.with_entries(texts, access)
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """As the system answers, but for the fault."""
-        with intervene(self.fault):
-            return self._system.answer_from(context, question, candidate, access)
+            return answer_question(self._system, memory, question, candidate, access)
 
 
 @dataclass(slots=True)
@@ -183,7 +167,7 @@ class Injector:
         memory, records = chosen.base.memory, chosen.base.records
         if rebuild:
             with trace(prefix="b") as building:
-                memory = system.build(conversation, self._candidate, self._access)
+                memory = build_memory(system, conversation, self._candidate, self._access)
             records = building.records()
         graph, case = self._asked(system, conversation, question, memory, records)
         fired = tuple(dict.fromkeys(system.fault.fired))
@@ -195,7 +179,7 @@ class Injector:
     def _built(self, conversation: Conversation) -> _Base:
         heard = Heard()
         with trace(prefix="b") as building, intervene(heard):
-            memory = self._system.build(conversation, self._candidate, self._access)
+            memory = build_memory(self._system, conversation, self._candidate, self._access)
         return _Base(conversation, memory, building.records(), heard)
 
     def _answered(self, base: _Base, question: Question) -> _Passed:
@@ -215,6 +199,6 @@ class Injector:
         with trace(prefix="a") as answering:
             answering.adopt(records)
             with session(question.id):
-                answer = system.answer(memory, question, self._candidate, self._access)
+                answer = answer_question(system, memory, question, self._candidate, self._access)
         judgement = self._judged(question, answer.text)
         return answering.graph, Case(conversation.id, question, answer.text, judgement, answer.variable)

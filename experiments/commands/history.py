@@ -82,7 +82,8 @@ Examples:
     "target",
     required=True,
     metavar="TARGET",
-    help="text: one .txt a prompt; rag: rag.json with a $question/$context template; mem0@1.0: Mem0's configuration.",
+    help="text: one .txt a prompt; rag: rag.json with a $question/$context template; mem0@1.0: Mem0's configuration; "
+    "or your own exporter as module:Object.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
 @click.option("--verify", is_flag=True, help="Load it in the real library and find the prompts in what that sends.")
@@ -95,14 +96,23 @@ def export(run: str, target: str, out: Path, verify: bool, model: str | None, ho
     """
     from experiments.experiment.wiring import home_folder
     from experiments.runs.folder import RunFolder
-    from experiments.runs.manifest import manifest_of
-    from tracing.systems.export import MANIFEST
-    from tracing.systems.export import export as write
+    from experiments.runs.manifest import manifest_of, system_settings
+    from tracing.systems.exporting.export import MANIFEST
+    from tracing.systems.exporting.export import export as write
 
     folder = RunFolder.find(home_folder(home), run, finished=True)
     summary = folder.summary()
     origin = manifest_of(folder, summary)
-    written = write(summary.system, folder.prompts("champion"), target, out, origin, verify=verify, model=model)
+    written = write(
+        summary.system,
+        folder.prompts("champion"),
+        target,
+        out,
+        origin,
+        verify=verify,
+        model=model,
+        settings=system_settings(folder),
+    )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
         say(f"warning: {warning}", err=True)

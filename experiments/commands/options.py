@@ -23,7 +23,9 @@ home_option = click.option(
 def setup_options(command: Command) -> Command:
     """The options that say what is run on what: system, data, model, and how much of the data."""
     options = (
-        click.option("--system", metavar="NAME", help="Memory system: fact-memory, rag or mem0."),
+        click.option(
+            "--system", metavar="NAME", help="Memory system: fact-memory, rag, mem0, or your own as module:Object."
+        ),
         click.option("--dataset", metavar="NAME", help="Data set: sample (bundled), jsonl (yours) or locomo."),
         click.option("--data", type=click.Path(path_type=Path), help="File of the data set (jsonl, locomo)."),
         click.option("--limit-conversations", type=int, metavar="N", help="Conversations over all splits, at most."),

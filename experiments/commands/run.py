@@ -30,6 +30,12 @@ Examples:
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
+@click.option(
+    "--attribution",
+    metavar="NAME",
+    help="Method of attribution: survival, assisted, agent, triage or yours.",
+)
+@click.option("--optimizer", metavar="NAME", help="What searches: closed-loop, random, gepa or yours.")
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before more model calls than this.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from attribution.judging.llm_judge import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
-from optimizer.search.loop import FINALISTS
+from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import Conversation
+from tracing.systems.description import describe
 from tracing.systems.protocol import MemorySystem
 
 CHARACTERS_A_TOKEN = 4
@@ -38,7 +39,7 @@ class Estimate:
     Attributes:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
-        minutes: on two cores with an embedded model; elsewhere at one second a call, with as many at once as the
+        minutes: on two cores with an embedded model; elsewhere at one second a call, as many at once as the
             configuration allows.
         money: in the currency of the models' prices.
     """
@@ -84,7 +85,7 @@ def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[tuple[fl
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)
-    window = system.settings.get("window") or 8
+    window = describe(system).settings.get("window") or 8
     costs = []
     for operation in system.operations:
         if operation.prompt is None:

@@ -13,7 +13,7 @@ from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig, load_config
 from tracing.errors import ConfigError
-from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
@@ -54,8 +54,11 @@ def home_folder(option: Path | None = None) -> Path:
 
 
 @contextmanager
-def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
+def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterator[ModelAccess]:
     """The models of `config`, with the cache of `home`; closed at the end.
+
+    Args:
+        surely: whether they will be asked, so that an embedded model that is not here is refused now.
 
     Raises:
         ConfigError: a setting does not fit.
@@ -67,7 +70,7 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
     roles = config.models.roles()
     for role, settings in roles.items():
         # Said before anything starts, not at the first call.
-        if settings.embedded and role != "embedding":
+        if surely and settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(
         roles, cache_dir=home / "cache", limits=config.budget.limits(), concurrency=config.concurrency
@@ -77,7 +80,13 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
 
 @contextmanager
 def model_access(
-    home: Path, *, model: str | None, base_url: str | None, calls: int | None, timeout: float | None = None
+    home: Path,
+    *,
+    model: str | None,
+    base_url: str | None,
+    calls: int | None,
+    timeout: float | None = None,
+    surely: bool = True,
 ) -> Iterator[ModelAccess]:
     """One model to ask, the embedded default where none is named; closed at the end.
 
@@ -86,14 +95,16 @@ def model_access(
         model, base_url: as in a configuration.
         calls: to the model at most.
         timeout: seconds to wait for a reply; then a failed call is tried only once more.
+        surely: as of `open_access`.
 
     Raises:
         ConfigError, WeightsError: as `open_access`.
     """
-    asked: dict[str, object] = {"models.task.model": model, "models.task.base_url": base_url, "budget.calls": calls}
+    named = model or RunConfig().models.task.model
+    asked: dict[str, object] = {"models.task.model": named, "models.task.base_url": base_url, "budget.calls": calls}
     if timeout is not None:
         asked |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
-    with open_access(load_config(None, overrides=asked), home) as access:
+    with open_access(load_config(None, overrides=asked), home, surely=surely) as access:
         yield access
 
 
@@ -117,9 +128,8 @@ def ready_system(config: RunConfig) -> MemorySystem:
         ConfigError: a setting does not fit, or the system's library is not installed.
     """
     system = open_system(config.system, config.system_settings)
-    require_library = getattr(system, "require_library", None)
-    if require_library is not None:
-        require_library()
+    if isinstance(system, ChecksItself):
+        system.require_library()
     return system
 
 

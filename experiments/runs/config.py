@@ -12,8 +12,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
+from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.llm_judge import LLM_JUDGE
 from attribution.judging.words import METRICS
+from optimizer.proposers.proposals import PROPOSERS
+from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
+from tracing.doors import Door, is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -106,12 +110,17 @@ class RunConfig(_Section):
 
     system: str = "fact-memory"
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
+    modules: tuple[Path, ...] = ()
+    """Folders of modules of your own (`module:Object`); by default that of the file, and the current one."""
     dataset: DatasetName = "sample"
     data: Path | None = None
     limits: DataLimits = DataLimits()
     locomo: LocomoSettings = LocomoSettings()
     models: Models = Models()
     metric: str = "short_contains"
+    attribution: str = SURVIVAL
+    optimizer: str = CLOSED_LOOP
+    proposers: tuple[str, ...] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
@@ -122,7 +131,22 @@ class RunConfig(_Section):
     @field_validator("system")
     @classmethod
     def _known_system(cls, name: str) -> str:
-        return _one_of(name, tuple(SYSTEMS))
+        return _known_to(SYSTEMS, name)
+
+    @field_validator("attribution")
+    @classmethod
+    def _known_attribution(cls, name: str) -> str:
+        return _known_to(ATTRIBUTORS, name)
+
+    @field_validator("optimizer")
+    @classmethod
+    def _known_optimizer(cls, name: str) -> str:
+        return _known_to(OPTIMIZERS, name)
+
+    @field_validator("proposers")
+    @classmethod
+    def _known_proposers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_known_to(PROPOSERS, name) for name in dict.fromkeys(names))
 
     @field_validator("metric")
     @classmethod
@@ -151,7 +175,8 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))
-    return _complete(anchored(_validated(values, label, given), folder, besides=given), label)
+    config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
+    return _complete(config, label)
 
 
 def read_config(source: str) -> RunConfig:
@@ -160,8 +185,22 @@ def read_config(source: str) -> RunConfig:
     Raises:
         ConfigError: as `load_config`.
     """
-    label, _, values = _read(source)
-    return _validated(values, label, {})
+    label, folder, values = _read(source)
+    return _with_modules(anchored(_validated(values, label, {}), folder), folder)
+
+
+def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
+    """The same with the folders of `module:Object`, which are searched from now on; a run keeps them.
+
+    Without such a part there is nothing to keep.
+    """
+    named = any(is_object(value) for value in config.model_dump().values() if isinstance(value, str))
+    if not named:
+        return config
+    folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
+    for each in folders:
+        look_in(each)
+    return config.model_copy(update={"modules": folders})
 
 
 def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
@@ -174,11 +213,13 @@ def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) 
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
     """The same configuration with its relative paths under `folder`, apart from those of the keys in `besides`.
 
-    These are the file of the data set, the weights of embedded models and an MLflow store in a sqlite file.
+    These are the file of the data set, folders of modules, the weights of embedded models and an MLflow store in a
+    sqlite file.
     """
     store = config.tracking.uri and _RELATIVE_STORE.match(config.tracking.uri)
     paths = {
         "data": config.data and folder / config.data,
+        "modules": [(folder / each).absolute() for each in config.modules],
         "tracking.uri": store and f"{store['scheme']}/{(folder / store['path']).absolute()}",
         **{
             f"models.{role}.model": str(folder / model.model)
@@ -283,6 +324,15 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+def _known_to(door: Door, name: str) -> str:
+    try:
+        door.check(name)
+    except ConfigError as error:
+        # Pydantic names the key itself.
+        raise ValueError(str(error).removeprefix(f"{door.key}: ")) from None
+    return name
+
+
 def _one_of(name: str, known: tuple[str, ...]) -> str:
     if name not in known:
         raise ValueError(f"unknown: {name!r}; choose one of {', '.join(known)}")
@@ -298,6 +348,8 @@ OPTIONS: Mapping[str, str] = {
     "limits.questions": "--limit-questions",
     "models.task.model": "--model",
     "models.task.base_url": "--base-url",
+    "attribution": "--attribution",
+    "optimizer": "--optimizer",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",

@@ -16,6 +16,7 @@ from optimizer.evaluation.scores import Splits
 from optimizer.proposers.proposals import Proposal
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
+from tracing.systems.registry import SYSTEMS
 
 _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
@@ -33,6 +34,7 @@ def fingerprint(
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         "memtune.code": _code(),
+        **({"system.code": code} if (code := SYSTEMS.code(config.system)) else {}),
     }
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,9 @@ class RunFolder:
                 if _filled(out, files) if out.is_dir() else _made(out, files):
                     return cls(out)
                 raise RunError(f"{out}: the folder is not empty; give --out a new one")
-            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{system}"):
+            # Of `module:Object` no colon is left: to some file systems, and to scp, it is more than a letter.
+            named = re.sub(r"[^\w.-]", "-", system)
+            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{named}"):
                 if _made(place, files):
                     return cls(place)
         except OSError as error:
@@ -82,7 +85,8 @@ class RunFolder:
         Args:
             home: where runs lie.
             name: as given on the command line.
-            finished: whether `latest` is the latest that came to its end, instead of the latest that was started.
+            finished: whether `latest` is the latest that came to its end, not the latest that was started; that one too
+                where none has finished.
 
         Raises:
             RunError: no run, or more than one, is meant.
@@ -201,14 +205,12 @@ def _is_run(path: Path) -> bool:
 
 
 def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
+    """The latest that came to its end; where none did, the latest, of which there may be something to see already."""
     for run in reversed(runs):
         # One with a damaged summary may have finished: better to say so than to take an older one.
         if (run.path / SUMMARY).is_file() and run.summary().finished:
             return run
-    raise RunError(
-        f"latest: no run under {runs[0].path.parent} has finished; "
-        "name one by its id (`memtune runs`), or go on with: memtune run --resume latest"
-    )
+    return runs[-1]
 
 
 def _places(runs: Path, name: str) -> Iterator[Path]:

@@ -59,6 +59,12 @@ def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
     ]
 
 
+def system_settings(folder: RunFolder) -> dict[str, Any]:
+    """The settings of a run's memory system; none where the run has no configuration file."""
+    path = folder.path / CONFIG
+    return dict(read_config(str(path)).system_settings) if path.is_file() else {}
+
+
 def _of_system(folder: RunFolder) -> list[str]:
     path = folder.path / CONFIG
     if not path.is_file():

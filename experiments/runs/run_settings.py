@@ -17,6 +17,8 @@ def dump_config(config: RunConfig) -> str:
     values = config.model_dump(mode="json", exclude_none=True)
     if config.tracking.uri is not None:
         values["tracking"]["uri"] = without_credentials(config.tracking.uri)
+    if not config.modules:
+        del values["modules"]
     for settings in values["models"].values():
         settings.pop("api_key", None)
     values["system_settings"] = _without_secrets(values["system_settings"])
@@ -32,12 +34,13 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that a resumed run has to share with its beginning.
 
     A raised budget lets a run go on that the old one had stopped, and no result depends on how many requests are under
-    way at once. Data and weights may lie elsewhere: their content
-    decides, which the fingerprint has under names of its own.
+    way at once. Data, weights and modules may lie elsewhere: their content decides, which the fingerprint has under
+    names of its own.
     """
     free = {
         "concurrency",
         "data",
+        "modules",
         *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
     }
     return {key: value for key, value in params_of(config).items() if key not in free and not key.startswith("budget.")}
@@ -47,7 +50,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     hides = Redaction().hides
     for key, value in settings.items():
-        if hides(key) or value is None:
+        if hides(key) or value in (None, []):
             continue
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")

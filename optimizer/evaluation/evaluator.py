@@ -19,6 +19,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
 from tracing.recording.branches import Branch
 from tracing.recording.recorder import session, trace
+from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import MemorySystem
@@ -214,7 +215,7 @@ class Evaluator:
         snapshot = None if ours else store.load(key)
         if snapshot is None:
             with trace(prefix="b") as recorder, self.access.watch() as watch:
-                memory = self.system.build(conversation, candidate, self.access)
+                memory = build_memory(self.system, conversation, candidate, self.access)
             if watch.failures:
                 # A system may swallow the error and hand back what it has: a partial memory is never kept.
                 raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
@@ -262,7 +263,7 @@ class Evaluator:
         """
         with self.access.watch() as watch:
             with session(question.id):
-                answer = self.system.answer(snapshot.memory, question, candidate, self.access)
+                answer = answer_question(self.system, snapshot.memory, question, candidate, self.access)
             if watch.failures:
                 raise ModelError(watch.failures[0])
         return Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)

@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
 from optimizer.evaluation.scores import Interval, interval_over
-from tracing.errors import DataError
+from tracing.errors import ConfigError, DataError
 from tracing.recording.recorder import trace
+from tracing.systems.calls import answer_question
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.description import describe
 from tracing.systems.prompts import seed_candidate
-from tracing.systems.protocol import Answer, Stage
+from tracing.systems.protocol import (
+    Answer,
+    AnswersFromContext,
+    BuildsFromFacts,
+    HoldsEntries,
+    MemorySystem,
+    Stage,
+)
 
 if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate
@@ -67,6 +76,7 @@ def audit(
     store as they are at the end; the gold context of each question instead of retrieval.
 
     Raises:
+        ConfigError: the system lacks a method that a rung needs.
         DataError: a question has no gold fact.
         ModelError, BudgetExceededError: as in evaluation.
     """
@@ -77,6 +87,7 @@ def audit(
                     f"{conversation.id}: questions.{question.id}.fact is missing; the ladder needs gold facts, "
                     "see docs/data-format.md"
                 )
+    system = _climbing(evaluator.system)
     candidate = seed_candidate(evaluator.system.prompts)
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
     rungs = [Rung("seed pipeline", pipeline.score, pipeline.ci, pipeline.n)]
@@ -87,7 +98,8 @@ def audit(
     )
     for name, stage, climb in climbs:
         scores = [
-            _score(climb(evaluator, conversation, candidate), conversation, evaluator) for conversation in conversations
+            _score(climb(system, evaluator, conversation, candidate), conversation, evaluator)
+            for conversation in conversations
         ]
         units = [sum(each) / len(each) for each in scores]
         count = sum(len(each) for each in scores)
@@ -95,8 +107,28 @@ def audit(
     return rungs
 
 
+@runtime_checkable
+class _Climbing(MemorySystem, BuildsFromFacts, HoldsEntries, AnswersFromContext, Protocol):
+    """A system with all that the rungs need."""
+
+
 _Ask = Callable[[Question], Answer]
-_Climb = Callable[[Evaluator, Conversation, "Candidate"], _Ask]
+_Climb = Callable[[_Climbing, Evaluator, Conversation, "Candidate"], _Ask]
+
+
+def _climbing(system: MemorySystem) -> _Climbing:
+    if isinstance(system, _Climbing):
+        return system
+    needed: tuple[tuple[str, type], ...] = (
+        ("build_from_facts", BuildsFromFacts),
+        ("with_entries", HoldsEntries),
+        ("answer_from", AnswersFromContext),
+    )
+    lacking = ", ".join(name for name, protocol in needed if not isinstance(system, protocol))
+    raise ConfigError(
+        f"the ladder needs {lacking} of a memory system, which {describe(system).name} has not; "
+        "add what is missing (docs/extending.md), all else works without"
+    )
 
 
 def _score(ask: _Ask, conversation: Conversation, evaluator: Evaluator) -> list[float]:
@@ -104,26 +136,26 @@ def _score(ask: _Ask, conversation: Conversation, evaluator: Evaluator) -> list[
         return [evaluator.judged(question, ask(question).text).score for question in conversation.questions]
 
 
-def _extracted(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+def _extracted(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
     at = {turn.id: session.id for session in conversation.sessions for turn in session.turns}
     facts = [
         [fact.text for fact in conversation.facts if at[fact.turn] == session.id] for session in conversation.sessions
     ]
-    memory = evaluator.system.build_from_facts(facts, candidate, evaluator.access)
-    return lambda question: evaluator.system.answer(memory, question, candidate, evaluator.access)
+    memory = system.build_from_facts(facts, candidate, evaluator.access)
+    return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
-def _stored(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
-    memory = evaluator.system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access)
-    return lambda question: evaluator.system.answer(memory, question, candidate, evaluator.access)
+def _stored(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+    memory = system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access)
+    return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
-def _context(evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+def _context(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
     current = {fact.id: fact.text for fact in conversation.facts_at_end()}
 
     def ask(question: Question) -> Answer:
         # What was retracted stands in no memory: the gold context of such a question is empty.
         context = [current[question.fact]] if question.fact in current else []
-        return evaluator.system.answer_from(context, question, candidate, evaluator.access)
+        return system.answer_from(context, question, candidate, evaluator.access)
 
     return ask

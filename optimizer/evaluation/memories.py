@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.systems.conversations import Conversation
+from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory, MemorySystem
 
@@ -39,11 +40,15 @@ class Snapshot:
 def snapshot_key(
     system: MemorySystem, conversation: Conversation, candidate: Candidate, identities: Mapping[str, str]
 ) -> str:
-    """What a built memory depends on: system, version, settings, upstream prompts, dialogue and models."""
+    """What a built memory depends on: system, version, settings, upstream prompts, dialogue and models.
+
+    Of a system that memtune does not ship, also its source: a user who changes it need not think of its version.
+    """
+    said = describe(system)
     return digest(
         {
             "format": FORMAT,
-            "system": [system.name, system.version, system.settings],
+            "system": [said.name, said.version, said.settings, *([said.code] if said.code else [])],
             "prompts": {name: candidate[name] for name, spec in system.prompts.items() if spec.builds},
             "sessions": [session.model_dump(mode="json") for session in conversation.sessions],
             "models": [identities["task"], identities["embedding"]],

@@ -7,20 +7,20 @@ copies demonstrations literally, so every one is gated like any other proposal.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
-from optimizer.proposers.examples import Example, event_in, facts_in, fill
+from optimizer.proposers.examples import Example, event_in
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from optimizer.proposers.template import filled, take_apart
 
 if TYPE_CHECKING:
+    from tracing.systems.layouts import Item
     from tracing.systems.protocol import Stage
 
 MOST_TOKENS = 100
@@ -38,14 +38,14 @@ class Demonstration:
     """A short example of an operation done right.
 
     Attributes:
-        parts: placeholder name → texts.
+        inputs: placeholder name → text.
         reply: what the operation should reply.
         kind: what sort of case it shows; a set of demonstrations takes different ones.
         conversation: where its values come from.
         question: id of the question that proves it.
     """
 
-    parts: tuple[tuple[str, tuple[str, ...]], ...]
+    inputs: tuple[tuple[str, str], ...]
     reply: str
     kind: str
     conversation: str
@@ -54,7 +54,7 @@ class Demonstration:
     @property
     def values(self) -> dict[str, str]:
         """Placeholder name → text."""
-        return {name: fill(name, texts) for name, texts in self.parts}
+        return dict(self.inputs)
 
     @property
     def tokens(self) -> int:
@@ -78,7 +78,7 @@ class DemonstrationProposer:
         train: ids of the train conversations; examples of any other are ignored, whatever the request holds.
     """
 
-    name = "demonstration"
+    name = "demonstrations"
 
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)
@@ -102,7 +102,7 @@ class DemonstrationProposer:
             if text not in found and is_new(text, request):
                 shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
                 found[text] = Proposal(
-                    request.prompt.name, text, "demonstration", f"demonstrations from passing cases: {shown}"
+                    request.prompt.name, text, self.name, f"demonstrations from passing cases: {shown}"
                 )
         return list(found.values())
 
@@ -133,7 +133,7 @@ def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[t
         1: [(each,) for each in best],
         2: [*pairs[:2], *mixed, *pairs[2:]],
     }
-    queues = [iter(by_size[size]) for size in _SIZES[request.stage]]
+    queues = [iter(by_size[size]) for size in _SIZES.get(request.stage, ())]
     while queues:
         for queue in list(queues):
             chosen = next(queue, None)
@@ -150,10 +150,19 @@ def _kind(stage: Stage, example: Example) -> str:
     return "unknown" if example.wants_unknown else example.case.question.kind
 
 
+def _demonstration(example: Example, shown: Mapping[str, Sequence[str]], reply: str, kind: str) -> Demonstration:
+    """An example of what is `shown` in the placeholders named there, and of its own inputs in the others."""
+    own = {name: [item.text for item in items] for name, items in example.parts.items()}
+    texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **shown}
+    inputs = tuple((name, example.prompt.layout.fill(name, each)) for name, each in texts.items())
+    return Demonstration(inputs, reply, kind, example.case.conversation, example.case.question.id)
+
+
 def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for example in passed:
         question = example.case.question
-        hits = [text for _, text in example.parts.get("context", ())]
+        asked, recalled = example.placeholder("query"), example.placeholder("context", "memory_entry")
+        hits = [item.text for item in example.parts.get(recalled or "", ())]
         near = question.near_miss.value if question.near_miss else ""
         if example.wants_unknown:
             kept = hits[:2]
@@ -165,68 +174,65 @@ def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
             kept = [text for text in hits if text in (*telling, *others[:1])]
         # The case proves the value right, not the sentence around it: a long reply is shown as the value alone.
         reply = example.output if word_count(example.output) <= 4 else question.answers[0]
-        parts = (("context", tuple(kept)), ("question", (question.question,)))
-        yield Demonstration(
-            parts, reply.strip().rstrip("."), _kind("answer", example), example.case.conversation, question.id
-        )
+        shown = {name: texts for name, texts in ((recalled, kept), (asked, [question.question])) if name is not None}
+        yield _demonstration(example, shown, reply.strip().rstrip("."), _kind("answer", example))
 
 
 def _of_decisions(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for example in passed:
         kind = _kind("update", example)
-        if event_in(example.output) != kind:
-            continue
-        parts = tuple((name, tuple(text for _, text in items)) for name, items in example.parts.items())
-        yield Demonstration(parts, example.output, kind, example.case.conversation, example.case.question.id)
+        # A system whose decisions are no events is taken at its word: the answer was right.
+        if event_in(example.output) in (kind, None):
+            yield _demonstration(example, {}, example.output, kind)
 
 
 def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
     executions: dict[tuple[str, str, str], list[Example]] = {}
     for example in passed:
-        key = (example.case.conversation, example.inputs.get("conversation", ""), example.output)
-        executions.setdefault(key, []).append(example)
+        read = example.placeholder("message")
+        if read is not None:
+            key = (example.case.conversation, example.inputs[read], example.output)
+            executions.setdefault(key, []).append(example)
     for group in executions.values():
         # Only recordings that hold the answer of every question they are behind are shown as done right.
         proven = [example for example in group if not example.wants_unknown]
         if not proven or not all(_holds(example) for example in proven):
             continue
-        turns = group[0].parts["conversation"]
+        first = proven[0]
+        read = first.placeholder("message") or ""
         for size in (3, 2, 1):
-            kept = _evidence(turns, proven, size)
-            facts = _facts_of([text for _, text in kept], proven, kept)
+            kept = _evidence(first.parts[read], proven, size)
+            facts = _facts_of(proven, kept)
             if kept and facts:
-                reply = json.dumps({"facts": facts}, ensure_ascii=False)
-                parts = (("conversation", tuple(text for _, text in kept)),)
-                yield Demonstration(
-                    parts, reply, _kind("extract", proven[0]), proven[0].case.conversation, proven[0].case.question.id
-                )
+                reply = first.prompt.reply(first.parts, facts)
+                yield _demonstration(first, {read: [item.text for item in kept]}, reply, _kind("extract", first))
 
 
 def _holds(example: Example) -> bool:
     return any(contains(example.output, answer) for answer in example.case.question.answers)
 
 
-def _evidence(turns: Sequence[tuple[str, str]], proven: Sequence[Example], size: int) -> list[tuple[str, str]]:
+def _evidence(turns: Sequence[Item], proven: Sequence[Example], size: int) -> list[Item]:
     wanted = [turn for example in proven for turn in example.case.question.evidence]
-    named = dict.fromkeys(turn for turn in wanted if any(name == turn for name, _ in turns))
+    named = dict.fromkeys(turn for turn in wanted if any(item.name == turn for item in turns))
     chosen = list(named)[:size]
-    return [(name, text) for name, text in turns if name in chosen] if len(chosen) == size else []
+    return [item for item in turns if item.name in chosen] if len(chosen) == size else []
 
 
-def _facts_of(texts: Sequence[str], proven: Sequence[Example], kept: Sequence[tuple[str, str]]) -> list[str]:
+def _facts_of(proven: Sequence[Example], kept: Sequence[Item]) -> list[Item]:
     """The recorded facts that name a speaker and come from the kept turns; none where an answer would be missing."""
-    names = {name for name, _ in kept}
-    speakers = [text.partition(":")[0] for text in texts]
+    names = {item.name for item in kept}
+    speakers = [item.text.partition(":")[0] for item in kept]
     answers = [
         example.case.question.answers for example in proven if names.intersection(example.case.question.evidence)
     ]
-    said = set(words(" ".join(texts)))
-    facts: list[str] = []
-    for fact in facts_in(proven[0].output):
-        own = words(fact)
+    said = set(words(" ".join(item.text for item in kept)))
+    facts: list[Item] = []
+    for fact in proven[0].statements:
+        own = words(fact.text)
         close = bool(own) and sum(word in said for word in own) >= 0.7 * len(own)
-        telling = any(contains(fact, answer) for group in answers for answer in group)
-        if (telling or close) and any(contains(fact, speaker) for speaker in speakers):
+        telling = any(contains(fact.text, answer) for group in answers for answer in group)
+        if (telling or close) and any(contains(fact.text, speaker) for speaker in speakers):
             facts.append(fact)
-    complete = all(any(contains(fact, answer) for fact in facts for answer in group) for group in answers)
+    complete = all(any(contains(fact.text, answer) for fact in facts for answer in group) for group in answers)
     return facts if complete else []

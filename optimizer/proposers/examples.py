@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.tokens import contains, word_count
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
+from tracing.systems.layouts import RECORDED_REPLY, Item, Parts
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
@@ -35,8 +35,8 @@ Symptom = Literal[
 ]
 """What a failed execution looks like: finer than the error type, and what instructions and edits are chosen by."""
 
-_PLACEHOLDERS = {"messages": "conversation", "query": "question"}
-"""Roles of recorded inputs whose placeholder has another name."""
+_NO_DATA = ("prompt", "request")
+"""Kinds of inputs that fill no placeholder: the template, and what `tracing.instrument` keeps of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,38 @@ class Example:
     """One recorded execution of a prompt's operation, in the light of one judged question.
 
     Attributes:
+        prompt: whose operation it is; its layout says how the execution is written.
         case: the judged question.
         attribution: why it failed; None for a passed case.
-        parts: placeholder name → the texts it was filled with, each with its variable's name (turn id, entry id).
-        output: the reply, in the form the prompt asks for.
+        parts: placeholder name → the inputs that filled it.
+        outputs: what it made.
     """
 
+    prompt: PromptSpec = field(hash=False)
     case: Case
     attribution: Attribution | None
-    parts: Mapping[str, tuple[tuple[str, str], ...]] = field(hash=False)
-    output: str
+    parts: Parts = field(hash=False)
+    outputs: tuple[Item, ...] = field(hash=False)
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Placeholder name → text, one line an item, as the request had it."""
-        return {name: fill(name, [text for _, text in items]) for name, items in self.parts.items()}
+        """Placeholder name → text, as the request had it."""
+        fill = self.prompt.layout.fill
+        return {name: fill(name, [item.text for item in items]) for name, items in self.parts.items()}
+
+    @property
+    def output(self) -> str:
+        """The reply, in the form the prompt asks for."""
+        return self.prompt.reply(self.parts, self.outputs)
+
+    @property
+    def statements(self) -> tuple[Item, ...]:
+        """What it made that are texts: the facts of an extraction."""
+        return tuple(item for item in self.outputs if isinstance(item.value, str) and item.kind != RECORDED_REPLY)
+
+    def placeholder(self, *kinds: str) -> str | None:
+        """The first placeholder that inputs of one of these kinds fill."""
+        return next((name for name, items in self.parts.items() if any(item.kind in kinds for item in items)), None)
 
     @property
     def wants_unknown(self) -> bool:
@@ -86,9 +103,9 @@ def examples_of(
                 continue
             named = graph.operations.get(blame.operation_id or "")
             executions = [named] if named else list(_behind(prompt.operation, attribution.case, graph))[:1]
-            failed += [_example(each, attribution.case, attribution, graph) for each in executions]
+            failed += [_example(prompt, each, attribution.case, attribution, graph) for each in executions]
     passed = [
-        _example(execution, case, None, graphs[case.conversation])
+        _example(prompt, execution, case, None, graphs[case.conversation])
         for outcome in outcomes
         if outcome.tainted is None
         for case in outcome.cases
@@ -115,8 +132,9 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
         elif not found:
             found.add("wrong value")
     elif stage == "extract":
-        speakers = {text.partition(":")[0] for _, text in example.parts.get("conversation", ())}
-        facts = facts_in(example.output)
+        read = [item for items in example.parts.values() for item in items if item.kind == "message"]
+        speakers = {item.text.partition(":")[0] for item in read}
+        facts = [item.text for item in example.statements]
         if facts and sum(any(contains(fact, name) for name in speakers) for fact in facts) < len(facts):
             found.add("nameless facts")
         if example.wants_unknown:
@@ -129,28 +147,9 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
             found.add("missed delete")
         elif question.supersedes and event != "UPDATE":
             found.add("missed update")
-        elif event != "ADD":
+        elif event not in ("ADD", None):
             found.add("wrong overwrite")
     return found
-
-
-def fill(placeholder: str, texts: Sequence[str]) -> str:
-    """The texts as one value of a placeholder, laid out as the built-in systems lay them out in a request."""
-    if placeholder == "context":
-        return "\n".join(f"- {text}" for text in texts)
-    if placeholder == "memories":
-        return "\n".join(f"{number}: {text}" for number, text in enumerate(texts, start=1))
-    return "\n".join(texts)
-
-
-def facts_in(output: str) -> list[str]:
-    """The facts of an extraction's reply; empty where it is no such reply."""
-    try:
-        value = strict_json(output)
-    except MalformedReplyError:
-        return []
-    facts = value.get("facts") if isinstance(value, dict) else None
-    return [fact for fact in facts if isinstance(fact, str)] if isinstance(facts, list) else []
 
 
 def event_in(output: str) -> str | None:
@@ -190,23 +189,18 @@ def _turns(variables: Sequence[Variable]) -> set[str]:
     return {variable.name for variable in variables if variable.kind == "message"}
 
 
-def _example(execution: Operation, case: Case, attribution: Attribution | None, graph: ExecutionGraph) -> Example:
-    parts: dict[str, tuple[tuple[str, str], ...]] = {}
+def _example(
+    prompt: PromptSpec, execution: Operation, case: Case, attribution: Attribution | None, graph: ExecutionGraph
+) -> Example:
+    parts: dict[str, tuple[Item, ...]] = {}
     for role, vid in execution.inputs:
-        variable = graph.variables[vid]
-        if variable.kind != "prompt":
-            name = _PLACEHOLDERS.get(role, role)
-            parts[name] = (*parts.get(name, ()), (variable.name, str(variable.value)))
-    return Example(case, attribution, parts, _reply(execution, parts, graph))
+        item = _item(role, graph.variables[vid])
+        if item.kind not in _NO_DATA:
+            name = prompt.layout.placeholder(role)
+            parts[name] = (*parts.get(name, ()), item)
+    outputs = tuple(_item(role, graph.variables[vid]) for role, vid in execution.outputs)
+    return Example(prompt, case, attribution, parts, outputs)
 
 
-def _reply(execution: Operation, parts: Mapping[str, tuple[tuple[str, str], ...]], graph: ExecutionGraph) -> str:
-    outputs = [(role, graph.variables[vid].value) for role, vid in execution.outputs]
-    if any(role == "facts" for role, _ in outputs) or (not outputs and "conversation" in parts):
-        return json.dumps({"facts": [value for role, value in outputs if role == "facts"]}, ensure_ascii=False)
-    value: Any = outputs[0][1] if outputs else ""
-    if isinstance(value, dict):
-        listed = [name for name, _ in parts.get("memories", ())]
-        number = str(listed.index(value["target"]) + 1) if value.get("target") in listed else ""
-        return json.dumps({"event": value.get("event"), "id": number})
-    return str(value)
+def _item(role: str, variable: Variable) -> Item:
+    return Item(role, variable.name, variable.kind, variable.value)

@@ -18,7 +18,6 @@ from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
 
 if TYPE_CHECKING:
-    from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import Stage
 
 FORMAT_LINES: dict[Stage, tuple[str, ...]] = {
@@ -39,15 +38,20 @@ FORMAT_LINES: dict[Stage, tuple[str, ...]] = {
 """Lines that close a request and ask for the form of the reply, by stage."""
 
 
-def question_twice(template: str) -> str | None:
-    """The question before and after the context: a small model reads with the question in mind and ends on it."""
+def question_twice(template: str, question: str = "question", context: str = "context") -> str | None:
+    """The question before and after the context: a small model reads with the question in mind and ends on it.
+
+    Args:
+        question, context: names of their placeholders.
+    """
     parts = take_apart(template)
-    if template.count("{question}") != 1 or "{context}" not in template:
+    asked, recalled = f"{{{question}}}", f"{{{context}}}"
+    if template.count(asked) != 1 or recalled not in template:
         return None
-    line = next(line for line in parts.data if "{question}" in line)
-    if line.strip() == "{question}" or "{context}" in line:
-        line = "Question: {question}"
-    first = template.index("{question}") < template.index("{context}")
+    line = next(line for line in parts.data if asked in line)
+    if line.strip() == asked or recalled in line:
+        line = f"Question: {asked}"
+    first = template.index(asked) < template.index(recalled)
     data = (*parts.data, "", line) if first else (line, "", *parts.data)
     return replace(parts, data=data).text
 
@@ -108,18 +112,33 @@ class Operator:
     name: str
     treats: frozenset[Symptom]
     stages: frozenset[Stage]
-    apply: Callable[[str, PromptSpec, Stage], Iterator[str | None]]
+    apply: Callable[[str, ProposalRequest], Iterator[str | None]]
 
 
-def _once(edit: Callable[[str], str | None]) -> Callable[[str, PromptSpec, Stage], Iterator[str | None]]:
-    return lambda text, spec, stage: iter((edit(text),))
+def _closed(text: str, request: ProposalRequest) -> Iterator[str | None]:
+    return (with_format_line(text, line) for line in FORMAT_LINES.get(request.stage, ()))
 
 
-def _closed(text: str, spec: PromptSpec, stage: Stage) -> Iterator[str | None]:
-    return (with_format_line(text, line) for line in FORMAT_LINES.get(stage, ()))
+def _asked_twice(text: str, request: ProposalRequest) -> Iterator[str | None]:
+    recorded = next(iter((*request.failed, *request.passed)), None)
+    question = recorded.placeholder("query") if recorded else None
+    context = recorded.placeholder("context", "memory_entry") if recorded else None
+    yield question_twice(text, question or "question", context or "context")
 
 
-_ALL: frozenset[Stage] = frozenset({"extract", "update", "answer"})
+def _numbered(text: str, request: ProposalRequest) -> Iterator[str | None]:
+    yield numbered_rules(text, request.prompt.contract.markers)
+
+
+def _last(text: str, request: ProposalRequest) -> Iterator[str | None]:
+    yield instructions_last(text)
+
+
+def _shortened(text: str, request: ProposalRequest) -> Iterator[str | None]:
+    return shortened(text, request.prompt.purpose, request.prompt.contract.markers)
+
+
+_ALL: frozenset[Stage] = frozenset({"extract", "update", "retrieve", "answer"})
 
 OPERATORS: tuple[Operator, ...] = (
     Operator(
@@ -132,25 +151,25 @@ OPERATORS: tuple[Operator, ...] = (
         "the question stands before and after the context",
         frozenset({"near miss", "false unknown", "wrong value"}),
         frozenset({"answer"}),
-        _once(question_twice),
+        _asked_twice,
     ),
     Operator(
         "the instructions stand after the data",
         frozenset({"missed unknown", "long reply", "lost value", "lost retraction", "missed delete", "missed update"}),
         _ALL,
-        _once(instructions_last),
+        _last,
     ),
     Operator(
         "the instructions are numbered rules",
         frozenset({"missed unknown", "lost change", "nameless facts"}),
         _ALL,
-        lambda text, spec, stage: iter((numbered_rules(text, spec.contract.markers),)),
+        _numbered,
     ),
     Operator(
         "one sentence fewer",
         frozenset({"false unknown", "wrong overwrite"}),
         _ALL,
-        lambda text, spec, stage: shortened(text, spec.purpose, spec.contract.markers),
+        _shortened,
     ),
 )
 
@@ -163,12 +182,14 @@ class StructureProposer:
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` edits of the current text."""
         ranked = self._ranked(request)
-        spec, stage = request.prompt, request.stage
-        queue: list[tuple[str, Iterator[str | None]]] = [(o.name, o.apply(request.text, spec, stage)) for o in ranked]
+        spec = request.prompt
+        queue: list[tuple[str, Iterator[str | None]]] = [
+            (each.name, each.apply(request.text, request)) for each in ranked
+        ]
         for first, second in pairwise(ranked):
-            base = next((text for text in first.apply(request.text, spec, stage) if text), None)
+            base = next((text for text in first.apply(request.text, request) if text), None)
             if base:
-                queue.append((f"{first.name}; {second.name}", second.apply(base, spec, stage)))
+                queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
         found: dict[str, Proposal] = {}
         # One text an operator and turn, so that an operator with many variants leaves room for the others.
         while queue and len(found) < request.count:
@@ -176,7 +197,7 @@ class StructureProposer:
             for name, texts in queue:
                 for text in texts:
                     if text and text not in found and is_new(text, request):
-                        found[text] = Proposal(spec.name, text, "structure", name)
+                        found[text] = Proposal(spec.name, text, self.name, name)
                         later.append((name, texts))
                         break
             queue = later

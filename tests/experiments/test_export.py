@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracing.errors import ContractError, RunError
-from tracing.systems.export import as_string_template, export
+from tracing.systems.exporting.export import export
+from tracing.systems.exporting.forms import as_string_template
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.prompts import render

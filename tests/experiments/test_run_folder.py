@@ -122,8 +122,7 @@ def test_what_reads_results_takes_the_latest_finished_run_and_resume_the_latest(
     assert RunFolder.find(tmp_path, "latest") == begun
     assert RunFolder.find(tmp_path, begun.id, finished=True) == begun
     shutil.rmtree(done.path)
-    with pytest.raises(RunError, match=r"^latest: no run .* has finished; .*--resume latest"):
-        RunFolder.find(tmp_path, "latest", finished=True)
+    assert RunFolder.find(tmp_path, "latest", finished=True) == begun
 
 
 def test_the_latest_run_is_not_passed_over_because_its_summary_is_damaged(tmp_path: Path) -> None:
@@ -140,17 +139,22 @@ def test_the_latest_run_is_not_passed_over_because_its_summary_is_damaged(tmp_pa
         ["report", "latest"],
         ["compare", "latest", "latest"],
         ["attribute", "latest"],
+        ["attribute", "latest", "--replay"],
     ],
 )
-def test_commands_that_read_results_mean_the_latest_finished_run(
+def test_commands_that_read_results_pass_over_a_run_that_still_works(
     tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_folder(tmp_path, 1, result=loop_result(verdict=None, stopped="running"))
-    with pytest.raises(SystemExit) as caught:
+    done = run_folder(tmp_path, 1)
+    working = run_folder(tmp_path, 2, result=loop_result(verdict=None, stopped="running"))
+    for folder in (done, working):
+        (folder.path / CONFIG).write_text("rounds: many")
+    with pytest.raises(SystemExit):
         main([*command, "--home", str(tmp_path)])
-    assert caught.value.code == 2
-    assert "has finished" in capsys.readouterr().err
+    said = "".join(capsys.readouterr())
+    assert done.id in said
+    assert working.id not in said
 
 
 @pytest.mark.parametrize("damage", [b"seed: !!int x", b"system: [", b"\xff", b"started: 2026-99-99", b"- a"])

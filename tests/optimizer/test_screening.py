@@ -6,12 +6,16 @@ from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.examples import Example
 from optimizer.search.results import Attempt
 from optimizer.search.screening import SCREENED, drawn, race
+from tracing.systems.rag import Rag
 
 BATCH = outcomes("+---", "++--")
 
 
 def attempts(*texts: str) -> dict[str, Attempt]:
     return {text: Attempt("answer", "bank", "", text) for text in texts}
+
+
+PROMPT = Rag.prompts["answer"]
 
 
 def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[Attempt, Outcome], Outcome], list[tuple[str, str]]]:
@@ -28,7 +32,7 @@ def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[Attempt, Outcome], Outc
 
 
 def failed_in(train: Sequence[Outcome], *places: int) -> list[Example]:
-    return [Example(train[place].cases[0], None, {}, "") for place in places]
+    return [Example(PROMPT, train[place].cases[0], None, {}, ()) for place in places]
 
 
 def test_the_mean_gain_over_the_conversations_is_noted() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_IDLE_S = 5.0
+"""How long a thread waits for more work before it ends."""
 
 
 class GivenUp(BaseException):
@@ -24,7 +27,9 @@ class Workers:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._free = threading.Semaphore(count)
+        self._changed = threading.Condition()
+        self._open: list[_Batch[Any, Any]] = []
+        self._threads = self._idle = 0
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """`work(item)` for each item, in the context of the caller; the results in the order of the items.
@@ -32,20 +37,53 @@ class Workers:
         Each comes as soon as it and those before it are there. The first error in that order is raised; what has not
         begun by then is left out, and what is under way has ended before the error leaves, or the caller does.
         """
-        if not items:
-            return
         outer = _batch.get()
-        batch = _Batch(work, items, outer, self._free)
+        batch = _Batch(work, items, outer)
         try:
-            if outer is None:
-                # The caller tells others how far the work is, so it waits while threads do it.
-                self._free.acquire()
-                batch.start_thread()
-            else:
-                batch.work_here()
+            with self._changed:
+                self._open.append(batch)
+            self._call_threads(len(items) if outer is None else len(items) - 1)
+            if outer is not None:
+                # Who came from outside tells others how far the work is, and waits; who is a worker goes on working.
+                while (at := batch.take()) is not None:
+                    batch.do(at)
             yield from batch.results()
         finally:
+            with self._changed:
+                if batch in self._open:
+                    self._open.remove(batch)
             batch.end()
+
+    def _call_threads(self, wanted: int) -> None:
+        with self._changed:
+            self._changed.notify(wanted)
+            new = min(wanted - self._idle, self.count - self._threads)
+            for _ in range(new):
+                self._threads += 1
+                # Each piece of work brings its own context.
+                threading.Thread(target=Context().run, args=(self._work,), name="memtune-worker", daemon=True).start()
+
+    def _work(self) -> None:
+        """What a thread does: the oldest work first."""
+        while (found := self._next()) is not None:
+            batch, at = found
+            batch.do(at)
+
+    def _next(self) -> tuple[_Batch[Any, Any], int] | None:
+        with self._changed:
+            while True:
+                while self._open:
+                    batch = self._open[0]
+                    at = batch.take()
+                    if at is not None:
+                        return batch, at
+                    del self._open[0]
+                self._idle += 1
+                called = self._changed.wait(_IDLE_S)
+                self._idle -= 1
+                if not called and not self._open:
+                    self._threads -= 1
+                    return None
 
 
 def end_if_given_up() -> None:
@@ -62,15 +100,14 @@ def end_if_given_up() -> None:
 class _Batch(Generic[T, R]):
     """The work of one `map`."""
 
-    def __init__(
-        self, work: Callable[[T], R], items: Sequence[T], outer: _Batch[Any, Any] | None, free: threading.Semaphore
-    ) -> None:
-        self._work, self._items, self._outer, self._free = work, items, outer, free
-        self._next = 0
+    def __init__(self, work: Callable[[T], R], items: Sequence[T], outer: _Batch[Any, Any] | None) -> None:
+        self._work, self._items, self._outer = work, items, outer
+        self._context = copy_context()
+        self._context.run(_batch.set, self)
+        self._next = self._under_way = 0
         self._left = False
         self._done: dict[int, R] = {}
         self._errors: dict[int, BaseException] = {}
-        self._threads = 0
         self._changed = threading.Condition()
 
     @property
@@ -78,31 +115,29 @@ class _Batch(Generic[T, R]):
         """Whether nobody waits for the results any more."""
         return self._left or (self._outer is not None and self._outer.given_up)
 
-    def work_here(self) -> None:
-        """Do what is to do, helped by the threads that are free."""
-        token = _batch.set(self)
-        try:
-            while (at := self._take()) is not None:
-                self._recruit()
-                try:
-                    done = self._work(self._items[at])
-                except BaseException as error:
-                    with self._changed:
-                        self._errors[at] = error
-                        self._changed.notify_all()
-                else:
-                    with self._changed:
-                        self._done[at] = done
-                        self._changed.notify_all()
-        finally:
-            _batch.reset(token)
-
-    def start_thread(self) -> None:
-        """Let one more thread work, for which a place was acquired."""
+    def take(self) -> int | None:
+        """The number of the next item, which the caller then has to `do`; None where nothing is to be begun."""
         with self._changed:
-            self._threads += 1
-        context = copy_context()
-        threading.Thread(target=context.run, args=(self._help,), name="memtune-worker", daemon=True).start()
+            if self.given_up or self._errors or self._next == len(self._items):
+                return None
+            self._next += 1
+            self._under_way += 1
+            return self._next - 1
+
+    def do(self, at: int) -> None:
+        """Do the work on one item, and keep what comes of it."""
+        error: BaseException | None = None
+        try:
+            done = self._context.copy().run(self._work, self._items[at])
+        except BaseException as raised:
+            error = raised
+        with self._changed:
+            self._under_way -= 1
+            if error is None:
+                self._done[at] = done
+            else:
+                self._errors[at] = error
+            self._changed.notify_all()
 
     def results(self) -> Iterator[R]:
         """The results in order, as they come.
@@ -112,7 +147,7 @@ class _Batch(Generic[T, R]):
         """
         for at in range(len(self._items)):
             with self._changed:
-                while self._threads and at not in self._done and at not in self._errors:
+                while at not in self._done and at not in self._errors and not self._abandoned(at):
                     self._changed.wait()
                 if at in self._errors:
                     raise self._errors[at]
@@ -122,32 +157,15 @@ class _Batch(Generic[T, R]):
             yield done
 
     def end(self) -> None:
-        """Begin nothing further, and return when no thread works any more."""
+        """Begin nothing further, and return when no thread works on it any more."""
         with self._changed:
             self._left = True
-            while self._threads:
+            while self._under_way:
                 self._changed.wait()
 
-    def _help(self) -> None:
-        try:
-            self.work_here()
-        finally:
-            self._free.release()
-            with self._changed:
-                self._threads -= 1
-                self._changed.notify_all()
-
-    def _take(self) -> int | None:
-        with self._changed:
-            if self.given_up or self._errors or self._next == len(self._items):
-                return None
-            self._next += 1
-            return self._next - 1
-
-    def _recruit(self) -> None:
-        """Take one more thread on, if there is work left and a place free."""
-        if self._next < len(self._items) and self._free.acquire(blocking=False):
-            self.start_thread()
+    def _abandoned(self, at: int) -> bool:
+        """Whether an item will not be begun."""
+        return at >= self._next and (self.given_up or bool(self._errors))
 
 
 _batch: ContextVar[_Batch[Any, Any] | None] = ContextVar("memtune_batch", default=None)

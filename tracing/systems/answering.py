@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
 from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Layout, bullets
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
 from tracing.systems.texts import Text, variables_of
@@ -24,6 +25,7 @@ ANSWER_PROMPT = PromptSpec(
     contract=Contract(placeholders=frozenset({"context", "question"})),
     purpose="Answer the question from the memories in one to four words, or with 'unknown' when they do not tell.",
     builds=False,
+    layout=Layout(roles={"question": "query"}, lists={"context": bullets}),
 )
 
 
@@ -37,7 +39,7 @@ def answer_from_context(query: Text, context: Sequence[Text], template: str, mod
     inputs = {"query": query.variable, "context": variables_of(context), "prompt": prompt}
     with operation("answer", kind="llm", inputs=inputs) as op:
         step = Step("answer", op.id)
-        lines = "\n".join(f"- {line}" for line in intervening().presented(step, query.variable, given))
+        lines = bullets(intervening().presented(step, query.variable, given))
         reply = UNKNOWN
         if lines:
             request = render(template, {"context": lines, "question": query.text})

@@ -1,13 +1,17 @@
 """The conformance suite of `MemorySystem`: subclass it in a test file, and pytest checks your system against it.
 
-    class TestMySystem(MemorySystemContract):
+    from tracing.systems.contract_suite import MemorySystemContract
+
+    class TestMyMemory(MemorySystemContract):
         def system(self):
-            return MySystem()
+            return MyMemory()
 
-        def access(self):
-            return my_access  # a scripted model is best: quick, and it gives equal replies to equal requests
+        def reply(self, request):  # the JSON body of a chat request
+            return "a text that makes the system store something"
 
-The suite needs no network and no model of its own, and imports no test framework.
+The suite needs no network, no model and no test framework: a scripted endpoint on loopback plays the models, for a
+system that asks through the access as for one with a client of its own (`access.task.settings` has its address).
+Each failure says in one line what is wrong; `problems` gives them all, without pytest.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import string
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from tracing.errors import CallFailedError, ContractError, ModelError
@@ -26,9 +30,20 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.recording.redaction import REDACTED, redact
+from tracing.systems.calls import build_memory
+from tracing.systems.conformance import Conformance, require
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.description import faults_of
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import (
+    Answer,
+    AnswersFromContext,
+    BuildsFromFacts,
+    HoldsEntries,
+    Memory,
+    MemorySystem,
+)
+from tracing.systems.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
 SMALL_TALK = Conversation.model_validate(
     {
@@ -69,15 +84,6 @@ CREDENTIAL = "kolibri07"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the system asked of a model: the texts sent, and everything else that shapes the reply."""
-
-    kind: str
-    texts: tuple[str, ...]
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """What one call of the system gave, what it recorded, and what it asked."""
 
@@ -87,48 +93,46 @@ class Step:
     requests: list[Request]
 
 
-class MemorySystemContract:
-    """What memtune relies on. Override `system` and `access`, and `conversation` if yours needs another one.
+class MemorySystemContract(Conformance):
+    """What memtune relies on. Override `system` and `reply`, and `conversation` if yours needs another one.
 
-    The model behind `access` must give equal replies to equal requests, make the system extract and store new facts,
-    and the conversation must bring about every operation the system lists.
+    The model must make the system store something, and the conversation must bring about every operation it lists.
     """
 
     conversation: Conversation = SMALL_TALK
+    _endpoint: ClassVar[ScriptedEndpoint | None] = None
 
     def system(self) -> MemorySystem:
         """A new system under test."""
         raise NotImplementedError("override system() to return your memory system")
 
+    def reply(self, request: Mapping[str, Any]) -> str:
+        """What the scripted model says to a chat request, given its JSON body; always the same to the same request.
+
+        By default it repeats the last message. A system that asks for JSON needs a reply of that form.
+        """
+        return last_text(request)
+
     def access(self) -> ModelAccess:
-        """Access to its models, best without a response cache. Yours to close; it may be the same each time."""
-        raise NotImplementedError("override access() to return a ModelAccess")
+        """Access to the system's models: to the scripted ones, unless overridden; then without a response cache."""
+        cls = type(self)
+        if cls._endpoint is None:
+            cls._endpoint = ScriptedEndpoint(self.reply)
+        cls._endpoint.reply = self.reply
+        return cls._endpoint.access
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """Stop the scripted models."""
+        if cls._endpoint is not None:
+            cls._endpoint.close()
+            cls._endpoint = None
 
     def test_the_description_is_whole(self) -> None:
-        """Name, version and settings go into snapshot keys; the rest is what the optimizer knows of the system."""
-        system = self.system()
-        _require(isinstance(system, MemorySystem), "the system lacks an attribute or method of the protocol")
-        _require(bool(system.name and system.version), "name and version must not be empty")
-        restored = json.loads(json.dumps(dict(system.settings)))
-        _require(restored == dict(system.settings), "settings must be the same after a round trip through JSON")
-        names = [operation.name for operation in system.operations]
-        _require(len(set(names)) == len(names), "two operations share a name")
-        _require(system.operations[-1].stage == "answer", "operations stand in pipeline order, the answer last")
-
-    def test_seed_prompts_keep_their_contracts_and_name_operations(self) -> None:
-        """A rewrite is held to the contract, so the seed must keep it; blame reaches a prompt by its operation."""
-        system = self.system()
-        steers = {operation.name: operation.prompt for operation in system.operations}
-        for name, spec in system.prompts.items():
-            problems = spec.contract.violations(spec.text)
-            _require(not problems, f"the seed prompt {name} breaks its contract: {'; '.join(problems)}")
-            _require(spec.name == name, f"the prompt listed as {name} is called {spec.name}")
-            _require(
-                steers.get(spec.operation) == name,
-                f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it",
-            )
-        unknown = {prompt for prompt in steers.values() if prompt is not None} - set(system.prompts)
-        _require(not unknown, f"operations name prompts the system has not: {sorted(unknown)}")
+        """Name, version and settings tell built memories apart; a rewrite is held to the contract, so the seed is too;
+        blame reaches a prompt by its operation."""
+        faults = faults_of(self.system())
+        require(not faults, "; ".join(faults))
 
     def test_every_listed_operation_is_recorded(self) -> None:
         """Blame falls on recorded operations; one that never appears could never be blamed."""
@@ -137,12 +141,12 @@ class MemorySystemContract:
         graph = built.graph.merge(self._answer(system, built, self._question()).graph)
         recorded = {operation.name for operation in graph.operations.values()}
         missing = [operation.name for operation in system.operations if operation.name not in recorded]
-        _require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
+        require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
         for listed in system.operations:
             for operation in graph.find_operations(name=listed.name):
                 read = [graph.variables[vid] for vid in operation.input_ids()]
                 prompts = [variable.name for variable in read if variable.kind == "prompt"]
-                _require(
+                require(
                     listed.prompt is None or listed.prompt in prompts,
                     f"{listed.name} must read the prompt {listed.prompt} as a variable of kind 'prompt' and that name",
                 )
@@ -151,8 +155,8 @@ class MemorySystemContract:
         """Evidence is given as turn ids; attribution finds the messages by them."""
         messages = {variable.name: variable.value for variable in self._build().graph.find_variables(kind="message")}
         for turn in self.conversation.turns():
-            _require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
-            _require(
+            require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
+            require(
                 redact(turn.text) in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn"
             )
 
@@ -161,19 +165,19 @@ class MemorySystemContract:
         system = self.system()
         first, again, fresh = self._build(system), self._build(system), self._build(self.system())
         for other, which in ((again, "a second build"), (fresh, "a build by a new system")):
-            _require(other.requests == first.requests, f"{which} asked the models something else")
-            _require(_structure(other.graph) == _structure(first.graph), f"{which} recorded another graph")
-            _require(other.result.state == first.result.state, f"{which} gave another memory")
+            require(other.requests == first.requests, f"{which} asked the models something else")
+            require(_structure(other.graph) == _structure(first.graph), f"{which} recorded another graph")
+            require(other.result.state == first.result.state, f"{which} gave another memory")
 
     def test_nothing_depends_on_being_recorded(self) -> None:
         """The system works the same where no trace is active."""
         system, candidate, question = self.system(), self._candidate(), self._question()
         built = self._build(system)
         traced = self._answer(system, built, question)
-        with _heard(self.access()) as (access, requests):
+        with self._heard() as (access, requests):
             answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
-        _require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
-        _require(answer.text == traced.result.text, "without a trace it gave another answer")
+        require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
+        require(answer.text == traced.result.text, "without a trace it gave another answer")
 
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
         """What the models are sent is what the user gave; a trace is made to be looked at, and holds no credential."""
@@ -182,16 +186,16 @@ class MemorySystemContract:
         restored = Step(Memory(json.loads(_as_json(built.result.state))), built.records, built.graph, [])
         for question in said.questions:
             step = self._answer(system, built, question)
-            _require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
-            with _heard(self.access()) as (access, requests):
+            require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
+            with self._heard() as (access, requests):
                 memory = system.build(said, candidate, access)
                 answer = system.answer(memory, question, candidate, access)
             sent = "".join(text for request in requests for text in request.texts)
-            _require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
-            _require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
-            _require(step.result.text == answer.text, "while recorded, it gave another answer")
+            require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
+            require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
+            require(step.result.text == answer.text, "while recorded, it gave another answer")
             again = self._answer(self.system(), restored, question)
-            _require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
+            require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
 
     def test_answering_leaves_the_memory_alone(self) -> None:
         """Answers must not depend on which questions came before."""
@@ -201,10 +205,10 @@ class MemorySystemContract:
         questions = self.conversation.questions
         forwards = {question.id: self._answer(system, built, question) for question in questions}
         backwards = {question.id: self._answer(system, built, question) for question in reversed(questions)}
-        _require(_as_json(built.result.state) == before, "answering changed the memory's state")
+        require(_as_json(built.result.state) == before, "answering changed the memory's state")
         for name, step in forwards.items():
-            _require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
-            _require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
+            require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
+            require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
 
     def test_a_memory_restored_from_json_answers_the_same(self) -> None:
         """Snapshots keep a memory as JSON, beside the records of its build."""
@@ -214,9 +218,9 @@ class MemorySystemContract:
         restored = Step(Memory(state), records, built.graph, [])
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
-            _require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
-            _require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
-            _require(_structure(theirs.graph) == _structure(ours.graph), f"{question.id}: it recorded another graph")
+            require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
+            require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
+            require(_structure(theirs.graph) == _structure(ours.graph), f"{question.id}: it recorded another graph")
 
     def test_prompts_that_do_not_build_leave_the_build_alone(self) -> None:
         """`builds=False` lets memtune reuse a built memory when only that prompt changed."""
@@ -224,8 +228,8 @@ class MemorySystemContract:
         for name, spec in self.system().prompts.items():
             if not spec.builds:
                 edited = self._build(candidate=self._candidate(name))
-                _require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
-                _require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
+                require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
+                require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
 
     def test_a_tuned_prompt_reaches_the_model(self) -> None:
         """Every prompt of a candidate is what its operation sends, word for word around the placeholders."""
@@ -235,7 +239,7 @@ class MemorySystemContract:
             asked = built if spec.builds else self._answer(system, built, self._question(), candidate)
             pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
             texts = ["\n".join(request.texts) for request in asked.requests if request.kind == "chat"]
-            _require(
+            require(
                 any(all(piece in text for piece in pieces) for text in texts),
                 f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",
             )
@@ -245,9 +249,9 @@ class MemorySystemContract:
         calls = len(self._build().requests)
         for failing in {1, calls} if calls else ():
             system = self.system()
-            with trace(), _heard(self.access(), failing=failing) as (access, _):
+            with trace(), self._heard(failing) as (access, _):
                 try:
-                    system.build(self.conversation, self._candidate(), access)
+                    build_memory(system, self.conversation, self._candidate(), access)
                 except ModelError:
                     continue
             raise AssertionError(f"call {failing} of {calls} failed, but build returned a memory all the same")
@@ -262,45 +266,51 @@ class MemorySystemContract:
             found = step.graph.variables.get(answer.variable or "")
             if found is None:
                 raise AssertionError(f"{question.id}: Answer.variable {answer.variable!r} is no variable of the trace")
-            _require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
+            require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
             said = redact(answer.text)
-            _require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
+            require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
             makers = {operation.name for operation in step.graph.producers(found.id)}
             answering = {operation.name for operation in system.operations if operation.stage == "answer"}
-            _require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
+            require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
 
     def test_given_entries_are_what_it_answers_from(self) -> None:
-        """The ladder's rung after storing: `with_entries`."""
+        """The ladder's rung after storing: `with_entries`, where the system has it."""
         system, question = self.system(), self._question()
+        if not isinstance(system, HoldsEntries):
+            return
         for texts in ([FACT], []):
             made = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
             _as_json(made.result.state)
             step = self._answer(system, made, question)
-            _require(isinstance(step.result.text, str), "the answer has no text")
-            _require(
+            require(isinstance(step.result.text, str), "the answer has no text")
+            require(
                 all(_sent(step, text) for text in texts), "the answer's request does not hold the entry it was given"
             )
 
     def test_given_facts_are_stored_without_extraction(self) -> None:
-        """The ladder's rung after extraction: `build_from_facts`."""
+        """The ladder's rung after extraction: `build_from_facts`, where the system has it."""
         system, candidate = self.system(), self._candidate()
+        if not isinstance(system, BuildsFromFacts):
+            return
         made = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
         _as_json(made.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        _require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
+        require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
         step = self._answer(system, made, self._question())
-        _require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
+        require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
 
     def test_a_given_context_replaces_retrieval(self) -> None:
-        """The ladder's rung after retrieval: `answer_from`."""
+        """The ladder's rung after retrieval: `answer_from`, where the system has it."""
         system, candidate, question = self.system(), self._candidate(), self._question()
+        if not isinstance(system, AnswersFromContext):
+            return
         made = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
-        _require(_sent(made, FACT), "the answer's request does not hold the context that was given")
-        _require(_sent(made, question.question), "the answer's request does not hold the question")
+        require(_sent(made, FACT), "the answer's request does not hold the context that was given")
+        require(_sent(made, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        _require(not retrieving & recorded, "a context was given, and yet it retrieved")
+        require(not retrieving & recorded, "a context was given, and yet it retrieved")
 
     def _question(self) -> Question:
         return self.conversation.questions[-1]
@@ -332,10 +342,21 @@ class MemorySystemContract:
     def _run(
         self, call: Callable[[ModelAccess], Memory | Answer], prefix: str, records: Sequence[Mapping[str, Any]] = ()
     ) -> Step:
-        with trace(prefix=prefix) as recorder, _heard(self.access()) as (access, requests):
+        with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
             result = call(access)
         return Step(result, recorder.records(), recorder.graph, requests)
+
+    @contextlib.contextmanager
+    def _heard(self, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
+        """The access with its requests listed as they are made; the call numbered `failing`, from 1, fails."""
+        access = self.access()
+        if self._endpoint is not None and access is self._endpoint.access:
+            with self._endpoint.heard(failing) as requests:
+                yield access, requests
+        else:
+            with _heard_in(access, failing) as requests:
+                yield access, requests
 
 
 def _with_credential(conversation: Conversation) -> Conversation:
@@ -347,12 +368,6 @@ def _with_credential(conversation: Conversation) -> Conversation:
     for question in data["questions"]:
         question["question"] += f" See {address}"
     return Conversation.model_validate(data)
-
-
-def _require(holds: bool, problem: str) -> None:
-    # Not `assert`: this module ships, and must find faults under `python -O` and without pytest's rewriting as well.
-    if not holds:
-        raise AssertionError(problem)
 
 
 def _as_json(state: Mapping[str, Any]) -> str:
@@ -376,8 +391,8 @@ def _structure(graph: ExecutionGraph) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _heard(access: ModelAccess, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
-    """The access with its requests listed as they are made; the call numbered `failing`, from 1, fails."""
+def _heard_in(access: ModelAccess, failing: int | None) -> Iterator[list[Request]]:
+    """What is asked through an access that the user of the suite brought."""
     requests: list[Request] = []
     lock = threading.Lock()
     chat, embed = access.task.chat, access.embedding.embed
@@ -398,4 +413,4 @@ def _heard(access: ModelAccess, failing: int | None = None) -> Iterator[tuple[Mo
         return embed(texts, **options)
 
     with patch.object(access.task, "chat", heard_chat), patch.object(access.embedding, "embed", heard_embed):
-        yield access, requests
+        yield requests

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -9,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.systems.conversations import first_problem
+from tracing.systems.layouts import Item, Layout, Parts, numbered
 
 MAX_FACTS = 4
 """Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
@@ -42,6 +45,19 @@ FACTS_SCHEMA = {
 }
 """The form of an extraction's reply, for endpoints that hold a model to it."""
 
+
+def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
+    """What was decided on an entry, as the reply that names it by its number among the memories shown."""
+    value = outputs[0].value if outputs else ""
+    if not isinstance(value, dict):
+        return str(value)
+    listed = [item.name for item in parts.get("memories", ())]
+    number = str(listed.index(value["target"]) + 1) if value.get("target") in listed else ""
+    return json.dumps({"event": value.get("event"), "id": number})
+
+
+EXTRACT_LAYOUT = Layout(roles={"conversation": "messages"})
+DECIDE_LAYOUT = Layout(lists={"memories": numbered}, reply=decision_reply)
 
 _SLACK = 4
 """How many times the limits a reply may reach: an endpoint that does not enforce them is asked, not held, to them."""

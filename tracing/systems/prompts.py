@@ -7,11 +7,12 @@ Only plain names are placeholders, so that rendering can reach no attribute and 
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tracing.errors import ContractError
+from tracing.systems.layouts import PLAIN, Item, Layout, Parts, plain_reply
 
 Candidate = Mapping[str, str]
 """`{prompt name: text}`: one text for every prompt of a system."""
@@ -62,6 +63,7 @@ class PromptSpec:
         contract: what every rewrite must keep.
         purpose: one sentence for a proposer: what the operation is to achieve.
         builds: True where the prompt shapes the stored memory; False where only answers depend on it.
+        layout: how recorded inputs and outputs look in an example of the operation.
     """
 
     name: str
@@ -70,6 +72,13 @@ class PromptSpec:
     contract: Contract
     purpose: str
     builds: bool
+    layout: Layout = PLAIN
+
+    def reply(self, parts: Parts, outputs: Sequence[Item]) -> str:
+        """Outputs of its operation as the reply to a request with these inputs."""
+        if self.layout.reply is not None:
+            return self.layout.reply(parts, outputs)
+        return plain_reply(self.contract.reply_schema, outputs)
 
 
 def placeholders_of(template: str) -> set[str]:

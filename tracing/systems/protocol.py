@@ -1,4 +1,8 @@
-"""What memtune needs of a memory system under test. `contract_suite.py` checks an implementation of it."""
+"""What memtune needs of a memory system under test, and the small Protocols of what a system may have beside it.
+
+`MemorySystem` is all that a run needs. A feature that needs more asks for one of the small Protocols, and says so in
+one line where a system lacks it. `contract_suite.py` checks an implementation.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +52,20 @@ class Answer:
 class MemorySystem(Protocol):
     """A memory system that memtune can build, question and re-prompt.
 
-    `build` and `answer` record their operations in the current trace (`tracing.operation`), call models only through
-    the given access, and keep no state between calls: equal arguments give equal requests.
+    `build` and `answer` record their operations in the current trace (`tracing.operation`) and keep no state between
+    calls: equal arguments give equal requests. They call models through the given access, or with a client of their
+    own; then caching and budgets do not reach those calls (docs/extending.md).
     """
 
-    name: str
-    version: str
-    settings: Mapping[str, Any]
-    """Everything besides prompts and models that shapes the result (top-k, thresholds); JSON-serialisable."""
-    prompts: Mapping[str, PromptSpec]
-    operations: Sequence[OperationSpec]
+    @property
+    def prompts(self) -> Mapping[str, PromptSpec]:
+        """The texts that can be tuned, by name."""
+        ...
+
+    @property
+    def operations(self) -> Sequence[OperationSpec]:
+        """What it records, in pipeline order; the answer comes last."""
+        ...
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new memory. Model errors propagate: a partial memory is never returned."""
@@ -67,16 +75,77 @@ class MemorySystem(Protocol):
         """Answer one question from `memory` without changing it."""
         ...
 
-    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
-        """Store gold facts session by session as if extraction had found them: the ladder's rung after extraction."""
+
+@runtime_checkable
+class Named(Protocol):
+    """A system with a name of its own; without one, its class names it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A system that says when memories that it built earlier are no longer what it would build; otherwise "0"."""
+
+    @property
+    def version(self) -> str: ...
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A system with settings: all besides prompts and models that shapes the result (top-k, thresholds), as JSON."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class ChecksItself(Protocol):
+    """A system that needs something installed or set up."""
+
+    def require_library(self) -> None:
+        """Return where all it needs is there.
+
+        Raises:
+            ConfigError: something is missing; names the remedy.
+        """
         ...
 
-    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
-        """A memory that holds exactly these entries: the ladder's rung after storing."""
+
+@runtime_checkable
+class HasCaveats(Protocol):
+    """A system whose results must be read with care."""
+
+    def caveats(self, *, embedded: bool) -> Sequence[str]:
+        """What must be known of its results, one sentence each; `embedded`: whether the task model is embedded."""
         ...
+
+
+@runtime_checkable
+class BuildsFromFacts(Protocol):
+    """The ladder's rung after extraction."""
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Store gold facts session by session as if extraction had found them."""
+        ...
+
+
+@runtime_checkable
+class HoldsEntries(Protocol):
+    """The ladder's rung after storing."""
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory that holds exactly these entries."""
+        ...
+
+
+@runtime_checkable
+class AnswersFromContext(Protocol):
+    """The ladder's rung after retrieval."""
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
-        """Answer from a given context instead of retrieval: the ladder's rung after retrieval."""
+        """Answer from a given context instead of retrieval."""
         ...

@@ -1,57 +1,112 @@
-"""The memory systems memtune ships, by the name they have in configurations and run folders."""
+"""The door of memory systems: the built-in ones, those of installed distributions, and a user's own."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.errors import ConfigError
-from tracing.systems.protocol import MemorySystem
+from tracing.doors import Door
+from tracing.errors import ConfigError, MemtuneError
+from tracing.systems.description import faults_of
+from tracing.systems.protocol import HasCaveats, MemorySystem
 
-SYSTEMS: Mapping[str, str] = {
-    "fact-memory": "tracing.systems.fact_memory:FactMemory",
-    "rag": "tracing.systems.rag:Rag",
-    "mem0": "tracing.systems.mem0_memory:Mem0",
-}
-"""Name → `module:class`; the module is imported when the system is asked for."""
+SYSTEMS = Door(
+    kind="systems",
+    key="system",
+    built_in={
+        "fact-memory": "tracing.systems.fact_memory:FactMemory",
+        "rag": "tracing.systems.rag:Rag",
+        "mem0": "tracing.systems.mem0_memory:Mem0",
+    },
+)
 
 
 def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemorySystem:
-    """A memory system with its `settings` (keyword arguments of its class, such as `top_k`).
+    """A memory system by its name, or as `module:Object`: a class or function that makes one, or one that is made.
+
+    Args:
+        settings: keyword arguments of the class or function, such as `top_k`.
 
     Raises:
-        ConfigError: no system has that name, or a setting is unknown to it or of the wrong type.
+        ConfigError: there is none of that name, it cannot be imported or made, a setting is unknown to it or of the
+            wrong type, or what was found is no memory system.
     """
-    if name not in SYSTEMS:
-        raise ConfigError(f"system: unknown: {name!r}; choose one of {', '.join(SYSTEMS)}")
-    module, _, attribute = SYSTEMS[name].partition(":")
-    made: Callable[..., MemorySystem] = getattr(import_module(module), attribute)
-    known = inspect.signature(made).parameters
-    for key, value in (settings or {}).items():
-        if key not in known:
-            raise ConfigError(f"system_settings.{key}: unknown to {name}; it knows {', '.join(known)}")
-        default = known[key].default
-        if isinstance(value, bool) or not isinstance(
-            value, (int, float) if isinstance(default, float) else type(default)
-        ):
-            wanted = type(default).__name__
-            raise ConfigError(
-                f"system_settings.{key}: a value of type {wanted} is expected, not {value!r}; mend the value"
-            )
-    return made(**(settings or {}))
+    found = SYSTEMS.open(name)
+    lacking = [method for method in ("build", "answer") if not hasattr(found, method)]
+    if inspect.isclass(found) and lacking:
+        # Told before its settings are looked at: those of what is no system are nobody's fault.
+        raise ConfigError(
+            f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is no memory system; "
+            "see docs/extending.md"
+        )
+    system: Any = _made(name, found, settings or {}) if _makes(found) else found
+    if system is found and settings:
+        raise ConfigError(f"system_settings: {name} is an object that is made already and takes none; leave them away")
+    try:
+        faults = faults_of(system)
+    except Exception as error:
+        faults = [f"its description cannot be read: {type(error).__name__}: {error}"]
+    if faults:
+        raise ConfigError(f"system: {name!r}: {'; '.join(faults)}; see docs/extending.md")
+    made: MemorySystem = system
+    return made
 
 
 def caveats_of(name: str, settings: Mapping[str, Any], *, embedded: bool) -> list[str]:
     """What must be known of results with a system, one sentence each; most systems have none.
 
     Args:
-        name: of the system; one that memtune does not ship has no caveats it knows of.
+        name: of the system. One that cannot be opened any more (a run outlives it) has that as its caveat.
         settings: of the system.
         embedded: whether the task model is an embedded one.
     """
-    if name not in SYSTEMS:
-        return []
-    told = getattr(open_system(name, settings), "caveats", None)
-    return list(told(embedded=embedded)) if told is not None else []
+    try:
+        system = open_system(name, settings)
+    except ConfigError as error:
+        return [f"The memory system could not be asked what must be known of its results: {error}."]
+    return list(system.caveats(embedded=embedded)) if isinstance(system, HasCaveats) else []
+
+
+def _makes(found: object) -> bool:
+    return inspect.isclass(found) or (callable(found) and not isinstance(found, MemorySystem))
+
+
+def _made(name: str, maker: Any, settings: Mapping[str, Any]) -> object:
+    known = inspect.signature(maker).parameters
+    _check_settings(name, known, settings)
+    try:
+        return maker(**settings)
+    except MemtuneError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"system: {name!r}: cannot be made: {type(error).__name__}: {said}") from error
+
+
+def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings: Mapping[str, Any]) -> None:
+    named = [each for each in known.values() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    names = [each.name for each in named]
+    for key, value in settings.items():
+        if key not in names:
+            if takes_any:
+                continue
+            raise ConfigError(f"system_settings.{key}: unknown to {name}; it knows {', '.join(names) or 'none'}")
+        _check_type(key, value, known[key].default)
+    missing = [each.name for each in named if each.default is each.empty and each.name not in settings]
+    if missing:
+        raise ConfigError(f"system_settings.{missing[0]}: missing; {name} needs it")
+
+
+def _check_type(key: str, value: Any, default: Any) -> None:
+    """Refuse a value of another type than the default's, where there is a default that tells one."""
+    if default is inspect.Parameter.empty or default is None:
+        return
+    wanted = (int, float) if isinstance(default, float) else type(default)
+    fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
+    if not fits and not (isinstance(default, Sequence) and not isinstance(default, str) and isinstance(value, list)):
+        raise ConfigError(
+            f"system_settings.{key}: a value of type {type(default).__name__} is expected, not {value!r}; "
+            "give it such a value"
+        )

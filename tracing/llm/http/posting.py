@@ -76,14 +76,8 @@ class Poster:
         self._base_url = base_url
         self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
         try:
-            self._client = httpx.AsyncClient(
-                # A redirected request would take the user's texts to a server that nobody named.
-                follow_redirects=False,
-                timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-                # To a proxy, these would be addresses of another machine.
-                mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
-            )
+            self._certificates = httpx.create_ssl_context()
+            self._idle: list[httpx.AsyncClient] = [self._new_client()]
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             names = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
             raise ConfigError(f"no connection can be made ({redact(str(error))}); check {names}") from None
@@ -120,14 +114,33 @@ class Poster:
             self._portal.call(self._portal.stop, True)
         self._stack.close()
 
+    def _new_client(self) -> httpx.AsyncClient:
+        """A client for one request at a time.
+
+        Shared by many, its pool would look at each connection for every request: 64 at a time cost a whole core.
+        """
+        import httpx
+
+        return httpx.AsyncClient(
+            # A redirected request would take the user's texts to a server that nobody named.
+            follow_redirects=False,
+            timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
+            limits=httpx.Limits(max_connections=1),
+            # To a proxy, these would be addresses of another machine.
+            mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
+            verify=self._certificates,
+        )
+
     async def _post(self, path: str, body: bytes, seconds: float) -> HttpAnswer:
         import anyio
         import httpx
 
+        # Only the thread of the event loop comes here, so the list needs no lock.
+        client = self._idle.pop() if self._idle else self._new_client()
         try:
             with anyio.fail_after(seconds):
                 url = self._base_url + path
-                async with self._client.stream("POST", url, content=body, headers=self._headers) as response:
+                async with client.stream("POST", url, content=body, headers=self._headers) as response:
                     return HttpAnswer(response.status_code, response.headers, await _whole(response))
         except TimeoutError:
             raise TooSlowError(f"no whole reply within {seconds:g} s") from None
@@ -137,6 +150,8 @@ class Poster:
             raise UnusableAnswerError("the reply is not compressed as it says") from None
         except httpx.RequestError as error:
             raise UnreachableError(_in_words(error)) from None
+        finally:
+            self._idle.append(client)
 
 
 async def _whole(response: httpx.Response) -> bytes:

@@ -1,7 +1,7 @@
 """The seed prompts of the fact memory and their contracts."""
 
 from tracing.systems.answering import ANSWER_PROMPT
-from tracing.systems.facts import EVENTS, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
+from tracing.systems.facts import DECIDE_LAYOUT, EVENTS, EXTRACT_LAYOUT, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
 from tracing.systems.prompts import Contract, PromptSpec
 
 EXTRACT_PROMPT = PromptSpec(
@@ -15,6 +15,7 @@ EXTRACT_PROMPT = PromptSpec(
     ),
     purpose=EXTRACT_PURPOSE,
     builds=True,
+    layout=EXTRACT_LAYOUT,
 )
 
 DECIDE_PROMPT = PromptSpec(
@@ -42,6 +43,7 @@ DECIDE_PROMPT = PromptSpec(
     ),
     purpose="Decide whether a new fact is added, changes a stored memory, asks to forget one, or is stored already.",
     builds=True,
+    layout=DECIDE_LAYOUT,
 )
 
 PROMPTS = {prompt.name: prompt for prompt in (EXTRACT_PROMPT, DECIDE_PROMPT, ANSWER_PROMPT)}

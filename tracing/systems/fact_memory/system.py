@@ -19,6 +19,7 @@ from tracing.systems.entries import Entry
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.facts import EVENTS, LONGEST_SHOWN, facts_told
 from tracing.systems.interventions import Change, Step, intervening
+from tracing.systems.layouts import numbered
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.recall import given_context, nearest, recorded, retrieve
@@ -165,7 +166,7 @@ class _Writer:
 
     def _decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
         """What is to be done about a fact, and the variable of that by its role."""
-        listed = "\n".join(f"{number}: {entry.text}" for number, entry in enumerate(near, start=1))
+        listed = numbered([entry.text for entry in near])
         request = render(self.candidate["decide"], {"fact": fact.text, "memories": listed})
         schema = _schema_for(len(near))
         shown = recorded(near)

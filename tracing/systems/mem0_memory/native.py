@@ -19,43 +19,50 @@ _FACT = "Ada likes tea"
 _REPLIES = ({"facts": [_FACT]}, {"memory": [{"id": "0", "text": _FACT, "event": "ADD"}]})
 
 
-def write(candidate: Candidate, folder: Path) -> dict[str, str]:
-    """Write the configuration keys as JSON and the answer prompt, which Mem0 has no key for, as a template."""
-    text = json.dumps(native_prompts(candidate), indent=2, ensure_ascii=False) + "\n"
-    (folder / CONFIG_FILE).write_text(text, encoding="utf-8", newline="")
-    (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
-    return {**dict.fromkeys(CONFIG_KEYS, CONFIG_FILE), "answer": ANSWER_FILE}
+class Mem0Configuration:
+    """Mem0's configuration keys in a JSON file, and the answer prompt, which it has no key for, beside it."""
 
+    prompts = frozenset({"extract", "update", "answer"})
 
-def read_back(name: str, values: Mapping[str, str], folder: Path) -> str:
-    """One prompt as the user of the export will send it."""
-    if name == "answer":
-        return render((folder / ANSWER_FILE).read_bytes().decode(), values)
-    return str(json.loads((folder / CONFIG_FILE).read_bytes())[CONFIG_KEYS[name]])
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the configuration keys as JSON and the answer prompt, which Mem0 has no key for, as a template."""
+        text = json.dumps(native_prompts(candidate), indent=2, ensure_ascii=False) + "\n"
+        (folder / CONFIG_FILE).write_text(text, encoding="utf-8", newline="")
+        (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
+        return {**dict.fromkeys(CONFIG_KEYS, CONFIG_FILE), "answer": ANSWER_FILE}
 
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One prompt as the user of the export will send it."""
+        if name == "answer":
+            return render((folder / ANSWER_FILE).read_bytes().decode(), values)
+        return str(json.loads((folder / CONFIG_FILE).read_bytes())[CONFIG_KEYS[name]])
 
-def prove(folder: Path) -> list[str]:
-    """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
+    def prove(self, folder: Path) -> list[str]:
+        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
 
-    Returns:
-        A sentence for each prompt: where it was found.
+        Returns:
+            A sentence for each prompt: where it was found.
 
-    Raises:
-        ContractError: a prompt is in no request.
-        ConfigError: the library is not installed, or of another generation.
-    """
-    settings = json.loads((folder / CONFIG_FILE).read_bytes())
-    requests = _requests_of(settings)
-    proof = []
-    for number, (key, title) in enumerate(zip(CONFIG_KEYS.values(), ("extraction", "update"), strict=True), start=1):
-        text = settings[key]
-        messages = requests[number - 1] if number <= len(requests) else []
-        role = next((str(message["role"]) for message in messages if text in str(message["content"])), None)
-        release = f"{library.PACKAGE} {library.installed_version()}"
-        if role is None:
-            raise ContractError(f"{key}: {release} does not send it in its {title} request; the export is of no use")
-        proof.append(f"{key}: all {len(text)} characters are in the {role} message of {release}'s {title} request")
-    return proof
+        Raises:
+            ContractError: a prompt is in no request.
+            ConfigError: the library is not installed, or of another generation.
+        """
+        settings = json.loads((folder / CONFIG_FILE).read_bytes())
+        requests = _requests_of(settings)
+        proof = []
+        for number, (key, title) in enumerate(
+            zip(CONFIG_KEYS.values(), ("extraction", "update"), strict=True), start=1
+        ):
+            text = settings[key]
+            messages = requests[number - 1] if number <= len(requests) else []
+            role = next((str(message["role"]) for message in messages if text in str(message["content"])), None)
+            release = f"{library.PACKAGE} {library.installed_version()}"
+            if role is None:
+                raise ContractError(
+                    f"{key}: {release} does not send it in its {title} request; the export is of no use"
+                )
+            proof.append(f"{key}: all {len(text)} characters are in the {role} message of {release}'s {title} request")
+        return proof
 
 
 def _requests_of(settings: Mapping[str, str]) -> list[list[dict[str, Any]]]:

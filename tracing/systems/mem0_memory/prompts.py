@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracing.systems.answering import ANSWER_PROMPT
-from tracing.systems.facts import EVENTS, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
+from tracing.systems.facts import DECIDE_LAYOUT, EVENTS, EXTRACT_LAYOUT, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
 from tracing.systems.prompts import Contract, PromptSpec
 
 EXTRACT_PROMPT = PromptSpec(
@@ -24,6 +24,7 @@ EXTRACT_PROMPT = PromptSpec(
     ),
     purpose=EXTRACT_PURPOSE,
     builds=True,
+    layout=EXTRACT_LAYOUT,
 )
 
 UPDATE_PROMPT = PromptSpec(
@@ -60,6 +61,7 @@ UPDATE_PROMPT = PromptSpec(
     ),
     purpose="Decide whether each new fact is added, changes a stored memory, asks to forget one, or is stored already.",
     builds=True,
+    layout=DECIDE_LAYOUT,
 )
 
 PROMPTS = {prompt.name: prompt for prompt in (EXTRACT_PROMPT, UPDATE_PROMPT, ANSWER_PROMPT)}

@@ -1,0 +1,63 @@
+"""Calling a memory system, whoever wrote it: what it raises and hands back is checked before anything is made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tracing.errors import MemorySystemError, MemtuneError
+from tracing.recording.redaction import excerpt
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Answer, Memory, MemorySystem
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+
+_log = logging.getLogger(__name__)
+
+_LONGEST = 300
+
+
+def build_memory(system: MemorySystem, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+    """What `system.build` makes of a conversation.
+
+    Raises:
+        MemorySystemError: it raised an error of its own (that of its client, say), or handed back no `Memory`.
+        ModelError, BudgetExceededError: a call through the access failed.
+    """
+    with _own_errors("build"):
+        memory = system.build(conversation, candidate, access)
+    if not isinstance(memory, Memory):
+        raise MemorySystemError(f"the memory system's build returned a {type(memory).__name__}, not a Memory")
+    return memory
+
+
+def answer_question(
+    system: MemorySystem, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess
+) -> Answer:
+    """What `system.answer` says. Raises as `build_memory`."""
+    with _own_errors("answer"):
+        answer = system.answer(memory, question, candidate, access)
+    if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
+        raise MemorySystemError(f"the memory system's answer returned a {type(answer).__name__}, not an Answer")
+    return answer
+
+
+@contextlib.contextmanager
+def _own_errors(method: str) -> Iterator[None]:
+    try:
+        yield
+    except MemtuneError:
+        raise
+    except Exception as error:
+        _log.debug("the memory system's %s failed", method, exc_info=True)
+        theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+        # Of the system and what it calls, the last place that is in the system's own file.
+        own = [frame for frame in theirs if frame.filename == theirs[0].filename]
+        at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+        said = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
+        raise MemorySystemError(f"the memory system failed in {method}{at}: {said}") from error

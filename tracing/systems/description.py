@@ -1,0 +1,101 @@
+"""What a memory system says of itself, with defaults for what it leaves out, and what is wrong with that."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tracing.doors import code_of
+from tracing.systems.prompts import PromptSpec
+from tracing.systems.protocol import HasSettings, MemorySystem, Named, OperationSpec, Versioned
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_STAGES = ("extract", "update", "retrieve", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What tells a system from others, so that a built memory is reused by that system alone.
+
+    Attributes:
+        name: its own; without one, `module:Class`.
+        version: "0" where it has none.
+        settings: none where it has none.
+        code: digest of its source; None for a system that memtune ships, whose version tells.
+    """
+
+    name: str
+    version: str
+    settings: Mapping[str, Any]
+    code: str | None
+
+
+def describe(system: MemorySystem) -> Description:
+    """What a system says of itself."""
+    kind = type(system)
+    return Description(
+        name=system.name if isinstance(system, Named) else f"{kind.__module__}:{kind.__qualname__}",
+        version=system.version if isinstance(system, Versioned) else "0",
+        settings=system.settings if isinstance(system, HasSettings) else {},
+        code=code_of(system),
+    )
+
+
+def faults_of(system: object) -> list[str]:
+    """Why an object is no memory system that memtune can run, in plain words; empty where it is one."""
+    if not isinstance(system, MemorySystem):
+        lacking = [name for name in ("prompts", "operations", "build", "answer") if not hasattr(system, name)]
+        return [f"a {type(system).__name__} without {', '.join(lacking)} is no memory system"]
+    try:
+        specs, operations = dict(system.prompts), list(system.operations)
+    except (TypeError, ValueError):
+        return ["prompts must be a mapping of PromptSpec by name, and operations a list of OperationSpec"]
+    if not all(isinstance(spec, PromptSpec) for spec in specs.values()):
+        return ["prompts must be a mapping of PromptSpec by name"]
+    if not operations or not all(isinstance(operation, OperationSpec) for operation in operations):
+        return ["operations must be a list of OperationSpec"]
+    return [*_description_faults(system), *_operation_faults(operations), *_prompt_faults(specs, operations)]
+
+
+def _description_faults(system: MemorySystem) -> list[str]:
+    said = describe(system)
+    faults = [] if said.name and said.version else ["name and version must not be empty"]
+    try:
+        same = json.loads(json.dumps(dict(said.settings))) == dict(said.settings)
+    except (TypeError, ValueError):
+        same = False
+    return faults if same else [*faults, "settings must be the same after a round trip through JSON"]
+
+
+def _operation_faults(operations: list[OperationSpec]) -> list[str]:
+    names = [operation.name for operation in operations]
+    faults = [
+        f"the operation {each.name} has the unknown stage {each.stage!r}; choose one of {', '.join(_STAGES)}"
+        for each in operations
+        if each.stage not in _STAGES
+    ]
+    if len(set(names)) < len(names):
+        faults.append("two operations share a name")
+    if operations[-1].stage != "answer":
+        faults.append("operations stand in pipeline order, the answer last")
+    return faults
+
+
+def _prompt_faults(specs: Mapping[str, PromptSpec], operations: list[OperationSpec]) -> list[str]:
+    steers = {operation.name: operation.prompt for operation in operations}
+    faults: list[str] = []
+    for name, spec in specs.items():
+        problems = spec.contract.violations(spec.text)
+        if problems:
+            faults.append(f"the seed prompt {name} breaks its contract: {'; '.join(problems)}")
+        if spec.name != name:
+            faults.append(f"the prompt listed as {name} is called {spec.name}")
+        if not _FILE_NAME.fullmatch(name):
+            faults.append(f"the prompt {name!r} is a file in a run's folder: letters, digits, `_`, `-` and `.` only")
+        if steers.get(spec.operation) != name:
+            faults.append(f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it")
+    unknown = {prompt for prompt in steers.values() if prompt is not None} - set(specs)
+    return [*faults, *([f"operations name prompts that the system lacks: {sorted(unknown)}"] if unknown else [])]

@@ -1,0 +1,94 @@
+"""The conformance suite of `Exporter`: subclass it in a test file, and pytest checks your exporter against it.
+
+    from tracing.systems.exporting.contract_suite import ExporterContract
+
+    class TestMyExporter(ExporterContract):
+        def exporter(self):
+            return MyExporter()
+
+        def candidate(self):  # prompts of your system, by name
+            return {"answer": "Notes: {notes}\\nAsked: {asked}"}
+
+It needs no test framework; each failure says in one line what is wrong.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tracing.errors import ContractError, RunError
+from tracing.systems.conformance import Conformance, require
+from tracing.systems.exporting.export import written
+from tracing.systems.exporting.exporter import Exporter, HoldsOnly
+from tracing.systems.prompts import Candidate, placeholders_of
+
+AWKWARD = '\nA dollar $5, a percent 100 %, {{braces}}, a \\ and a " quote, «é»:\r\n\ttab, kestrel. \n'
+"""Ends a prompt; plain text, so it breaks no contract, and each sign of it means something in some form of template."""
+
+
+class ExporterContract(Conformance):
+    """What memtune relies on. Override `exporter` and `candidate`."""
+
+    def exporter(self) -> Exporter:
+        """The exporter under test."""
+        raise NotImplementedError("override exporter() to return your exporter")
+
+    def candidate(self) -> Candidate:
+        """Prompts that it has to hold, by name."""
+        return {"answer": "Memories:\n{context}\n\nQuestion: {question}\nAnswer:"}
+
+    def test_prompts_read_back_as_they_are(self) -> None:
+        """Whoever reads the export must send what memtune measured."""
+        _written(self.exporter(), self.candidate())
+
+    def test_awkward_prompts_read_back_as_they_are(self) -> None:
+        """Signs that mean something in a form of template are text in a prompt."""
+        candidate = self.candidate()
+        awkward = {
+            name: text + "".join(f"{{{place}}}s_{{{place}}}1" for place in sorted(placeholders_of(text))) + AWKWARD
+            for name, text in candidate.items()
+        }
+        _written(self.exporter(), awkward)
+
+    def test_every_tuned_prompt_changes_what_is_written(self) -> None:
+        """A form that leaves a prompt out would hand back the old one."""
+        candidate = self.candidate()
+        before = _written(self.exporter(), candidate)
+        for name in candidate:
+            after = _written(self.exporter(), {**candidate, name: f"{candidate[name]} kestrel"})
+            require(after != before, f"the files are the same whatever the prompt {name} says")
+
+    def test_the_same_prompts_give_the_same_files(self) -> None:
+        """An export can be compared with another by its bytes."""
+        first, second = (_written(self.exporter(), self.candidate()) for _ in range(2))
+        require(first == second, f"exported twice, these files differ: {sorted(_different(first, second))}")
+
+    def test_it_says_rightly_which_prompts_it_holds(self) -> None:
+        """`prompts` decides which systems it is offered for."""
+        exporter = self.exporter()
+        if isinstance(exporter, HoldsOnly):
+            held, given = set(exporter.prompts), set(self.candidate())
+            require(held == given, f"it says that it holds {sorted(held)}, but candidate() has {sorted(given)}")
+
+
+def _written(exporter: Exporter, candidate: Candidate) -> Mapping[str, bytes]:
+    """The files that an exporter writes, by name; they have been read back."""
+    with _folder() as folder:
+        try:
+            written(exporter, candidate, folder)
+        except (ContractError, RunError, OSError) as error:
+            raise AssertionError(" ".join(str(error).split())) from error
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="memtune-export-") as name:
+        yield Path(name)
+
+
+def _different(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> set[str]:
+    return {name for name in {*first, *second} if first.get(name) != second.get(name)}

@@ -1,0 +1,94 @@
+"""What a form of export is, and the door of the built-in forms, those of installed distributions and a user's own.
+
+`contract_suite.py` checks an implementation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from tracing.doors import Door
+from tracing.errors import ConfigError, MemtuneError
+from tracing.systems.prompts import Candidate
+
+
+@runtime_checkable
+class Exporter(Protocol):
+    """Writes prompts in a form that somebody's program reads."""
+
+    def write(self, candidate: Candidate, folder: Path) -> Mapping[str, str]:
+        """Write every prompt into the empty `folder`.
+
+        Returns:
+            For each prompt the file that it is in, relative to `folder`.
+        """
+        ...
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """Read a prompt back from `folder` and put `values` into its placeholders, as the program will.
+
+        It must give what memtune sends: only then is an export kept.
+        """
+        ...
+
+
+@runtime_checkable
+class HoldsOnly(Protocol):
+    """An exporter whose form has room for certain prompts only."""
+
+    @property
+    def prompts(self) -> Collection[str]:
+        """Names of the prompts that it holds, all of them needed."""
+        ...
+
+
+@runtime_checkable
+class Proves(Protocol):
+    """An exporter for a library that can be asked what it makes of the files."""
+
+    def prove(self, folder: Path) -> list[str]:
+        """Load the folder in that library, and say in a sentence for each prompt where it is in what that sends.
+
+        Raises:
+            ContractError: a prompt is in no request.
+            ConfigError: the library is not installed.
+        """
+        ...
+
+
+EXPORTERS = Door(
+    kind="exporters",
+    key="--to",
+    built_in={
+        "text": "tracing.systems.exporting.forms:TextFiles",
+        "rag": "tracing.systems.exporting.forms:RagTemplate",
+        "mem0@1.0": "tracing.systems.mem0_memory.native:Mem0Configuration",
+    },
+)
+
+
+def open_exporter(name: str) -> Exporter:
+    """An exporter by its name, or as `module:Object`: a class or function that makes one, or one that is made.
+
+    Raises:
+        ConfigError: there is none of that name, it cannot be imported or made, or is no exporter.
+    """
+    found: Any = EXPORTERS.open(name)
+    if inspect.isclass(found) or (callable(found) and not isinstance(found, Exporter)):
+        try:
+            found = found()
+        except MemtuneError:
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split())
+            raise ConfigError(f"--to: {name!r}: cannot be made: {type(error).__name__}: {said}") from error
+    if not isinstance(found, Exporter):
+        lacking = [method for method in ("write", "render") if not hasattr(found, method)]
+        raise ConfigError(
+            f"--to: {name!r}: a {type(found).__name__} without {', '.join(lacking)} is no exporter; "
+            "see docs/extending.md"
+        )
+    return found

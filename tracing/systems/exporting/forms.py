@@ -1,0 +1,61 @@
+"""The forms of export that any system, or any system with an answer prompt alone, can have."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Mapping
+from pathlib import Path
+
+from tracing.systems.prompts import Candidate, render
+
+RAG_FILE = "rag.json"
+
+
+class TextFiles:
+    """A file `NAME.txt` for each prompt, as memtune writes it: a template in `str.format` style."""
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the files."""
+        for name, text in candidate.items():
+            _write(folder / f"{name}.txt", text)
+        return {name: f"{name}.txt" for name in candidate}
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """A prompt with its values, by memtune's own rules."""
+        return render((folder / f"{name}.txt").read_bytes().decode(), values)
+
+
+class RagTemplate:
+    """The answer prompt as a `string.Template` in a JSON file."""
+
+    prompts = frozenset({"answer"})
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the file."""
+        template = as_string_template(candidate["answer"])
+        _write(folder / RAG_FILE, json.dumps({"answer_template": template}, indent=2, ensure_ascii=False) + "\n")
+        return {"answer": RAG_FILE}
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """The prompt with its values, by Python's `string.Template`."""
+        settings = json.loads((folder / RAG_FILE).read_bytes())
+        return string.Template(settings[f"{name}_template"]).substitute(values)
+
+
+def as_string_template(text: str) -> str:
+    """A prompt in the syntax of `string.Template`: `$question` for a placeholder, `$$` for a dollar, braces plain."""
+    parts: list[str] = []
+    pieces = list(string.Formatter().parse(text))
+    for place, (literal, name, _, _) in enumerate(pieces):
+        parts.append(literal.replace("$", "$$"))
+        if name is not None:
+            after = pieces[place + 1][0] if place + 1 < len(pieces) else ""
+            # Where a letter follows, the name must be fenced off.
+            parts.append(f"${{{name}}}" if after[:1].isidentifier() or after[:1].isdigit() else f"${name}")
+    return "".join(parts)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)

@@ -1,0 +1,93 @@
+"""How one execution of a prompt's operation is written as an example: what fills its placeholders, and its reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A recorded input or output of an operation: its variable's name and kind, its value, and its role there."""
+
+    role: str
+    name: str
+    kind: str
+    value: Any
+
+    @property
+    def text(self) -> str:
+        """The value as it stands in a request."""
+        return str(self.value)
+
+
+Parts = Mapping[str, tuple[Item, ...]]
+"""Placeholder → the inputs that fill it, in order."""
+
+Write = Callable[[Parts, Sequence[Item]], str]
+"""From the inputs and outputs of an execution to the reply that a model gave, or should give, there."""
+
+RECORDED_REPLY = "reply"
+"""Kind of the output in which `tracing.instrument` keeps what a model said word for word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The form of a prompt's request and reply. The default fits where roles are named as the placeholders.
+
+    Attributes:
+        roles: placeholder → role of the operation's inputs that fill it; one that is not named is filled by the role
+            of its own name.
+        lists: placeholder → how several texts are written in it; where it is not named, one a line.
+        reply: how outputs are written as a reply; None for `plain_reply`.
+    """
+
+    roles: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, Callable[[Sequence[str]], str]] = field(default_factory=dict)
+    reply: Write | None = None
+
+    def placeholder(self, role: str) -> str:
+        """The placeholder that a role fills."""
+        return next((name for name, filling in self.roles.items() if filling == role), role)
+
+    def fill(self, placeholder: str, texts: Sequence[str]) -> str:
+        """The texts as the value of a placeholder."""
+        return self.lists.get(placeholder, "\n".join)(texts)
+
+
+PLAIN = Layout()
+"""Of an operation whose roles are named as the placeholders of its prompt."""
+
+
+def bullets(texts: Sequence[str]) -> str:
+    """One a line, each after a dash."""
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """One a line, each after its number, from 1."""
+    return "\n".join(f"{number}: {text}" for number, text in enumerate(texts, start=1))
+
+
+def plain_reply(schema: Mapping[str, Any] | None, outputs: Sequence[Item]) -> str:
+    """Outputs as a reply: what was recorded word for word; JSON, where the prompt asks for it, by role; or the texts.
+
+    Args:
+        schema: JSON schema of the reply; None for free text. A property takes the outputs of the role of its name.
+        outputs: of the execution, or some of them.
+    """
+    said = [item.text for item in outputs if item.kind == RECORDED_REPLY]
+    if len(said) == 1:
+        return said[0]
+    properties = schema.get("properties", {}) if schema is not None else {}
+    roles = {item.role for item in outputs}
+    if properties and (roles & set(properties) or not outputs):
+        listed = {name for name, form in properties.items() if form.get("type") == "array"}
+        found = {name: [item.value for item in outputs if item.role == name] for name in properties}
+        values = {name: each if name in listed else each[0] for name, each in found.items() if each or name in listed}
+        return json.dumps(values, ensure_ascii=False)
+    return "\n".join(
+        item.text if isinstance(item.value, str) else json.dumps(item.value, ensure_ascii=False) for item in outputs
+    )

@@ -1,0 +1,113 @@
+"""A model on loopback whose replies a function decides, for the conformance suite: it hears what a system asks."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from tracing.llm.access import ModelAccess
+from tracing.llm.serving.loopback import LoopbackServer, RefusalError
+from tracing.llm.serving.loopback import Request as HttpRequest
+from tracing.llm.settings import Limits, ModelSettings
+
+MODEL, EMBEDDING = "scripted", "scripted-embedding"
+
+_DIMENSIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a system asked of a model: the texts sent, and everything else that shapes the reply."""
+
+    kind: str
+    texts: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+Reply = Callable[[Mapping[str, Any]], str]
+"""From the JSON body of a chat request to the text of the reply."""
+
+
+class ScriptedEndpoint:
+    """Serves chat by `reply` and embeddings by the words of a text, to an access or to any client.
+
+    Attributes:
+        access: to these models, without a cache; its task settings name the endpoint and its key.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self._heard: list[Request] | None = None
+        self._failing: int | None = None
+        self._lock = threading.Lock()
+        routes = {"POST /v1/chat/completions": self._chat, "POST /v1/embeddings": self._embed}
+        self._server = LoopbackServer("memtune scripted endpoint", routes)
+        self._server.start()
+        task = ModelSettings(
+            model=MODEL, base_url=self._server.base_url, api_key=SecretStr(self._server.key), retries=0
+        )
+        roles = {"task": task, "embedding": task.model_copy(update={"model": EMBEDDING})}
+        self.access = ModelAccess.open(roles, cache_dir=None, limits=Limits())  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.access.close()
+        self._server.close()
+
+    @contextlib.contextmanager
+    def heard(self, failing: int | None = None) -> Iterator[list[Request]]:
+        """The requests made inside, as they come; the one numbered `failing`, from 1, is refused."""
+        self._heard, self._failing = [], failing
+        try:
+            yield self._heard
+        finally:
+            self._heard = self._failing = None
+
+    def _hear(self, request: Request) -> None:
+        with self._lock:
+            if self._heard is None:
+                return
+            self._heard.append(request)
+            if len(self._heard) == self._failing:
+                raise RefusalError(400, "the contract suite made this call fail")
+
+    def _chat(self, request: HttpRequest) -> dict[str, Any]:
+        body = request.body
+        options = {key: value for key, value in body.items() if key != "messages"}
+        self._hear(Request("chat", tuple(str(message["content"]) for message in body["messages"]), options))
+        text = self.reply(body)
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        read, written = sum(len(str(each["content"]).split()) for each in body["messages"]), len(text.split())
+        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        base = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body.get("model")}
+        return {**base, "choices": [choice], "usage": usage}
+
+    def _embed(self, request: HttpRequest) -> dict[str, Any]:
+        body = request.body
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self._hear(Request("embedding", tuple(texts), {key: body[key] for key in body if key != "input"}))
+        data = [{"object": "embedding", "index": place, "embedding": _vector(text)} for place, text in enumerate(texts)]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
+
+
+def last_text(body: Mapping[str, Any]) -> str:
+    """What was sent last, as a reply: it says something, and the same to the same request."""
+    return str(body["messages"][-1]["content"])
+
+
+def _vector(text: str) -> list[float]:
+    """A vector of length 1; texts that share words are near each other."""
+    counts = [0.0] * _DIMENSIONS
+    for word in text.lower().split():
+        counts[hashlib.sha256(word.strip(".,?!'\"").encode()).digest()[0] % _DIMENSIONS] += 1.0
+    length = math.sqrt(sum(count * count for count in counts)) or 1.0
+    return [count / length for count in counts]
