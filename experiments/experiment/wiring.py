@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig, load_config
 from tracing.errors import ConfigError
@@ -112,6 +112,9 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     from attribution.judging.llm_judge import LlmJudge
     from optimizer.evaluation.evaluator import Evaluator
 
+    if config.metric != LLM_JUDGE:
+        # Said before anything starts, not with the first reply.
+        open_metric(config.metric)
     system = open_system(config.system, config.system_settings)
     require_library = getattr(system, "require_library", None)
     if require_library is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def fingerprint(
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         "memtune.code": _code(),
+        **_own_code(config),
     }
 
 
@@ -69,6 +71,13 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
             f"({first}: {before.get(first)} then, {now.get(first)} now); restore them, or start a new run "
             "(its calls are cached)"
         )
+
+
+def _own_code(config: RunConfig) -> dict[str, str]:
+    """The files of a user's own parts that are named as `module:Object`, by that name."""
+    named = (config.attribution, config.optimizer, *config.proposers, config.metric, config.dataset)
+    files = {name: getattr(sys.modules.get(name.partition(":")[0]), "__file__", None) for name in named if ":" in name}
+    return {f"code.{name}": digest(Path(file).read_text(encoding="utf-8")) for name, file in files.items() if file}
 
 
 def _code() -> str:
