@@ -96,7 +96,7 @@ class Door:
         Raises:
             ConfigError: as `open`.
         """
-        return code_of(self.open(name))
+        return None if name in self.built_in else code_of(self.open(name))
 
     def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:
         """The function, class or callable instance of this name.
