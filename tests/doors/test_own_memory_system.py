@@ -207,6 +207,14 @@ def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_w
         assert command("runs")[0] == 0
         assert files_of(Path("run")) == before
     module.write_text(sound)
+    (example / "own_exporter.py").write_text("raise OSError('licence expired')")
+    code, _, err = command("export", "run", "--to", "own_exporter:JsonPrompts", "--out", "out")
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        "memtune: --to: 'own_exporter:JsonPrompts': cannot be imported: OSError: licence expired",
+    )
+    assert not Path("out").exists()
+    assert files_of(Path("run")) == before
     shutil.rmtree(example / "__pycache__", ignore_errors=True)
     code, _, err = command("run", "--resume", "run")
     assert code == 0, err
