@@ -59,7 +59,15 @@ def measured(name: str, reply: str, answers: Sequence[str]) -> float:
     Raises:
         ConfigError: as `open_metric`, or it fails, or gives something else than a number from 0 to 1.
     """
-    metric = open_metric(name)
+    return measured_by(open_metric(name), name, reply, answers)
+
+
+def measured_by(metric: Metric, name: str, reply: str, answers: Sequence[str]) -> float:
+    """The score of a reply by a metric that was opened; `name` is for messages.
+
+    Raises:
+        ConfigError: it fails, or gives something else than a number from 0 to 1.
+    """
     try:
         score: object = metric(reply, tuple(answers))
     except MemtuneError:

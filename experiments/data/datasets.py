@@ -51,27 +51,37 @@ def conversations_of(name: str, path: Path | None) -> list[Conversation]:
         DataError: it fails, or gives something else than conversations with ids of their own.
     """
     load = cast("DatasetLoader", DATASETS.open_callable(name, "path"))
+    where = f"dataset: {name!r}"
     try:
         found: list[object] = list(load(path))
     except MemtuneError:
         raise
     except Exception as error:
-        raise DataError(f"dataset: {name!r} failed: {in_one_line(error)}") from error
+        raise DataError(f"{where} failed: {in_one_line(error)}") from error
+    return checked(found, where)
+
+
+def checked(found: Iterable[object], where: str) -> list[Conversation]:
+    """What a data set gave, where it is conversations with ids of their own.
+
+    Raises:
+        DataError: it is something else; `where` names the data set.
+    """
     conversations: list[Conversation] = []
     ids: dict[str, set[str]] = {"conversation": set(), "question": set()}
     for place, item in enumerate(found, start=1):
         if not isinstance(item, Conversation):
             raise DataError(
-                f"dataset: {name!r} gives a {type(item).__name__} at place {place}; give "
+                f"{where} gives a {type(item).__name__} at place {place}; give "
                 "`tracing.systems.conversations.Conversation`s"
             )
         for kind, each in (("conversation", item.id), *(("question", question.id) for question in item.questions)):
             if each in ids[kind]:
-                raise DataError(f"dataset: {name!r} gives two {kind}s with the id {each!r}; give each its own")
+                raise DataError(f"{where} gives two {kind}s with the id {each!r}; give each its own")
             ids[kind].add(each)
         conversations.append(item)
     if not conversations:
-        raise DataError(f"dataset: {name!r} gives no conversation")
+        raise DataError(f"{where} gives no conversation")
     return conversations
 
 

@@ -104,7 +104,7 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     summary = folder.summary()
     assert summary.system == "own_memory:NoteMemory"
     assert (summary.baseline["test"].score, summary.champion["test"].score) == (0, 1)
-    assert "system.code" in json.loads((folder.path / "fingerprint.json").read_text())
+    assert "code.own_memory:NoteMemory" in json.loads((folder.path / "fingerprint.json").read_text())
     tokens = [
         sum(operation.prompt_tokens for operation in load_trace(path).graph.operations.values())
         for path in (folder.path / "traces").glob("*/*.jsonl")
@@ -165,7 +165,7 @@ def test_a_changed_system_is_not_resumed_as_the_run_it_was(example: Path, comman
         file.write("\n# another system\n")
     code, _, err = command("run", "--resume", "latest")
     assert code == 2
-    assert "other values of system.code" in err.splitlines()[-1]
+    assert "other values of code.own_memory:NoteMemory" in err.splitlines()[-1]
 
 
 SHORT = ("--rounds", "0", "--limit-conversations", "3")
