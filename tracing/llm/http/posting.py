@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import httpx
     from anyio.from_thread import BlockingPortal
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Of one answer, after decompression: sixty-four long vectors as JSON text are a fifth of it."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of one answer, after decompression: sixty-four long vectors as JSON text are less than half of it."""
 
 _CONNECT_S = 10.0
 """After that a server that does not even accept the connection cannot be reached."""
@@ -27,6 +27,8 @@ _PACKED = frozenset({"gzip", "deflate"})
 _READABLE = _PACKED | {"", "identity"}
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """Makes zlib take the header of gzip as well as its own."""
+_PIECE = 1024 * 1024
+_NOT_PACKED = "the reply is not compressed as it says"
 
 
 class PostError(Exception):
@@ -174,17 +176,22 @@ async def _whole(response: httpx.Response) -> bytes:
     # httpx would unpack a chunk whole: a thousandfold of what came, before anybody could count it.
     unpacker = zlib.decompressobj(_ANY_HEADER) if encoding in _PACKED else None
     async for chunk in response.aiter_raw():
-        if unpacker is not None:
-            try:
-                chunk = unpacker.decompress(chunk, MOST_BYTES + 1 - len(body))
-            except zlib.error:
-                raise UnusableAnswerError("the reply is not compressed as it says") from None
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise UnusableAnswerError(f"the reply is larger than {MOST_BYTES >> 20} MB")
+        for piece in (chunk,) if unpacker is None else _unpacked(unpacker, chunk):
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise UnusableAnswerError(f"the reply is larger than {MOST_BYTES >> 20} MB")
     if unpacker is not None and not unpacker.eof:
-        raise UnusableAnswerError("the reply is not compressed as it says, or cut off")
+        raise UnusableAnswerError(_NOT_PACKED)
     return bytes(body)
+
+
+def _unpacked(unpacker: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
+    try:
+        while chunk:
+            yield unpacker.decompress(chunk, _PIECE)
+            chunk = unpacker.unconsumed_tail
+    except zlib.error:
+        raise UnusableAnswerError(_NOT_PACKED) from None
 
 
 def _in_words(error: BaseException) -> str:
