@@ -24,6 +24,7 @@ from tracing.errors import ConfigError
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
 _OURS = {"tracing", "attribution", "optimizer", "experiments"}
+_GIVEN: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Door:
         Raises:
             ConfigError: it is neither a known name nor of the form `module:Object`.
         """
-        if not (name in self.built_in or is_object(name) or name in self._entry_points()):
+        if not (name in self.built_in or name in _GIVEN or is_object(name) or name in self._entry_points()):
             raise ConfigError(
                 f"{self.key}: unknown: {name!r}; choose one of {', '.join(self.names())}, or give your own as "
                 "module:Object"
@@ -63,6 +64,8 @@ class Door:
             ConfigError: there is none, or its module cannot be imported.
         """
         self.check(name)
+        if name in _GIVEN:
+            return _GIVEN[name]
         found = None if name in self.built_in else self._entry_points().get(name)
         target = self.built_in.get(name) or (found.value if found is not None else name)
         origin = f" (an entry point of {_distribution(found)})" if found is not None else ""
@@ -93,7 +96,7 @@ class Door:
         Raises:
             ConfigError: as `open`.
         """
-        return code_of(self.open(name))
+        return None if name in self.built_in else code_of(self.open(name))
 
     def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:
         """The function, class or callable instance of this name.
@@ -120,6 +123,21 @@ class Door:
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=f"memtune.{self.kind}")}
+
+
+def given(part: object) -> str:
+    """A name for an object that a program made: every door opens it by this name, in this process.
+
+    Where the object's class can be imported, the name is also that of the class, `module:Class`, so that another
+    process opens a new object of it.
+    """
+    made_by = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
+    name = f"{made_by.__module__}:{made_by.__qualname__.rpartition('.')[2]}"
+    number, free = 1, name
+    while free in _GIVEN and _GIVEN[free] is not part:
+        number, free = number + 1, f"{name}_{number + 1}"
+    _GIVEN[free] = part
+    return free
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -26,9 +26,6 @@ from tracing.systems.conversations import Question
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
-LLM_JUDGE = "llm_judge"
-"""Name of the metric."""
-
 FEWEST_CASES = 6
 """Cases of either kind, right and wrong together, below which no threshold is fitted."""
 

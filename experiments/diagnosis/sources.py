@@ -80,6 +80,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
 
 def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str, list[str]]:
     """Title, subtitle and notes of a run."""
+    from attribution.judging.metrics import LLM_JUDGE
     from attribution.judging.words import METRICS
 
     whose = "all candidates" if prompts == "all" else f"the {prompts} prompts"
@@ -92,7 +93,7 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
         summary = None
     if summary is not None and summary.verdict is None:
         notes.append(f"The run has no verdict: {summary.stopped}.")
-    if config.metric not in METRICS:
+    if config.metric == LLM_JUDGE:
         notes.append(
             f"The verdicts are those of the run's judge, {config.metric}; words decide where it gave none."
             if (folder.path / VERDICTS).is_file()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.metrics import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
 from optimizer.search.rounds import FINALISTS

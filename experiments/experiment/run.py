@@ -86,6 +86,7 @@ def run_experiment(
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
+        CallFailedError: an endpoint cannot be used; no run was begun.
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
@@ -162,6 +163,7 @@ def _prepare(
     access = held.enter_context(open_access(config, home))
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
+    access.check()
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig, load_config
 from tracing.errors import ConfigError
@@ -145,6 +145,8 @@ def evaluator_of(
     from optimizer.evaluation.evaluator import Evaluator
 
     judged_by_model = config.metric == LLM_JUDGE
+    if not judged_by_model:
+        open_metric(config.metric)  # refused before anything starts, not with the first reply
     return Evaluator(
         system,
         access,

@@ -6,15 +6,16 @@ import re
 from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
-from attribution.judging.llm_judge import LLM_JUDGE
-from attribution.judging.words import METRICS
+from attribution.judging.metrics import METRIC_DOOR
+from experiments.data.datasets import DATASETS, JSONL, LOCOMO, SAMPLE
+from experiments.data.settings import DataLimits, LocomoSettings, Positive
 from optimizer.proposers.proposals import PROPOSERS
 from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
 from tracing.doors import Door, is_object, look_in
@@ -25,37 +26,10 @@ from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.systems.registry import SYSTEMS
 from tracing.validation import unknown_key
 
-DatasetName = Literal["sample", "jsonl", "locomo"]
-DATASETS: tuple[str, ...] = get_args(DatasetName)
-ADVERSARIAL = 5
-
-Positive = Annotated[int, Field(ge=1)]
-
 
 class _Section(BaseModel):
     # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class DataLimits(_Section):
-    """How much of a data set to take; None takes everything.
-
-    `conversations` counts over all splits together, `sessions` and `questions` count in each conversation.
-    """
-
-    conversations: Positive | None = None
-    sessions: Positive | None = None
-    questions: Positive | None = None
-
-
-class LocomoSettings(_Section):
-    """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
-
-    Category 5 is left out unless listed: its gold reply is that the conversation does not tell, so a memory that
-    stores nothing answers all of it, and an optimizer would learn to store nothing.
-    """
-
-    categories: tuple[Annotated[int, Field(ge=1, le=ADVERSARIAL)], ...] = Field(default=(1, 2, 3, 4), min_length=1)
 
 
 class Models(_Section):
@@ -112,7 +86,7 @@ class RunConfig(_Section):
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
     modules: tuple[Path, ...] = ()
     """Folders of modules of your own (`module:Object`); by default that of the file, and the current one."""
-    dataset: DatasetName = "sample"
+    dataset: str = SAMPLE
     data: Path | None = None
     limits: DataLimits = DataLimits()
     locomo: LocomoSettings = LocomoSettings()
@@ -151,7 +125,12 @@ class RunConfig(_Section):
     @field_validator("metric")
     @classmethod
     def _known_metric(cls, name: str) -> str:
-        return _one_of(name, (*METRICS, LLM_JUDGE))
+        return _known_to(METRIC_DOOR, name)
+
+    @field_validator("dataset")
+    @classmethod
+    def _known_dataset(cls, name: str) -> str:
+        return _known_to(DATASETS, name)
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
@@ -244,13 +223,13 @@ def bundled_configs() -> list[str]:
 
 
 def _complete(config: RunConfig, label: str) -> RunConfig:
-    if config.dataset == "sample" and config.data is not None:
+    if config.dataset == SAMPLE and config.data is not None:
         raise ConfigError(f"{label}: data: the bundled sample takes no file; add --dataset jsonl or --dataset locomo")
-    if config.dataset != "sample":
-        if config.data is None:
+    if config.data is None:
+        if config.dataset in (JSONL, LOCOMO):
             raise ConfigError(f"{label}: data: missing; name the file of data set {config.dataset!r} with --data FILE")
-        if not config.data.is_file():
-            raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
+    elif not (config.data.is_file() if config.dataset in (JSONL, LOCOMO) else config.data.exists()):
+        raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
     return config
 
 

@@ -27,7 +27,7 @@ def dump_config(config: RunConfig) -> str:
 
 def params_of(config: RunConfig) -> dict[str, Any]:
     """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    return _flat(config.model_dump(mode="json"))
+    return _flat(config.model_dump(mode="json", exclude=None if config.modules else {"modules"}))
 
 
 def lasting_params(config: RunConfig) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     hides = Redaction().hides
     for key, value in settings.items():
-        if hides(key) or value in (None, []):
+        if hides(key) or value is None:
             continue
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")

@@ -158,7 +158,7 @@ class Tuning:
         self._reserve.allow(conversations)
 
     def progress(self, phase: str, outcomes: Sequence[Outcome], total: int) -> None:
-        """Report that a phase of `total` conversations has ended with these outcomes; what it left out counts as done."""
+        """Report that a phase of `total` conversations has ended with these outcomes; what was skipped counts."""
         failed = failed_in(outcomes)
         self._observer.progress(phase, total - failed, total, failed)
 

@@ -104,7 +104,7 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     summary = folder.summary()
     assert summary.system == "own_memory:NoteMemory"
     assert (summary.baseline["test"].score, summary.champion["test"].score) == (0, 1)
-    assert "system.code" in json.loads((folder.path / "fingerprint.json").read_text())
+    assert "code.own_memory:NoteMemory" in json.loads((folder.path / "fingerprint.json").read_text())
     tokens = [
         sum(operation.prompt_tokens for operation in load_trace(path).graph.operations.values())
         for path in (folder.path / "traces").glob("*/*.jsonl")
@@ -165,7 +165,7 @@ def test_a_changed_system_is_not_resumed_as_the_run_it_was(example: Path, comman
         file.write("\n# another system\n")
     code, _, err = command("run", "--resume", "latest")
     assert code == 2
-    assert "other values of system.code" in err.splitlines()[-1]
+    assert "other values of code.own_memory:NoteMemory" in err.splitlines()[-1]
 
 
 SHORT = ("--rounds", "0", "--limit-conversations", "3")
@@ -207,6 +207,14 @@ def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_w
         assert command("runs")[0] == 0
         assert files_of(Path("run")) == before
     module.write_text(sound)
+    (example / "own_exporter.py").write_text("raise OSError('licence expired')")
+    code, _, err = command("export", "run", "--to", "own_exporter:JsonPrompts", "--out", "out")
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        "memtune: --to: 'own_exporter:JsonPrompts': cannot be imported: OSError: licence expired",
+    )
+    assert not Path("out").exists()
+    assert files_of(Path("run")) == before
     shutil.rmtree(example / "__pycache__", ignore_errors=True)
     code, _, err = command("run", "--resume", "run")
     assert code == 0, err

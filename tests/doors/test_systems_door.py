@@ -130,6 +130,12 @@ def test_a_broken_entry_point_is_named_with_its_distribution(
     assert isinstance(open_system("rag"), MemorySystem)
 
 
+def test_a_report_of_a_run_whose_system_is_gone_says_so(own: str) -> None:
+    (caveat,) = caveats_of(f"{own}:Keeper", {}, embedded=False)
+    assert f"no module '{own}'" in caveat
+    assert caveat.startswith("The memory system could not be asked")
+
+
 SETTINGS = {
     "unknown": ("make", {"sise": 4}, "system_settings.sise: unknown to"),
     "of the wrong type": ("make", {"size": "four"}, "system_settings.size: a value of type int"),

@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 from gold_runs import live
 
+from attribution.judging.metrics import open_metric
+from attribution.judging.words import judge
 from experiments.command import main
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import load_config
 from experiments.runs.folder import RunFolder
+from tracing.errors import ConfigError, DataError
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -43,6 +48,72 @@ def too_few(recording):
     return None
 
 NOTHING = None
+"""
+
+
+EVERYTHING = """
+from experiments.data.datasets import sample
+from optimizer.proposers.proposals import Proposal
+
+def conversations(path):
+    yield from sample(None)
+
+def words(reply, answers):
+    if len(reply.split()) > 12:
+        return 0.25
+    return max(len({*reply.lower().split()} & {*answer.lower().split()}) / len(answer.split()) for answer in answers)
+
+class Shorter:
+    name = "shorter"
+
+    def __init__(self, means):
+        self.means = means
+
+    def propose(self, request):
+        return [Proposal(request.prompt.name, "Be brief.\\n" + request.text, "x", "briefer")]
+
+def once(tuning):
+    from optimizer.search.closed_loop import closed_loop
+    return closed_loop(tuning) + ", all by mine"
+"""
+
+FAULTY = """
+from tracing.systems.conversations import Conversation
+
+def seven(reply, answers):
+    return 7
+
+def nan(reply, answers):
+    return float("nan")
+
+def text(reply, answers):
+    return "good"
+
+def raises(reply, answers):
+    raise KeyError("two\\nlines")
+
+def one(reply):
+    return 1.0
+
+def nothing(path):
+    return []
+
+def rubbish(path):
+    return [{"id": "c1"}]
+
+def no_iterable(path):
+    return 3
+
+def unreadable(path):
+    yield from ()
+    raise OSError("the disk\\nis gone")
+
+def same_ids(path):
+    from experiments.data.datasets import sample
+    return [*sample(None)[:2], *sample(None)[:2]]
+
+def none():
+    return []
 """
 
 
@@ -180,3 +251,103 @@ def test_a_run_with_an_own_attributor_is_resumed_in_a_fresh_process(
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "--resume", "run", "--home", "home", "--budget-calls", "2000"], None) == 0
     assert RunFolder(Path("run")).summary().iterations[0].edited == ("extract",)
+
+
+def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_with_them(
+    command: Command, parts: Callable[[str], None]
+) -> None:
+    parts(EVERYTHING)
+    with Path("run.yaml").open("a") as file:
+        file.write("metric: mine:words\ndataset: mine:conversations\noptimizer: mine:once\nproposers: [mine:Shorter]\n")
+    code, out, err = command(*small())
+    assert code == 0, err
+    summary = RunFolder(Path("run")).summary()
+    assert (summary.metric, summary.dataset) == ("mine:words", "mine:conversations")
+    assert summary.stopped == "all rounds done, all by mine"
+    assert summary.baseline["test"].score == 0.25
+    assert summary.champion["test"].score == 1.0
+    attempts = [json.loads(line) for line in Path("run/attempts.jsonl").read_text().splitlines()]
+    assert {attempt["source"] for attempt in attempts} == {"shorter"}
+    assert "mine:words" in Path("run/report.html").read_text()
+    assert "mine:words" in out
+    assert set(json.loads(Path("run/fingerprint.json").read_text())) >= {"code.mine:words", "code.mine:Shorter"}
+    code, out, err = command("eval", "run.yaml", "--prompts", "seed", "--sealed", "--home", "home")
+    assert code == 0, err
+    assert "sealed" in out
+    assert "mine:words" in out
+    code, out, err = command("attribute", "run", "--prompts", "seed", "--home", "home")
+    assert code == 0, err
+    said = [json.loads(line) for line in Path("attributions.jsonl").read_text().splitlines()]
+    assert {line["score"] for line in said if line["type"] == "case"} == {0.25}, "judged by the run's own metric"
+    code, out, err = command("compare", "run", "run", "--home", "home")
+    assert code == 0, err
+    assert "mine:words" in out
+
+
+def test_a_faulty_metric_ends_a_run_in_one_line_and_leaves_its_folder_usable(
+    command: Command, parts: Callable[[str], None]
+) -> None:
+    parts(FAULTY)
+    before = Path("run.yaml").read_text()
+    Path("run.yaml").write_text(before + "metric: mine:seven\n")
+    code, _, err = command(*small())
+    assert code == 2
+    assert "metric: 'mine:seven' returned 7 for" in one_line(err)
+    assert RunFolder(Path("run")).summary().stopped.startswith("error: metric: 'mine:seven'")
+    Path("run.yaml").write_text(before + "metric: mine:one\n")
+    code, _, err = command(*small("other"))
+    assert code == 2
+    assert "'mine:one' takes (reply); it has to take (reply, answers)" in one_line(err)
+    assert not Path("other").exists(), "said before anything starts"
+    Path("run.yaml").write_text(before + "metric: mine:seven\n")
+    parts(FAULTY.replace("return 7", "return 1"))
+    code, _, err = command("run", "--resume", "run", "--home", "home")
+    assert code == 2
+    assert "code.mine:seven" in one_line(err), "another metric is another run"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("seven", "returned 7 for 'Oslo'; return a number from 0 to 1"),
+        ("nan", "returned nan for"),
+        ("text", "returned 'good' for"),
+        ("raises", "failed on 'Oslo': KeyError: 'two"),
+        ("one", "it has to take (reply, answers)"),
+    ],
+)
+def test_a_metric_that_gives_no_score_is_named_in_one_line(
+    parts: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    parts(FAULTY)
+    open_metric.cache_clear()
+    with pytest.raises(ConfigError) as caught:
+        judge("Oslo", ["Bergen"], f"mine:{name}")
+    assert str(caught.value).startswith(f"metric: 'mine:{name}'")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nothing", "gives no conversation"),
+        ("rubbish", "gives a dict at place 1; give"),
+        ("no_iterable", "failed: TypeError: 'int' object is not iterable"),
+        ("unreadable", "failed: OSError: the disk is gone"),
+        ("same_ids", "gives two conversations with the id"),
+        ("none", "it has to take (path)"),
+        ("absent", "has no attribute 'absent'"),
+    ],
+)
+def test_a_data_set_that_gives_no_conversations_is_named_in_one_line(
+    parts: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    parts(FAULTY)
+    with pytest.raises((ConfigError, DataError)) as caught:
+        load_dataset(load_config(None, overrides={"dataset": f"mine:{name}"}))
+    assert str(caught.value).startswith(f"dataset: 'mine:{name}'")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.tracing.recordings import record_memory
-from tracing import TraceError, Variable, graph_of, load_trace
+from tracing import TraceError, Variable, graph_of, load_trace, trace, variable
 from tracing.files.lines import HEADER
 from tracing.files.records import RecordReader, lenient_model
 from tracing.graph.elements import Operation
@@ -191,3 +191,51 @@ def test_loading_and_slicing_grow_with_the_size_and_not_faster():
         graph.backward_slice(f"v{length - 1}", depth=100)
         seen.append(Counting.looked)
     assert seen[0] == seen[1] > 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            '"\\ud800"',
+            '"\\ud83d\\ude00"',
+            "1e999",
+            "-0",
+            "123456789012345678901234567890",
+            "1" * 5000,
+            "01",
+            "[1,]",
+            '"\\x"',
+        ),
+        *('{"a":1,"a":2}', "9007199254740993.0", "0.1e-400", "nul", "1 2", "-1.5E+5", "[" * 260 + "]" * 260),
+    ],
+)
+def test_a_line_is_read_as_the_standard_parser_reads_it_or_left_out(value: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl")
+    with path.open("a") as file:
+        file.write(json.dumps(VARIABLE).replace('"text"', value) + "\n")
+    loaded = load_trace(path)
+    try:
+        expected = json.loads(value)
+    except ValueError:
+        expected = None
+    if expected is None or value.startswith("[["):
+        assert loaded.problem is not None
+        assert loaded.graph.variables == {}
+    else:
+        assert loaded.problem is None
+        assert repr(loaded.graph.variables["v1"].value) == repr(expected)
+
+
+def test_what_has_no_type_is_no_element(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl", {key: value for key, value in VARIABLE.items() if key != "type"})
+    assert "unknown type None" in str(load_trace(path).problem)
+
+
+def test_a_variable_that_is_still_noted_can_be_compared_shown_and_looked_up() -> None:
+    with trace():
+        first, second = variable("text", name="a"), variable("text", name="b")
+        assert first != second
+        assert "name='b'" in repr(second)
+        third = variable("text", name="c")
+        assert third in {third}

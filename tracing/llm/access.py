@@ -132,6 +132,23 @@ class ModelAccess:
         again = f" repeat={self.repetition}" if self.repetition else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
+    def check(self) -> None:
+        """Make one small request to the endpoint of each role, at the same time; within some 15 seconds.
+
+        They are neither booked nor cached. Embedded models are not asked.
+
+        Raises:
+            ConfigError: the variable that a model's `api_key_env` names is not set.
+            CallFailedError: nobody answers there, or the key or the model is refused.
+        """
+        asked = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
+        asked[self._shared.embedding[0], True] = None
+        real = [(endpoint, embedding) for endpoint, embedding in asked if not endpoint.settings.embedded]
+        for endpoint, _ in real:
+            endpoint.settings.require_named_key()
+        # Also where fewer requests may be under way at once: no run has begun yet.
+        list(Workers(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
+
     def gateway(self) -> Gateway:
         """The server through which systems with a client of their own use these models.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import zlib
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 1024 * 1024
 """Of one answer, after decompression: sixty-four long vectors as JSON text are a fifth of it."""
 
-_READABLE = frozenset({"", "identity", "gzip", "deflate"})
+_CONNECT_S = 10.0
+"""After that a server that does not even accept the connection cannot be reached."""
+
+_PACKED = frozenset({"gzip", "deflate"})
+_READABLE = _PACKED | {"", "identity"}
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Makes zlib take the header of gzip as well as its own."""
 
 
 class PostError(Exception):
@@ -30,6 +37,10 @@ class PostError(Exception):
 
 class UnreachableError(PostError):
     """The server cannot be reached, or broke the connection off."""
+
+
+class NobodyThereError(UnreachableError):
+    """No connection could be made."""
 
 
 class TooSlowError(PostError):
@@ -124,7 +135,8 @@ class Poster:
         return httpx.AsyncClient(
             # A redirected request would take the user's texts to a server that nobody named.
             follow_redirects=False,
-            timeout=None,  # noqa: S113 - a deadline for the whole answer takes its place
+            # A deadline for the whole answer takes the place of the other times.
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
             limits=httpx.Limits(max_connections=1),
             # To a proxy, these would be addresses of another machine.
             mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
@@ -146,8 +158,8 @@ class Poster:
             raise TooSlowError(f"no whole reply within {seconds:g} s") from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
             raise ImpossibleRequestError(_in_words(error)) from None
-        except httpx.DecodingError:
-            raise UnusableAnswerError("the reply is not compressed as it says") from None
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise NobodyThereError(_in_words(error)) from None
         except httpx.RequestError as error:
             raise UnreachableError(_in_words(error)) from None
         finally:
@@ -159,10 +171,19 @@ async def _whole(response: httpx.Response) -> bytes:
     if encoding not in _READABLE:
         raise UnusableAnswerError(f"the reply is compressed as {encoding[:40]!r}, which was not asked for")
     body = bytearray()
-    async for chunk in response.aiter_bytes():
+    # httpx would unpack a chunk whole: a thousandfold of what came, before anybody could count it.
+    unpacker = zlib.decompressobj(_ANY_HEADER) if encoding in _PACKED else None
+    async for chunk in response.aiter_raw():
+        if unpacker is not None:
+            try:
+                chunk = unpacker.decompress(chunk, MOST_BYTES + 1 - len(body))
+            except zlib.error:
+                raise UnusableAnswerError("the reply is not compressed as it says") from None
         body += chunk
         if len(body) > MOST_BYTES:
             raise UnusableAnswerError(f"the reply is larger than {MOST_BYTES >> 20} MB")
+    if unpacker is not None and not unpacker.eof:
+        raise UnusableAnswerError("the reply is not compressed as it says, or cut off")
     return bytes(body)
 
 

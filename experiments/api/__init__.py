@@ -1,0 +1,1 @@
+"""What `import memtune` offers: runs and attributions that are started with objects, and their results."""

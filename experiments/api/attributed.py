@@ -1,0 +1,96 @@
+"""Attributed failures as an object: tables for a program, a page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.api.page import Page
+from experiments.display.pages import template
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from experiments.attributing.attributions import Attributions, CaseLine
+    from experiments.diagnosis.findings import Diagnosis
+
+BLAMED = ("operation", "error_type", "confidence", "reason", "abstained")
+"""Columns that say what went wrong with a case."""
+
+_CASE = ("conversation", "question_id", "kind", "question", "answers", "reply", "score", "evidence")
+_LOSS = ("operation", "prompt", "share", "share_low", "share_high", "failures")
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """What `memtune.attribute` found.
+
+    Attributes:
+        attributions: everything that was said of each trace and case.
+        title, subtitle: what was attributed, for people.
+        folder: that the paths of the traces are relative to.
+        notes: what must be known of the results, one sentence each.
+    """
+
+    attributions: Attributions
+    title: str
+    subtitle: str
+    folder: Path
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """The wrong answers, one a row: the question, the reply, and what is to blame."""
+        import pandas as pd
+
+        lines = self.attributions.cases.values()
+        rows = [{**{name: getattr(line, name) for name in _CASE}, **blamed(line)} for line in lines]
+        return pd.DataFrame(rows, columns=[*_CASE, *BLAMED])
+
+    @cached_property
+    def blame(self) -> pd.DataFrame:
+        """The operations, the greatest share of the loss first (0 to 1), with its 95 % interval."""
+        import pandas as pd
+
+        rows = [
+            (loss.operation, loss.prompt, loss.share, *loss.share_ci, loss.failures)
+            for loss in self._facts.operations
+            if loss.failures
+        ]
+        return pd.DataFrame(rows, columns=list(_LOSS)).set_index("operation")
+
+    @cached_property
+    def report(self) -> Page:
+        """The diagnostic report, as `memtune report` writes it."""
+        from experiments.diagnosis.page import render_html
+        from experiments.diagnosis.sources import slices_of
+
+        return Page(render_html(self._facts, slices_of(self._facts, self.folder)))
+
+    @cached_property
+    def _facts(self) -> Diagnosis:
+        from experiments.diagnosis.findings import diagnose
+
+        return diagnose(self.attributions, title=self.title, subtitle=self.subtitle, notes=self.notes)
+
+    def __repr__(self) -> str:
+        counts = self._facts.counts
+        return (
+            f"Attributed({self.title!r}: {counts.failures} wrong answers, {counts.attributed} attributed, "
+            f"{counts.abstained} abstained from)"
+        )
+
+    def _repr_html_(self) -> str:
+        return template("attributed.html").render(facts=self._facts)
+
+
+def blamed(line: CaseLine | None) -> Mapping[str, Any]:
+    """The values of the columns `BLAMED`; all None for a case that was right."""
+    if line is None:
+        return dict.fromkeys(BLAMED)
+    main = line.main
+    found = (None,) * 4 if main is None else (main.operation, main.error_type, main.confidence, main.reason)
+    return dict(zip(BLAMED, (*found, line.failed or line.abstained), strict=True))

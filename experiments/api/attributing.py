@@ -1,0 +1,98 @@
+"""Attribution that a Python program starts: of a run, of trace files, or of a graph with its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.failures import failed_cases
+from attribution.recordings import recording_of
+from experiments.api.attributed import Attributed
+from experiments.api.starting import Model, settings_from
+from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
+from experiments.attributing.batch import Batch
+from experiments.attributing.case_sources import run_sources, sources_of
+from experiments.experiment.wiring import open_access
+from experiments.runs.folder import RunFolder
+from tracing.errors import DataError
+from tracing.graph.execution_graph import ExecutionGraph
+
+if TYPE_CHECKING:
+    from attribution.cases import Case
+
+GRAPH = "graph"
+"""Name of the conversation and the trace of a graph that was given as an object."""
+
+
+def attributed(
+    source: str | Path | ExecutionGraph,
+    home: Path,
+    *,
+    cases: Iterable[Case] | None = None,
+    method: str = "survival",
+    model: Model | None = None,
+    prompts: str = "champion",
+    data: Path | None = None,
+) -> Attributed:
+    """Attribute the wrong answers of a source (`memtune.attribute`).
+
+    Raises:
+        ConfigError, DataError, RunError, TraceError: something given does not fit, or cannot be read.
+    """
+    factory = open_attributor(method)
+    config = settings_from(home, models={"task": model}, settings={})
+    asks = isinstance(factory, AsksModel)
+    with nullcontext() if method == SURVIVAL else open_access(config, home, surely=asks) as access:
+        make = bound(factory, access)
+        said = Attributions(Header(method=method, model=config.models.task.model if asks else None))
+        if isinstance(source, ExecutionGraph):
+            recording = recording_of(source, GRAPH)
+            wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
+            specs = tuple(OperationLine(name=o.name, stage=o.stage, prompt=o.prompt) for o in recording.operations)
+            said.add(
+                TraceLine(
+                    trace=GRAPH,
+                    digest="",
+                    conversation=recording.conversation.id,
+                    cases=len(wrong),
+                    failed=len(wrong),
+                    operations=specs,
+                    prompts_known=False,
+                )
+            )
+            attributor = make(recording)
+            for case in wrong:
+                said.add(case_line(attributor.attribute(case), GRAPH))
+            return Attributed(said, "a graph", method, Path.cwd())
+        if cases is not None:
+            raise DataError("cases: are for a graph given as an object; a run or a trace file tells its own, or data=")
+        Batch(make, said, said.add, folder=Path.cwd(), access=access).run(
+            sources_of([str(source)], home, prompts=prompts, data=data)
+        )
+    return Attributed(said, str(source), method, Path.cwd())
+
+
+def attributed_run(folder: RunFolder, home: Path, *, method: str, model: Model | None, prompts: str) -> Attributed:
+    """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""
+    found = attributed(folder.path, home, method=method, model=model, prompts=prompts)
+    return Attributed(found.attributions, f"{folder.id}: the {prompts} prompts", method, found.folder)
+
+
+def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:
+    """Every case of a run's seed and champion, with `seed` or `champion` and the path of its trace.
+
+    A champion that is the seed has no cases of its own.
+
+    Raises:
+        DataError, RunError, TraceError: the run or its traces cannot be read.
+    """
+    sides = ("seed",) if folder.prompts("seed") == folder.prompts("champion") else ("seed", "champion")
+    return [
+        (side, str(source.path), case)
+        for side in sides
+        for source in run_sources(folder, side)
+        for case in source.read().cases
+    ]

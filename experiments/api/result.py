@@ -1,0 +1,156 @@
+"""A run that ended, as an object: its verdict, prompts, cases and blame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.api.attributed import BLAMED, Attributed, blamed
+from experiments.api.page import Page
+from experiments.api.starting import Model
+from experiments.display.pages import template
+from experiments.display.tables import SPLIT_TITLES
+from experiments.runs.folder import REPORT, RunFolder
+from experiments.runs.summary import Summary
+from tracing.errors import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CASE = ("prompts", "split", "conversation", "question_id", "kind", "question", "answers", "reply", "score", "passed")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run: everything is read from its folder when it is first asked for.
+
+    Attributes:
+        path: the run's folder.
+        home: folder of the caches that the run used.
+    """
+
+    path: Path
+    home: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._folder.id
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Settings, scores by split, iterations, and counts of calls: what `summary.json` holds.
+
+        Raises:
+            RunError: the run did not get so far, or its file is damaged.
+        """
+        return self._folder.summary()
+
+    @property
+    def verdict(self) -> str | None:
+        """`improved`, `inconclusive` or `regressed`; None where the run stopped before the test conversations."""
+        return self.summary.verdict
+
+    @cached_property
+    def prompts(self) -> dict[str, str]:
+        """The champion's prompts, text by name; where no rewrite was better, they are the seed's.
+
+        Raises:
+            RunError: they are not there.
+        """
+        return self._folder.prompts("champion")
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """Every judged question with the seed prompts and with the champion's, one a row; of a wrong answer what is to
+        blame. A champion that is the seed has no rows of its own.
+
+        Raises:
+            DataError, RunError, TraceError: the run's data or traces are not there any more.
+        """
+        import pandas as pd
+
+        from experiments.api.attributing import cases_of_run
+
+        split_of = {name: split for split, size in self.summary.splits.items() for name in size.conversations}
+        judged = cases_of_run(self._folder)
+        found = {
+            side: {(line.conversation, line.question_id): line for line in self._of(side).attributions.cases.values()}
+            for side in dict.fromkeys(side for side, _, _ in judged)
+        }
+        rows = [
+            (
+                side,
+                split_of.get(case.conversation),
+                case.conversation,
+                case.question.id,
+                case.question.kind,
+                case.question.question,
+                case.question.answers,
+                case.reply,
+                case.judgement.score,
+                case.passed,
+                *blamed(found[side].get((case.conversation, case.question.id))).values(),
+            )
+            for side, _, case in judged
+        ]
+        return pd.DataFrame(rows, columns=[*_CASE, *BLAMED])
+
+    @property
+    def blame(self) -> pd.DataFrame:
+        """Each operation's share of what the champion's prompts still get wrong (`Attributed.blame`)."""
+        return self._of("champion").blame
+
+    def attribute(
+        self, *, method: str = "survival", model: Model | None = None, prompts: str = "champion"
+    ) -> Attributed:
+        """Attribute the run's wrong answers.
+
+        Args:
+            method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+            model: the model to ask.
+            prompts: whose answers, `seed` or `champion`.
+
+        Raises:
+            ConfigError, DataError, RunError: something given does not fit, or the run cannot be read.
+        """
+        from experiments.api.attributing import attributed_run
+
+        return attributed_run(self._folder, self.home, method=method, model=model, prompts=prompts)
+
+    @property
+    def report(self) -> Page:
+        """The run's report, `report.html` in its folder.
+
+        Raises:
+            RunError: the run did not get so far.
+        """
+        path = self.path / REPORT
+        try:
+            return Page(path.read_text(encoding="utf-8"), path)
+        except OSError as error:
+            raise RunError(f"{path}: cannot be read ({error.strerror}); the run did not get so far") from None
+
+    @property
+    def _folder(self) -> RunFolder:
+        return RunFolder(self.path)
+
+    @cached_property
+    def _attributed(self) -> dict[str, Attributed]:
+        return {}
+
+    def _of(self, prompts: str) -> Attributed:
+        if prompts not in self._attributed:
+            self._attributed[prompts] = self.attribute(prompts=prompts)
+        return self._attributed[prompts]
+
+    def __repr__(self) -> str:
+        delta = "" if self.summary.delta is None else f" by {self.summary.delta:+.3f}"
+        return f"Result({self.id!r}: {self.verdict or 'no verdict'}{delta})"
+
+    def _repr_html_(self) -> str:
+        seed = self._folder.prompts("seed")
+        changed = [name for name, text in self.prompts.items() if seed.get(name) != text]
+        return template("result.html").render(run=self.summary, splits=SPLIT_TITLES, changed=changed, path=self.path)

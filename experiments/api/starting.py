@@ -1,0 +1,94 @@
+"""From the objects that a Python program has to the settings that a run is started with."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.data.datasets import DATASETS
+from experiments.runs.config import OPTIONS, RunConfig, load_config
+from tracing.doors import given
+from tracing.errors import ConfigError
+from tracing.llm.settings import ModelSettings
+from tracing.systems.conversations import Conversation, write_conversations
+
+if TYPE_CHECKING:
+    from tracing.systems.protocol import MemorySystem
+
+DATA = "data"
+"""Folder of a home that keeps the conversations which were given as objects."""
+
+Model = str | Mapping[str, Any] | ModelSettings
+"""A model: its name, `http://host/v1#name`, a mapping of its settings, or the settings themselves."""
+
+
+def settings_from(
+    home: Path,
+    *,
+    config: str | Path | None = None,
+    system: str | MemorySystem | type[MemorySystem] | None = None,
+    data: str | Path | Iterable[Conversation] | None = None,
+    models: Mapping[str, Model | None],
+    settings: Mapping[str, Any],
+) -> RunConfig:
+    """The configuration of a run.
+
+    Args:
+        home: keeps conversations that are given as objects, so that the run can be resumed and attributed later.
+        config: a YAML file or the name of a bundled one, below everything else.
+        system: the memory system.
+        data: a data set's name (`sample`), a JSONL file, or conversations.
+        models: by role; None is no setting.
+        settings: further keys of the configuration (`rounds`, `budget`) or options of `memtune run` (`budget_calls`).
+
+    Raises:
+        ConfigError: a value does not fit, or a setting is unknown.
+    """
+    given_keys: dict[str, Any] = {}
+    if system is not None:
+        given_keys["system"] = system if isinstance(system, str) else given(system)
+    if isinstance(data, str) and data in DATASETS.names():
+        given_keys["dataset"] = data
+    elif data is not None:
+        path = Path(data) if isinstance(data, str | Path) else _kept(list(data), home / DATA)
+        given_keys |= {"dataset": settings.get("dataset", "jsonl"), "data": path}
+    given_keys |= {f"models.{role}": _model(role, model) for role, model in models.items() if model is not None}
+    return load_config(None if config is None else str(config), overrides={**given_keys, **_keyed(settings)})
+
+
+def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    keys = {option.removeprefix("--").replace("-", "_"): key for key, option in OPTIONS.items()}
+    keys |= {name: name for name in RunConfig.model_fields}
+    for name in settings:
+        if name not in keys:
+            close = difflib.get_close_matches(name, keys, n=1)
+            raise ConfigError(f"{name}: unknown setting; {f'did you mean {close[0]}?' if close else ', '.join(keys)}")
+    return {keys[name]: value for name, value in settings.items()}
+
+
+def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:
+    if not isinstance(model, str):
+        return model
+    if not model.startswith(("http://", "https://")):
+        return {"model": model}
+    url, _, name = model.partition("#")
+    if not name:
+        raise ConfigError(f"{role}: {model}: tells no model; write {url}#NAME, or give a mapping of model and base_url")
+    return {"model": name, "base_url": url}
+
+
+def _kept(conversations: list[Conversation], folder: Path) -> Path:
+    """The file of these conversations, named by its content."""
+    wrong = next((one for one in conversations if not isinstance(one, Conversation)), None)
+    if wrong is not None or not conversations:
+        found = "an empty list" if wrong is None else type(wrong).__name__
+        raise ConfigError(f"data: holds {found}; give conversations (tracing.systems.conversations.Conversation)")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"{one.model_dump_json(exclude_none=True)}\n" for one in conversations)
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
+    if not path.exists():
+        write_conversations(path, conversations)
+    return path

@@ -1,0 +1,206 @@
+"""memtune's Python API: run an optimization, attribute wrong answers, and record your own system.
+
+    import memtune
+
+    result = memtune.run(system="fact-memory", data="mine.jsonl", model="http://127.0.0.1:8000/v1#my-model")
+    result.verdict, result.prompts, result.blame
+
+Recording needs the base dependencies only; `run`, `attribute` and `load` need the extra `run`. Heavy libraries are
+imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attribution.cases import Case
+    from experiments.api.attributed import Attributed
+    from experiments.api.result import Result
+    from experiments.api.starting import Model
+    from tracing.graph.execution_graph import ExecutionGraph
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.protocol import MemorySystem
+
+PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
+"""The packages that come with this module."""
+
+
+def _shadowed() -> str | None:
+    """Which of our packages Python would take from elsewhere, with the remedy; None where all are ours."""
+    here = Path(__file__).resolve().parent
+    for name in PACKAGES:
+        loaded = sys.modules.get(name)
+        spec = loaded.__spec__ if loaded is not None else find_spec(name)
+        file = spec.origin if spec is not None else None
+        if file is None:
+            return f"memtune's package {name!r} is missing beside {__file__}; install memtune again"
+        if Path(file).resolve() != here / name / "__init__.py":
+            owners = packages_distributions().get(name, []) if "site-packages" in file else []
+            others = [owner for owner in owners if owner != "memtune"]
+            remedy = f"uninstall {others[0]} or use another environment" if others else "rename it, or start elsewhere"
+            return f"memtune's package {name!r} is hidden by {file}; {remedy}"
+    return None
+
+
+_HIDDEN = _shadowed()
+if _HIDDEN is None:
+    from tracing import operation, session, trace, traced, variable
+elif Path(sys.argv[0] or "-").stem != "memtune":  # the command says it in one line, see `main`
+    raise ImportError(_HIDDEN)
+
+__all__ = ["attribute", "load", "operation", "run", "session", "trace", "traced", "variable"]
+
+
+def run(
+    *,
+    system: str | MemorySystem | type[MemorySystem] | None = None,
+    data: str | Path | Iterable[Conversation] | None = None,
+    model: Model | None = None,
+    config: str | Path | None = None,
+    home: str | Path | None = None,
+    out: str | Path | None = None,
+    proposer: Model | None = None,
+    judge: Model | None = None,
+    embedding: Model | None = None,
+    progress: bool = False,
+    **settings: Any,
+) -> Result:
+    """Optimize the prompts of a memory system, as `memtune run` does.
+
+    Args:
+        system: a name (`fact-memory`, `rag`, `mem0`), `module:Object`, or your own class or object.
+        data: `sample`, a JSONL file, or conversations.
+        model: the task model: a name, `http://host/v1#name`, or a mapping of `ModelSettings`.
+        config: a YAML file whose settings the arguments win over.
+        home: folder of runs and caches; by default `$MEMTUNE_HOME`, else `.memtune`.
+        out: folder of the run; by default a new one in the home.
+        proposer, judge, embedding: models of these roles, where they are not the task model (or the embedded one).
+        progress: show it on stderr.
+        settings: further keys of a configuration (`rounds=3`, `budget={"calls": 500}`) or options of `memtune run`
+            (`limit_conversations=9`).
+
+    Raises:
+        MemtuneError: a setting does not fit, or the run failed; names the remedy.
+        KeyboardInterrupt: what the run had reached is saved.
+    """
+    with _whole_installation("run"):
+        from contextlib import nullcontext
+
+        from experiments.api.result import Result
+        from experiments.api.starting import settings_from
+        from experiments.data.loaders import load_dataset
+        from experiments.display.tables import run_view
+        from experiments.experiment.run import run_experiment
+        from experiments.experiment.wiring import home_folder
+
+        folder = home_folder(None if home is None else Path(home))
+        models = {"task": model, "proposer": proposer, "judge": judge, "embedding": embedding}
+        chosen = settings_from(folder, config=config, system=system, data=data, models=models, settings=settings)
+        with run_view() if progress else nullcontext() as view:
+            finished = run_experiment(
+                chosen,
+                load_dataset(chosen),
+                folder,
+                out=None if out is None else Path(out),
+                observers=() if view is None else (view,),
+            )
+        return Result(finished.folder.path.resolve(), folder)
+
+
+def attribute(
+    source: str | Path | Result | ExecutionGraph,
+    cases: Iterable[Case] | None = None,
+    *,
+    method: str = "survival",
+    model: Model | None = None,
+    prompts: str = "champion",
+    data: str | Path | None = None,
+    home: str | Path | None = None,
+) -> Attributed:
+    """Say of wrong answers whose fault they are, as `memtune attribute` does.
+
+    Args:
+        source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
+        cases: of a graph, its judged questions; by default those that judges in the graph found wrong.
+        method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+        model: the model to ask (see `run`).
+        prompts: of a run, whose answers: `seed`, `champion` or `all`.
+        data: of trace files, the conversations with the questions that were asked (JSONL).
+        home: folder of runs and caches (see `run`).
+
+    Raises:
+        MemtuneError: something given does not fit or cannot be read; names the remedy.
+    """
+    with _whole_installation("attribute"):
+        from experiments.api.attributing import attributed
+        from experiments.api.result import Result
+        from experiments.experiment.wiring import home_folder
+
+        if isinstance(source, Result):
+            return source.attribute(method=method, model=model, prompts=prompts)
+        return attributed(
+            source,
+            home_folder(None if home is None else Path(home)),
+            cases=cases,
+            method=method,
+            model=model,
+            prompts=prompts,
+            data=None if data is None else Path(data),
+        )
+
+
+def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Result:
+    """The result of an earlier run: by its id or the start of it, `latest`, or its folder.
+
+    Raises:
+        RunError: there is no such run.
+    """
+    with _whole_installation("load"):
+        from experiments.api.result import Result
+        from experiments.experiment.wiring import home_folder
+        from experiments.runs.folder import RunFolder
+
+        folder = home_folder(None if home is None else Path(home))
+        found = RunFolder.find(folder, str(run))
+        return Result(found.path.resolve(), found.home or folder)
+
+
+@contextmanager
+def _whole_installation(function: str) -> Iterator[None]:
+    """Keep libraries from the network, and say how to install one that is missing."""
+    from tracing.errors import ConfigError
+
+    try:
+        from experiments.command import OFFLINE
+
+        for name, value in OFFLINE.items():
+            os.environ.setdefault(name, value)
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in PACKAGES:
+            raise
+        raise ConfigError(
+            f"memtune.{function} needs {error.name}; install it with: pip install 'memtune[run]'"
+        ) from None
+
+
+def main() -> None:
+    """The `memtune` command."""
+    if _HIDDEN is not None:
+        sys.stderr.write(f"memtune: {_HIDDEN}\n")
+        sys.exit(2)
+    from experiments.command import main as command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

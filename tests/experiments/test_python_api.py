@@ -1,0 +1,184 @@
+"""`import memtune` runs, loads and attributes with names and with objects, and says when it is not itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gold_runs import GoldModel
+from html_pages import Page
+from scripted_server import ScriptedServer
+
+import memtune
+from attribution.cases import Case
+from attribution.judging.words import judge
+from experiments.api.result import Result
+from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.tracking import store_file
+from experiments.runs.config import load_config
+from tracing.errors import ConfigError, RunError
+from tracing.llm.settings import ModelSettings
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.fact_memory import FactMemory
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Shortened(FactMemory):
+    """A system of one's own: an object that only this program has."""
+
+
+@pytest.fixture
+def models(
+    scripted_server: ScriptedServer,
+    mlflow_home: Path,
+    memtune_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> dict[str, Any]:
+    """The scripted models of a run, and the home's MLflow store, whose tables take seconds to make."""
+    monkeypatch.chdir(tmp_path)
+    scripted_server.script = GoldModel()
+    memtune_home.mkdir()
+    shutil.copy(store_file(mlflow_home), store_file(memtune_home))
+    return {
+        "model": ModelSettings(model="m", base_url=scripted_server.base_url, retries=0),
+        "embedding": f"{scripted_server.base_url}#e",
+    }
+
+
+def conversations() -> list[Conversation]:
+    splits = load_dataset(load_config(None, overrides={"limits.conversations": 9, "limits.questions": 3})).splits
+    return [one for group in splits.named().values() for one in group]
+
+
+def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: dict[str, Any]) -> None:
+    result = memtune.run(system=Shortened(top_k=3), data=conversations(), rounds=1, proposals=2, **models)
+    assert result.verdict in ("improved", "inconclusive")
+    assert result.summary.system.endswith(":Shortened")
+    assert set(result.prompts) == set(FactMemory.prompts)
+    cases = result.cases
+    assert set(cases["split"]) == {"train", "val", "test"}
+    assert set(cases["prompts"]) <= {"seed", "champion"}
+    wrong = cases[(cases["prompts"] == "seed") & ~cases["passed"]]
+    assert len(wrong)
+    assert (wrong["operation"].notna() | wrong["abstained"].notna()).all()
+    assert cases[cases["passed"]]["operation"].isna().all()
+    assert result.summary.baseline["test"].n == len(cases[(cases["prompts"] == "seed") & (cases["split"] == "test")])
+    of_seed = result.attribute(prompts="seed")
+    assert len(of_seed.cases) == len(wrong)
+    assert of_seed.blame["share"].sum() == pytest.approx(1)
+    assert set(result.blame.columns) == set(of_seed.blame.columns)
+    assert Page(of_seed.report.text).open == []
+    assert "memtune report" in result.report.text
+    for shown in (result, result.report, of_seed, of_seed.report):
+        assert Page(shown._repr_html_()).open == []
+        assert repr(shown)
+    assert result.verdict in result._repr_html_()
+
+    again = memtune.load(result.id[:12])
+    assert (again.path, again.prompts, again.verdict) == (result.path, result.prompts, result.verdict)
+    assert len(memtune.attribute(again, prompts="seed").cases) == len(wrong)
+    assert len(memtune.attribute(result.id, prompts="seed").cases) == len(wrong)
+
+
+def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
+    from tracing.doors import given
+    from tracing.systems.registry import open_system
+
+    first, second = Shortened(top_k=1), Shortened(top_k=2)
+    names = [given(one) for one in (first, second, first)]
+    assert names[0] == names[2] != names[1]
+    assert [open_system(name) for name in names] == [first, second, first]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"round": 3}, "did you mean rounds"),
+        ({"model": "http://127.0.0.1:9/v1"}, "write http://127.0.0.1:9/v1#NAME"),
+        ({"data": []}, "empty list"),
+        ({"data": ["hello"]}, "holds str"),
+        ({"system": 7}, "system"),
+        ({"system": "nowhere:Memory"}, "nowhere"),
+        ({"rounds": -1}, "rounds"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_names_it(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        memtune.run(**{"model": "http://127.0.0.1:9/v1#m", **given})
+
+
+def test_a_run_that_is_not_there_cannot_be_loaded() -> None:
+    with pytest.raises(RunError, match="no such run"):
+        memtune.load("20200101")
+
+
+def test_a_graph_is_attributed_with_its_cases() -> None:
+    with memtune.trace() as recorder:
+        said = memtune.variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        with memtune.operation("extract_facts", inputs={"messages": [said]}) as extracting:
+            fact = extracting.output("facts", "Mara moved.", kind="fact")
+        with memtune.operation("answer", inputs={"context": [fact]}) as answering:
+            reply = answering.output("reply", "unknown", kind="prediction")
+    question = Question(id="q1", question="Where does Mara live?", answers=("Oslo",), evidence=("D1:1",))
+    case = Case("graph", question, "unknown", judge("unknown", ("Oslo",)), reply.id)
+    found = memtune.attribute(recorder.graph, [case])
+    assert found.cases["operation"].tolist() == ["extract_facts"]
+    assert found.blame.index.tolist() == ["extract_facts"]
+
+
+def python(*arguments: str, paths: tuple[Path, ...], cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def test_importing_it_takes_nothing_but_the_base_dependencies(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, memtune\n"
+        "with memtune.trace() as recorder, memtune.operation('x') as op: op.output('y', 1)\n"
+        "heavy = {'mlflow', 'openai', 'httpx', 'rich', 'click', 'yaml', 'jinja2', 'matplotlib', 'pandas', 'dspy'}\n"
+        "print(sorted(heavy & set(sys.modules)), time.process_time() < 1)"
+    )
+    done = python("-c", code, paths=(ROOT,), cwd=tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ("[] True", "")
+
+
+@pytest.mark.parametrize("name", memtune.PACKAGES)
+def test_a_module_that_hides_one_of_ours_is_named_with_the_remedy(tmp_path: Path, name: str) -> None:
+    own = tmp_path / f"{name}.py"
+    own.write_text("")
+    imported = python("-c", "import memtune", paths=(tmp_path, ROOT), cwd=tmp_path)
+    assert imported.stderr.splitlines()[-1] == (
+        f"ImportError: memtune's package {name!r} is hidden by {own}; rename it, or start elsewhere"
+    )
+    script = tmp_path / "bin" / "memtune"  # as pip writes it
+    script.parent.mkdir()
+    script.write_text("import sys\nfrom memtune import main\nsys.exit(main())\n")
+    command = python(str(script), "runs", paths=(tmp_path, ROOT), cwd=tmp_path)
+    assert command.returncode == 2
+    assert command.stderr == f"memtune: memtune's package {name!r} is hidden by {own}; rename it, or start elsewhere\n"
+    assert python("-c", "import memtune", paths=(ROOT, tmp_path), cwd=ROOT).returncode == 0
+
+
+def test_a_distribution_that_hides_one_of_ours_is_named(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / "tracing").mkdir(parents=True)
+    (site / "tracing/__init__.py").write_text("")
+    about = site / "lost_and_found-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lost-and-found\nVersion: 1.0\n")
+    (about / "top_level.txt").write_text("tracing\n")
+    imported = python("-c", "import memtune", paths=(site, ROOT), cwd=tmp_path)
+    assert "uninstall lost-and-found or use another environment" in imported.stderr.splitlines()[-1]
+
+
+def test_a_result_reads_nothing_before_it_is_asked(tmp_path: Path) -> None:
+    missing = Result(tmp_path / "gone", tmp_path)
+    with pytest.raises(RunError, match="run it again"):
+        _ = missing.verdict
