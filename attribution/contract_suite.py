@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from attribution.attributor import AttributorFactory, sound
-from attribution.cases import BEYOND_THE_SYSTEM, Case
+from attribution.cases import OUTSIDE_THE_SYSTEM, Case
 from attribution.judging.metrics import Metric, measured_by
 from attribution.judging.words import judge
 from attribution.recordings import Recording
@@ -55,7 +55,7 @@ class AttributorContract:
         for case in cases:
             said = method.attribute(case)
             for blame in (*said.decisive, *said.alternatives):
-                if blame.error_type in BEYOND_THE_SYSTEM:
+                if blame.error_type in OUTSIDE_THE_SYSTEM:
                     continue
                 _require(blame.operation in names, f"no operation is called {blame.operation!r}")
                 if blame.operation_id is not None:
