@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -77,7 +78,12 @@ def open_access(
     opened: list[ModelAccess] = []
 
     def open_it(
-        limits: Limits | None = None, *, cache: bool = True, concurrency: int | None = None, **settings: object
+        limits: Limits | None = None,
+        *,
+        cache: bool = True,
+        concurrency: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        **settings: object,
     ) -> ModelAccess:
         model = ModelSettings.model_validate({"model": "scripted", "base_url": scripted_server.base_url, **settings})
         access = ModelAccess.open(
@@ -85,6 +91,7 @@ def open_access(
             cache_dir=tmp_path / "cache" if cache else None,
             limits=limits or Limits(),
             concurrency=concurrency,
+            clock=clock,
         )
         opened.append(access)
         return access

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,10 +72,15 @@ class SlowEndpoint:
             "usage": {"prompt_tokens": len(text.split()), "completion_tokens": 1},
         }
 
-    def counts(self, request: Request) -> Mapping[str, Any]:
+    def embed(self, request: Request) -> Mapping[str, Any]:
+        """A vector for each text, at once."""
+        data = [{"index": at, "embedding": [1.0]} for at, _ in enumerate(request.body["input"])]
+        return {"model": MODEL, "data": data}
+
+    def counts(self) -> Counts:
         """What was seen so far."""
         with self._lock:
-            return self._counts.model_dump()
+            return self._counts.model_copy()
 
     def _enter(self, text: str) -> None:
         seen, now = self._counts, time.monotonic()
@@ -94,29 +99,41 @@ class SlowEndpoint:
 
 
 @contextmanager
-def slow_endpoint(latency_s: float, allowed: int) -> Iterator[ModelSettings]:
-    """Serve such an endpoint while inside; gives the settings that reach it."""
+def slow_endpoint(latency_s: float, allowed: int) -> Iterator[tuple[ModelSettings, Callable[[], Counts]]]:
+    """Serve such an endpoint while inside; gives the settings that reach it, and what tells what it has seen."""
     command = [sys.executable, "-m", __name__, f"{latency_s}", f"{allowed}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 (both are pipes)
+        asked, told = process.stdin, process.stdout
+        assert asked is not None and told is not None  # noqa: S101, PT018 (both are pipes)
+
+        def counts() -> Counts:
+            asked.write("\n")
+            asked.flush()
+            return Counts.model_validate_json(told.readline())
+
         try:
-            told = json.loads(process.stdout.readline())
-            yield ModelSettings(model=MODEL, base_url=told["base_url"], api_key=SecretStr(told["key"]))
+            reached = json.loads(told.readline())
+            settings = ModelSettings(model=MODEL, base_url=reached["base_url"], api_key=SecretStr(reached["key"]))
+            yield settings, counts
         finally:
-            process.stdin.close()
+            asked.close()
 
 
 def _main() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends; each line of it asks for the counts."""
     endpoint = SlowEndpoint(float(sys.argv[1]), int(sys.argv[2]))
-    server = LoopbackServer(
-        "slow endpoint", {"POST /v1/chat/completions": endpoint.chat, "GET /v1/counts": endpoint.counts}
-    )
+    routes = {"POST /v1/chat/completions": endpoint.chat, "POST /v1/embeddings": endpoint.embed}
+    server = LoopbackServer("slow endpoint", routes)
     server.start()
-    sys.stdout.write(json.dumps({"base_url": server.base_url, "key": server.key}) + "\n")
-    sys.stdout.flush()
-    sys.stdin.read()
+    _tell(json.dumps({"base_url": server.base_url, "key": server.key}))
+    for _ in sys.stdin:
+        _tell(endpoint.counts().model_dump_json())
     server.close()
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from experiments.bench.slow_endpoint import Counts, slow_endpoint
+from experiments.bench.slow_endpoint import slow_endpoint
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.llm.ledger import Ledger
-from tracing.llm.settings import Limits, ModelSettings
+from tracing.llm.settings import Limits
 from tracing.recording.recorder import operation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, PromptSpec
@@ -79,7 +79,10 @@ def measure_throughput(
     """
     conversations = [_conversation(number) for number in range(-(-calls // QUESTIONS))]
     calls = len(conversations) * QUESTIONS
-    with tempfile.TemporaryDirectory(prefix="memtune-bench-") as name, slow_endpoint(latency_s, allowed) as settings:
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-bench-") as name,
+        slow_endpoint(latency_s, allowed) as (settings, counts),
+    ):
         folder = Path(name)
         with (
             ModelAccess.open(
@@ -99,7 +102,7 @@ def measure_throughput(
             )
             seconds = time.perf_counter() - started
         answered = sum(case.passed for outcome in outcomes for case in outcome.cases)
-        seen = _seen(settings)
+        seen = counts()
     ideal = allowed / latency_s
     return ThroughputFigures(
         ideal_per_s=ideal,
@@ -123,11 +126,3 @@ def _conversation(number: int) -> Conversation:
             Question(id=word, question=f"Which word is the last one of this: {word}", answers=(word,)) for word in words
         ),
     )
-
-
-def _seen(settings: ModelSettings) -> Counts:
-    import httpx
-
-    key = settings.key()
-    found = httpx.get(f"{settings.base_url}/counts", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
-    return Counts.model_validate(found.json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +24,6 @@ from optimizer.search.optimize import optimize
 from optimizer.search.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
-from tracing.llm.budget import Budget
 from tracing.llm.settings import Limits
 from tracing.systems.fact_memory import FactMemory
 
@@ -73,9 +73,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         **settings: Any,
     ) -> tuple[LoopResult, Notes]:
         scripted_server.script = model
-        access = open_access(limits if clock is None else None, cache=False, retries=0)
-        if clock is not None:
-            access.budget = Budget(limits or Limits(), clock)
+        access = open_access(limits, cache=False, retries=0, concurrency=1, clock=clock or time.monotonic)
         folder = tmp_path / f"memories{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         system = memory()

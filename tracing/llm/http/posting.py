@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
+import ssl
 import threading
+import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tracing.errors import ConfigError
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
     from anyio.from_thread import BlockingPortal
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -79,23 +84,24 @@ class Poster:
         """`headers` go with every request.
 
         Raises:
-            ConfigError: httpx is not installed, or cannot use the proxy or certificates that the environment names.
+            ConfigError: aiohttp is not installed, or cannot use the proxy or certificates that the environment names.
         """
         try:
-            import httpx
+            import aiohttp  # noqa: F401
             from anyio.from_thread import start_blocking_portal
         except ImportError:
-            raise ConfigError("model calls need the httpx package: pip install 'memtune[llm]'") from None
+            raise ConfigError("model calls need the aiohttp package: pip install 'memtune[llm]'") from None
         self._base_url = base_url
         self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
         try:
-            self._certificates = httpx.create_ssl_context()
-            self._idle: list[httpx.AsyncClient] = [self._new_client()]
-        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            self._proxy = _proxy_for(base_url)
+            certificates = _certificates()
+        except (OSError, ValueError) as error:
             names = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
             raise ConfigError(f"no connection can be made ({redact(str(error))}); check {names}") from None
         self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
+        self._session = self._portal.call(_session, certificates)
         self._closing = threading.Lock()
         self._open = True
 
@@ -105,13 +111,18 @@ class Poster:
         Raises:
             UnreachableError, TooSlowError, UnusableAnswerError, ImpossibleRequestError: see there.
         """
+        if not all(value.isascii() and value.isprintable() for value in self._headers.values()):
+            # A client that sends such a thing all the same sends something else than was meant.
+            raise ImpossibleRequestError("the key has characters that no HTTP header can hold")
         try:
             pending = self._portal.start_task_soon(self._post, path, body, seconds)
         except RuntimeError:
             raise ImpossibleRequestError("the model access is closed") from None
         try:
             return pending.result()
-        except CancelledError:
+        except (CancelledError, PostError):
+            if self._open:
+                raise
             raise ImpossibleRequestError("the model access was closed before the reply came") from None
         except BaseException:
             pending.cancel()  # where the caller is interrupted, nobody waits for the answer any more
@@ -124,58 +135,87 @@ class Poster:
                 return
             self._open = False
         with contextlib.suppress(RuntimeError):
+            self._portal.call(self._session.close)
             self._portal.call(self._portal.stop, True)
         self._stack.close()
 
-    def _new_client(self) -> httpx.AsyncClient:
-        """A client for one request at a time.
-
-        Shared by many, its pool would look at each connection for every request: 64 at a time cost a whole core.
-        """
-        import httpx
-
-        return httpx.AsyncClient(
-            # A redirected request would take the user's texts to a server that nobody named.
-            follow_redirects=False,
-            # A deadline for the whole answer takes the place of the other times.
-            timeout=httpx.Timeout(None, connect=_CONNECT_S),
-            limits=httpx.Limits(max_connections=1),
-            # To a proxy, these would be addresses of another machine.
-            mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
-            verify=self._certificates,
-        )
-
     async def _post(self, path: str, body: bytes, seconds: float) -> HttpAnswer:
-        import anyio
-        import httpx
+        import aiohttp
 
-        # Only the thread of the event loop comes here, so the list needs no lock.
-        client = self._idle.pop() if self._idle else self._new_client()
         try:
-            with anyio.fail_after(seconds):
-                url = self._base_url + path
-                async with client.stream("POST", url, content=body, headers=self._headers) as response:
-                    return HttpAnswer(response.status_code, response.headers, await _whole(response))
+            async with (
+                asyncio.timeout(seconds),
+                self._session.post(
+                    self._base_url + path,
+                    data=body,
+                    headers=self._headers,
+                    proxy=self._proxy,
+                    # A redirected request would take the user's texts to a server that nobody named.
+                    allow_redirects=False,
+                ) as response,
+            ):
+                return HttpAnswer(response.status, response.headers, await _whole(response))
+        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
+            raise NobodyThereError(_in_words(error)) from None
         except TimeoutError:
             raise TooSlowError(f"no whole reply within {seconds:g} s") from None
-        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
+        except ValueError as error:
             raise ImpossibleRequestError(_in_words(error)) from None
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise NobodyThereError(_in_words(error)) from None
-        except httpx.RequestError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(_in_words(error)) from None
-        finally:
-            self._idle.append(client)
 
 
-async def _whole(response: httpx.Response) -> bytes:
+async def _session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        # How many are under way at once is the endpoint's affair.
+        connector=aiohttp.TCPConnector(limit=0, ssl=certificates),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # aiohttp would unpack a chunk whole, a thousandfold of what came, before anybody could count it.
+        auto_decompress=False,
+        # A deadline for the whole answer takes the place of the other times.
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+    )
+
+
+def _certificates() -> ssl.SSLContext:
+    """Whom to trust: what the environment names, or else the usual authorities.
+
+    Raises:
+        OSError: there is no such file, or none that can be used.
+    """
+    import certifi
+
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder or None)
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a server; None for those on this machine, which it could not reach.
+
+    Raises:
+        ValueError: it is none that can be used.
+    """
+    named = urllib.request.getproxies()
+    for name in ("http", "https", "all"):
+        scheme = urlsplit(named.get(name, "")).scheme
+        if name in named and scheme not in ("http", "https"):
+            raise ValueError(f"{scheme!r} is no kind of proxy that can be used; give an http:// or https:// one")
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in ("127.0.0.1", "localhost", "::1") or urllib.request.proxy_bypass(host):
+        return None
+    return named.get(parts.scheme) or named.get("all")
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
     encoding = response.headers.get("content-encoding", "").lower()
     if encoding not in _READABLE:
         raise UnusableAnswerError(f"the reply is compressed as {encoding[:40]!r}, which was not asked for")
     body = bytearray()
-    # httpx would unpack a chunk whole: a thousandfold of what came, before anybody could count it.
     unpacker = zlib.decompressobj(_ANY_HEADER) if encoding in _PACKED else None
-    async for chunk in response.aiter_raw():
+    async for chunk in response.content.iter_any():
         for piece in (chunk,) if unpacker is None else _unpacked(unpacker, chunk):
             body += piece
             if len(body) > MOST_BYTES:
