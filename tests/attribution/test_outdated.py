@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.survival.outdated import former_value, is_unknowable
+from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, Question
 
@@ -19,13 +19,13 @@ from tracing.systems.conversations import Conversation, Question
         ({"kind": "moved"}, False),
     ],
 )
-def test_a_former_value_is_looked_for_where_the_question_says_so(
+def test_a_outdated_value_is_looked_for_where_the_question_says_so(
     pets: Conversation, given: dict[str, object], former: bool
 ) -> None:
     asked = {"answers": ["old suitcase"], "evidence": ["D2:1"], "near_miss": {"turn": "D1:3", "value": "wine crate"}}
     question = Question.model_validate({"id": "q", "question": "Where does the tortoise sleep?", **asked, **given})
     vocabulary = Vocabulary(turn.text for turn in pets.turns())
-    found = former_value(question, pets, vocabulary)
+    found = outdated_value(question, pets, vocabulary)
     assert (found is not None and found.label == "wine crate") is former
 
 
