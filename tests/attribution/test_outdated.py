@@ -19,7 +19,7 @@ from tracing.systems.conversations import Conversation, Question
         ({"kind": "moved"}, False),
     ],
 )
-def test_a_former_value_is_looked_for_where_the_question_says_so(
+def test_an_outdated_value_is_looked_for_where_the_question_says_so(
     pets: Conversation, given: dict[str, object], outdated: bool
 ) -> None:
     asked = {"answers": ["old suitcase"], "evidence": ["D2:1"], "near_miss": {"turn": "D1:3", "value": "wine crate"}}

@@ -58,7 +58,9 @@ def conversations() -> list[Conversation]:
 
 
 def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: dict[str, Any]) -> None:
-    result = memtune.run(system=Shortened(top_k=3), data=conversations(), rounds=1, proposals=2, **models)
+    result = memtune.run(
+        system=Shortened(top_k=3), data=conversations(), rounds=1, proposals=2, tracking={"traces": 2}, **models
+    )
     assert result.verdict in ("improved", "inconclusive")
     assert result.summary.system.endswith(":Shortened")
     assert set(result.prompts) == set(FactMemory.prompts)
