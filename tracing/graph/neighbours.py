@@ -23,6 +23,7 @@ class Neighbours:
 
     __slots__ = (
         "_consumers",
+        "_earlier",
         "_lock",
         "_next_versions",
         "_operation_places",
@@ -39,6 +40,7 @@ class Neighbours:
         self._producers: dict[str, Entry] = {}
         self._consumers: dict[str, Entry] = {}
         self._next_versions: dict[str, list[str]] = {}
+        self._earlier: dict[str, str] = {}
         self._places: dict[str, int] = {}
         self._operation_places: dict[str, int] = {}
 
@@ -75,6 +77,11 @@ class Neighbours:
         self._catch_up()
         return self._consumers
 
+    def earlier_versions(self) -> Mapping[str, str]:
+        """The version before each variable that names one, by its id."""
+        self._catch_up()
+        return self._earlier
+
     def next_versions(self, vid: str) -> tuple[str, ...]:
         """Ids of the variables that name this one as the version before them."""
         self._catch_up()
@@ -100,6 +107,7 @@ class Neighbours:
                 if isinstance(entry, Variable):
                     places.setdefault(entry.id, len(places))
                     if entry.previous is not None:
+                        self._earlier[entry.id] = entry.previous
                         self._next_versions.setdefault(entry.previous, []).append(entry.id)
                     continue
                 if isinstance(entry, Operation):

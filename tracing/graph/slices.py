@@ -40,6 +40,7 @@ def _walk(
     depth: int | None,
 ) -> Cut:
     variables, known = graph.variables, graph.operations
+    earlier = graph.neighbours.earlier_versions()
     seen = dict.fromkeys(vids)
     operations: dict[str, Operation] = {}
     frontier, steps = list(seen), 0
@@ -62,7 +63,7 @@ def _walk(
             if later_versions is not None:
                 versions = later_versions(vid)
             else:
-                previous = variables[vid].previous
+                previous = earlier.get(vid)
                 versions = (previous,) if previous is not None and previous in variables else ()
             for other in versions:
                 if other not in seen:
