@@ -80,16 +80,15 @@ def test_closing_waits_for_the_reply_that_is_being_computed() -> None:
     """Freed under a computation, the runtime takes the whole process down."""
     server = EmbeddedServer({"small": EmbeddedModel("small", lambda: locate("smollm2-135m"), 512)})
     server.start()
-    body = {"model": "small", "messages": HELLO, "max_tokens": 400, "temperature": 0}
-    headers = {"Authorization": f"Bearer {server.key}"}
-    url = f"{server.base_url}/chat/completions"
-    assert httpx.post(url, json={**body, "max_tokens": 1}, headers=headers, timeout=60).status_code == 200
+    body = {"model": "small", "messages": HELLO, "temperature": 0}
+    server.chat({**body, "max_tokens": 1})
+    # Asked without HTTP, where a client is given up after a second, however long the computation takes.
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, url, json=body, headers=headers, timeout=60)
+        asked = pool.submit(server.chat, {**body, "max_tokens": 400})
         while not server._computing.locked():
             time.sleep(0.01)
         server.close()
-        assert asked.result(timeout=1).json()["choices"][0]["message"]["content"]
+        assert asked.result(timeout=1)["choices"][0]["message"]["content"]
 
 
 def test_weights_that_were_not_pulled_are_named_with_the_command() -> None:
@@ -135,6 +134,27 @@ def test_equal_requests_have_equal_replies_whatever_was_asked_between() -> None:
     with open_small() as access:
         first = {ask: reply(access, ask) for ask in asks}
         assert {ask: reply(access, ask) for ask in [*reversed(asks), asks[0], asks[0]]} == first
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_weights")
+def test_reused_prefixes_are_computed_once_and_a_fresh_start_repeats_its_replies() -> None:
+    prompts = ("Say who has more birds, in one short sentence. ", "Tell a story about the parrots of Leeds, please. ")
+
+    def replies(reuse: bool) -> list[tuple[str, int]]:
+        model = EmbeddedModel("small", lambda: locate("smollm2-135m"), 512, reuse)
+        server, found = EmbeddedServer({"small": model}), []
+        for n in range(4):
+            messages = [{"role": "user", "content": f"{prompts[n % 2] * 4}Mara has {n} hens."}]
+            reply = server.chat({"model": "small", "messages": messages, "max_tokens": 6, "temperature": 0})
+            found.append((reply["choices"][0]["message"]["content"], reply["timings"]["cache_n"]))
+        server.close()
+        return found
+
+    reusing = replies(reuse=True)
+    assert reusing == replies(reuse=True)
+    assert [taken > 30 for _, taken in reusing] == [False, False, True, True]
+    assert [taken for _, taken in replies(reuse=False)] == [0, 0, 0, 0]
 
 
 @pytest.mark.embedded

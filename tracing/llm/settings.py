@@ -29,6 +29,10 @@ class ModelSettings(BaseModel):
         api_key_env: environment variable that holds the key, read when `api_key` is not given.
         api_key: the key itself; never written anywhere.
         context: context length in tokens of an embedded model.
+        reuse_prefixes: whether an embedded model computes what a prompt has in common with an earlier one only once.
+            Faster with long fixed prompts; in return, a reply may depend on what was asked before. A run from a fresh
+            start is repeated exactly, one that was interrupted and resumed, or that finds replies in the cache, need
+            not be.
         temperature: sampling temperature where a call names none.
         price_in, price_out: price of a million prompt and completion tokens, in any one currency.
         timeout_s: seconds to wait for one reply.
@@ -43,6 +47,7 @@ class ModelSettings(BaseModel):
     api_key_env: str = "OPENAI_API_KEY"
     api_key: SecretStr | None = None
     context: int = Field(default=4096, ge=256)
+    reuse_prefixes: bool = False
     temperature: float = Field(default=0.0, ge=0, le=2)
     price_in: float = Field(default=0.0, ge=0)
     price_out: float = Field(default=0.0, ge=0)

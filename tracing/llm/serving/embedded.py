@@ -23,17 +23,28 @@ SERVING = 2
 """Revision of how requests are turned into runtime calls; raise it when equal requests may be answered otherwise."""
 
 
+_PREFIXES = 2
+"""Prompts whose prefix is kept for reuse: with one, a system's prompts for extraction and update evict each other."""
+
 _SETTLED_S = 30.0
 """How long a model keeps its number of threads at least; another number costs loading it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedModel:
-    """A chat model to serve: the name requests use, a way to find its file, its context length in tokens."""
+    """A chat model to serve.
+
+    Attributes:
+        name: what requests call it.
+        path: finds its file.
+        context: its length in tokens.
+        reuse_prefixes: as in `ModelSettings`.
+    """
 
     name: str
     path: Callable[[], Path]
     context: int
+    reuse_prefixes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +110,10 @@ class EmbeddedServer:
         schema = _schema_of(body)
         if schema is not None:
             request["grammar"] = compact_grammar(schema)
+        model = self._models.get(str(body.get("model")))
         # A prefix taken over from an earlier request leaves a shorter rest to compute, in other batches: the last
-        # digits of the numbers, and now and then the reply, would depend on what was asked before.
-        request["cache_prompt"] = False
+        # digits of the numbers, and now and then the reply, then depend on what was asked before.
+        request["cache_prompt"] = model is not None and model.reuse_prefixes
         with self._computing, self._turns.turn(self._check_open):
             runtime, cores = self._runtime(str(body.get("model")))
             with cores.observed():
@@ -204,8 +216,10 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Any:
     xllamacpp = _runtime_library()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.n_ctx = model.context
-    params.n_parallel = 1
+    params.n_parallel = _PREFIXES if model.reuse_prefixes else 1
+    params.n_ctx = model.context * params.n_parallel
+    # Chat templates begin alike; by default, that is enough for a prompt to displace another one.
+    params.slot_prompt_similarity = 0.5
     for group in (params.cpuparams, params.cpuparams_batch):
         # Polling is for builds without OpenMP.
         group.n_threads, group.poll = threads, 0
