@@ -126,7 +126,10 @@ def needs_models(method: str) -> bool:
     """
     if method in CONTROLS:
         return False
-    ATTRIBUTORS.check(method)
+    try:
+        ATTRIBUTORS.check(method)
+    except ConfigError as error:
+        raise ConfigError(f"--method: {error}; or a control: {', '.join(CONTROLS)}") from None
     return method != SURVIVAL
 
 

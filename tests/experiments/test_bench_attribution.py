@@ -133,7 +133,7 @@ def test_the_agent_is_measured_with_a_model_of_its_own(bench: Bench, scripted_se
     [
         (["--method", "replay", "--suite", "nowhere"], "nowhere"),
         (["--method", "replay", "--system", "other"], "choose one of"),
-        (["--method", "guess"], "--help"),
+        (["--method", "guess"], "choose one of survival"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_one_line(bench: Bench, arguments: list[str], remedy: str) -> None:
