@@ -50,6 +50,9 @@ class Reply:
     wire: Callable[[Callable[[bytes], Any], bytes], None] | None = None
 
 
+CHECK = [{"role": "user", "content": "hello"}]
+"""What an access asks an endpoint to see whether it can be used."""
+
 Script = Callable[[dict[str, Any]], "Reply | str"]
 """Decides the reply to the body of a chat request."""
 
@@ -94,6 +97,11 @@ class ScriptedServer:
     def count(self) -> int:
         """Number of chat requests so far."""
         return len(self.requests)
+
+    @property
+    def asked(self) -> int:
+        """Number of chat requests so far without the small ones that a run begins with."""
+        return sum(body.get("messages") != CHECK for body in self.requests)
 
     def close(self) -> None:
         self.stopping.set()

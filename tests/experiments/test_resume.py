@@ -38,7 +38,7 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
         runs += 1
         name, home = f"run{runs}", f"home{runs}"
         configured(name)
-        before, killed = scripted_server.count, 0
+        before, killed = scripted_server.asked, 0
         arguments = ["run", "run.yaml", "--out", name, "--home", home]
         while (code := live(arguments, drawn.uniform(0.2, 3.0) if kills < moments else None)) != 0:
             assert code == -signal.SIGKILL, Path("output.txt").read_text()[-2000:]
@@ -48,7 +48,7 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
         assert outcome(RunFolder(Path(name))) == whole.outcome
         assert curves(RunFolder(Path(name))) == whole.curves
         # At most the call that was under way when the process was killed is paid again.
-        assert whole.calls <= scripted_server.count - before <= whole.calls + killed
+        assert whole.calls <= scripted_server.asked - before <= whole.calls + killed
 
 
 @pytest.mark.slow
@@ -60,10 +60,10 @@ def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     import resource
 
     configured("full")
-    model, before = GoldModel(), scripted_server.count
+    model, before = GoldModel(), scripted_server.asked
 
     def fill(body: dict[str, Any]) -> Reply:
-        if scripted_server.count - before == full_at:
+        if scripted_server.asked - before == full_at:
             (child,) = (each.pid for each in multiprocessing.active_children())
             assert child is not None
             resource.prlimit(child, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -89,10 +89,10 @@ def test_a_resumed_run_that_had_ended_ends_the_same_without_a_call(
 ) -> None:
     configured("ended")
     assert live(["run", "run.yaml", "--out", "run"], None) == 0
-    before, calls = outcome(RunFolder(Path("run"))), scripted_server.count
+    before, calls = outcome(RunFolder(Path("run"))), scripted_server.asked
     points = curves(RunFolder(Path("run")))
     assert live(["run", "run.yaml", "--resume", "run"], None) == 0
-    assert scripted_server.count == calls
+    assert scripted_server.asked == calls
     assert outcome(RunFolder(Path("run"))) == before
     assert curves(RunFolder(Path("run"))) == points
 
@@ -109,7 +109,7 @@ def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configured("named")
-    before = scripted_server.count
+    before = scripted_server.asked
     write_conversations(Path("mine.jsonl"), chain(*load_dataset(load_config(None)).splits.named().values()))
     named = ["--dataset", "jsonl", "--data", "mine.jsonl", "--home", "home", "--budget-calls", "20"]
     assert live(["run", "run.yaml", *named], None) == 0
@@ -124,7 +124,7 @@ def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     monkeypatch.chdir("..")
     assert outcome(folder) == whole.outcome | {"dataset": "jsonl"}
     assert latest(curves(folder)) == latest(whole.curves)
-    assert scripted_server.count - before == whole.calls
+    assert scripted_server.asked - before == whole.calls
     assert "warning" not in Path("output.txt").read_text() + Path("elsewhere/output.txt").read_text()
 
 
@@ -133,9 +133,9 @@ def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
 ) -> None:
     configured("elsewhere")
     assert live(["run", "run.yaml", "--out", "run", "--home", "home"], None) == 0
-    before, calls = outcome(RunFolder(Path("run"))), scripted_server.count
+    before, calls = outcome(RunFolder(Path("run"))), scripted_server.asked
     assert live(["run", "--resume", "run"], None) == 0
-    assert (outcome(RunFolder(Path("run"))), scripted_server.count) == (before, calls)
+    assert (outcome(RunFolder(Path("run"))), scripted_server.asked) == (before, calls)
 
 
 @pytest.fixture

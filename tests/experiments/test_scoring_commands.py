@@ -68,13 +68,13 @@ def test_repetitions_ask_the_model_again_and_tell_the_noise_floor(
     command: Command, scripted_server: ScriptedServer
 ) -> None:
     command("eval", "--prompts", "seed")
-    once, steady = scripted_server.count, scripted_server.script
+    once, steady = scripted_server.asked, scripted_server.script
     assert once == 2
     # The first repetition is what was asked already; the later ones fail throughout.
     scripted_server.script = lambda body: "no idea"
     code, out, _ = command("eval", "--prompts", "seed", "--repeat", "3", "--min-score", "0.2")
     assert code == 1
-    assert scripted_server.count == 3 * once
+    assert scripted_server.asked == 3 * once
     assert "mean of 3: 0.167, standard deviation 0.289; 1 of 2 questions" in out
     assert "noise floor: a difference of up to 0.800" in out
     scripted_server.script = steady
@@ -107,7 +107,7 @@ def test_eval_refuses_prompts_that_break_their_contract_before_any_call(
     code, _, err = command("eval", "--prompts", "mine")
     assert code == 2
     assert "the placeholder {context} is missing" in err
-    assert scripted_server.count == 0
+    assert scripted_server.asked == 0
 
 
 def test_a_failing_endpoint_is_told_in_one_line_and_gives_no_score(

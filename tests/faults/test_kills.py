@@ -52,7 +52,7 @@ class Place:
 
     @property
     def requests(self) -> int:
-        return self.server.count + len(self.server.embedding_requests)
+        return self.server.asked + sum(body["input"] != ["hello"] for body in self.server.embedding_requests)
 
 
 @pytest.fixture
