@@ -2,7 +2,7 @@
 
 `judging` scores replies, `text` compares words, numbers and dates, and `benchmark` measures the methods;
 `survival` (no model), `replay` (runs the system again) and `agent` (asks a model) attribute cases;
-`cases`, `signals`, `evidence`, `recordings`, `failures`, `labelled` and `attributor` on top are shared by all rooms.
+the modules on top (`cases`, `signals`, `evidence`, `recordings`, `failures` and others) are shared by all rooms.
 """
 
 from attribution.attributor import Attributor

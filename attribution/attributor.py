@@ -1,15 +1,133 @@
-"""What every method of attribution has in common."""
+"""Methods of attribution: what they have in common, and where users' own come in.
+
+A method is named by its factory, which sets it up for one recording. `docs/extending-loop.md` teaches writing one, and
+`attribution.contract_suite` checks it.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from attribution.cases import Attribution, Case
+from tracing.doors import Door
+from tracing.errors import BudgetExceededError, MemtuneError, in_one_line
+
+if TYPE_CHECKING:
+    from attribution.recordings import Recording
+    from tracing.llm.access import ModelAccess
+
+SURVIVAL = "survival"
+
+ATTRIBUTORS = Door(
+    "attributors",
+    "attribution",
+    {
+        SURVIVAL: "attribution.methods:survival",
+        "assisted": "attribution.methods:ASSISTED",
+        "agent": "attribution.methods:AGENT",
+        "triage": "attribution.methods:TRIAGE",
+    },
+)
 
 
 class Attributor(Protocol):
     """A method of attribution, set up for one recording."""
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is."""
+        """Whose fault a wrong answer is.
+
+        It is called from several threads. What it raises becomes an abstention of this case, and the others go on.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next model call; this ends the run.
+        """
         ...
+
+
+class AttributorFactory(Protocol):
+    """Sets a method up for one recording; a class whose instances are `Attributor`s is one."""
+
+    def __call__(self, recording: Recording, access: ModelAccess, /) -> Attributor:
+        """The method for a recording. `access` has the models; nothing is loaded or contacted before the first call."""
+        ...
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """What a factory has besides when its method asks a model for most cases.
+
+    memtune then makes sure of the model before it starts, and asks it only about cases that the loop works with.
+    """
+
+    def within(self, seconds: float) -> AttributorFactory:
+        """The same method with at most so many seconds of a model's time for a case."""
+        ...
+
+
+def open_attributor(name: str, *, seconds: float | None = None) -> AttributorFactory:
+    """The method of this name or `module:Object`.
+
+    Args:
+        name: of `ATTRIBUTORS`, or of the form `module:Object`.
+        seconds: that a case may take a model; None for no limit.
+
+    Raises:
+        ConfigError: there is none, it cannot be imported, or it does not take a recording and a model access.
+    """
+    factory = cast("AttributorFactory", ATTRIBUTORS.open_callable(name, "recording", "access"))
+    return factory.within(seconds) if seconds is not None and isinstance(factory, AsksModel) else factory
+
+
+def bound(factory: AttributorFactory, access: ModelAccess | None) -> Callable[[Recording], Attributor]:
+    """The factory with its models, which only `survival` can do without."""
+    return lambda recording: factory(recording, cast("ModelAccess", access))
+
+
+class Guarded:
+    """An `Attributor` around the method that `make` sets up: what goes wrong in it is an abstention of that case."""
+
+    def __init__(self, make: Callable[[], Attributor]) -> None:
+        self.trouble: str | None = None
+        """What went wrong last; None where nothing did."""
+        self._made: Attributor | Exception
+        try:
+            self._made = make()
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            self._made = error
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is, or an abstention that says what went wrong.
+
+        Raises:
+            BudgetExceededError: as the method.
+        """
+        try:
+            if isinstance(self._made, Exception):
+                raise self._made
+            return sound(self._made.attribute(case), case)
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            self.trouble = f"attribution failed: {in_one_line(error)}"
+            return Attribution(case, abstained=self.trouble)
+
+
+def sound(said: object, case: Case) -> Attribution:
+    """What a method said of a case, where it is a whole attribution of it.
+
+    Raises:
+        MemtuneError: it is something else; says what.
+    """
+    if not isinstance(said, Attribution):
+        raise MemtuneError(f"the method returned a {type(said).__name__}, not an Attribution")
+    if said.case != case:
+        raise MemtuneError("the method returned an Attribution of another case")
+    if bool(said.decisive) == (said.abstained is not None):
+        raise MemtuneError("the method returned an Attribution that neither blames nor abstains, or does both")
+    for blame in (*said.decisive, *said.alternatives):
+        if not 0 <= blame.confidence <= 1:
+            raise MemtuneError(f"the method blames with confidence {blame.confidence!r}; 0 to 1 is expected")
+    return said

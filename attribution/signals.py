@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from attribution.bootstrap import Interval, middle
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -120,14 +121,14 @@ def aggregate(
     scale = rate / (len(lossy) / len(units)) if lossy else 0.0
 
     def losses_ci(operations: Collection[str]) -> Interval:
-        return interval([one.loss(operations) * scale for one in resampled], most=rate)
+        return _interval([one.loss(operations) * scale for one in resampled], most=rate)
 
     signals = [
         Signal(
             operation=spec.name,
             prompt=spec.prompt,
             share=shares[spec.name],
-            share_ci=interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
+            share_ci=_interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
             failures=sum(any(blame.operation == spec.name for blame in blames) for _, blames in blamed),
             loss=shares[spec.name] * rate,
             error_types=_error_types(spec.name, blamed),
@@ -150,7 +151,6 @@ def aggregate(
     return Signals(tuple(signals), len(failed), abstained, outside, total_cases, tuple(prompts))
 
 
-Interval = tuple[float, float]
 _Blamed = tuple[Attribution, tuple[Blame, ...]]
 _Weight = dict[str, float]
 
@@ -209,12 +209,9 @@ def _resampled(units: Sequence[_Unit], names: Sequence[str], seed: int) -> list[
     ]
 
 
-def interval(values: Sequence[float], *, most: float) -> Interval:
-    """The middle 95 % of resampled values; everything possible where there are none."""
-    if not values:
-        return (0.0, most)
-    ordered = sorted(values)
-    return ordered[round(0.025 * (len(ordered) - 1))], ordered[round(0.975 * (len(ordered) - 1))]
+def _interval(values: Sequence[float], *, most: float) -> Interval:
+    """The middle of resampled values; everything possible where there are none."""
+    return middle(values) if values else (0.0, most)
 
 
 def _first(name: str, resampled: Sequence[_Resample]) -> float | None:

@@ -23,21 +23,23 @@ from scripted_server import ScriptedServer
 
 from tracing.llm.access import ModelAccess
 from tracing.llm.http import endpoint
-from tracing.llm.settings import Limits, ModelSettings, home
+from tracing.llm.serving.weights import CATALOGUE, pull, stored_path
+from tracing.llm.settings import Limits, ModelSettings
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("memtune", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("memtune")
 
-USER_HOME = home()
-"""Where the user's own weights lie; looked up before tests get homes of their own."""
+USER_WEIGHTS = stored_path(CATALOGUE["smollm2-135m"]).parent
+"""Where the user's own weights lie; looked up before tests get folders of their own."""
 
 
 @pytest.fixture(autouse=True)
 def memtune_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty MEMTUNE_HOME, and no API key from the developer's shell."""
+    """An empty MEMTUNE_HOME, no weights, and no API key from the developer's shell."""
     folder = tmp_path / "home"
     monkeypatch.setenv("MEMTUNE_HOME", str(folder))
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(folder / "weights"))
     monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "dspy"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     return folder
@@ -93,18 +95,13 @@ def open_access(
 
 
 @pytest.fixture
-def embedded_weights(memtune_home: Path) -> None:
-    """The small model's weights, pulled into the user's cache once, within reach of this test."""
-    from tracing.llm.serving.weights import CATALOGUE, pull, stored_path
-
-    weights = CATALOGUE["smollm2-135m"]
-    ours = stored_path(weights)
-    theirs = USER_HOME / "weights" / ours.name
+def embedded_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small model's weights, pulled into the user's own folder once, within reach of this test."""
+    ours = stored_path(CATALOGUE["smollm2-135m"])
+    theirs = USER_WEIGHTS / ours.name
     if not theirs.is_file():
-        os.environ["MEMTUNE_HOME"], isolated = str(USER_HOME), os.environ["MEMTUNE_HOME"]
-        try:
+        with monkeypatch.context() as patched:
+            patched.setenv("MEMTUNE_WEIGHTS", str(USER_WEIGHTS))
             pull("smollm2-135m")
-        finally:
-            os.environ["MEMTUNE_HOME"] = isolated
     ours.parent.mkdir(parents=True)
     ours.symlink_to(theirs)

@@ -13,7 +13,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -96,7 +96,30 @@ class Door:
         Raises:
             ConfigError: as `open`.
         """
-        return code_of(self.open(name))
+        return None if name in self.built_in else code_of(self.open(name))
+
+    def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:
+        """The function, class or callable instance of this name.
+
+        Args:
+            parameters: names, for messages, of the positional arguments that it has to take.
+
+        Raises:
+            ConfigError: as `open`, or it cannot be called like this.
+        """
+        value: Callable[..., Any] = self.open(name)
+        wanted = f"it has to take ({', '.join(parameters)})"
+        if not callable(value):
+            raise ConfigError(f"{self.key}: {name!r} is a {type(value).__name__}, which cannot be called; {wanted}")
+        try:
+            signature = inspect.signature(value)
+        except ValueError:  # written in C
+            return value
+        try:
+            signature.bind(*parameters)
+        except TypeError as error:
+            raise ConfigError(f"{self.key}: {name!r} takes {signature}; {wanted}: {error}") from None
+        return value
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=f"memtune.{self.kind}")}

@@ -55,3 +55,9 @@ class OutOfTimeError(MemtuneError):
 
 class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, on one line; with its type where it is not one of memtune's."""
+    said = " ".join(str(error).split())
+    return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

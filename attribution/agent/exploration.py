@@ -13,7 +13,8 @@ from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.search import PIECE, search
+from tracing.graph.expressions import Expression
+from tracing.graph.search import search
 
 REPLY_CHARACTERS = 1500
 LINE_CHARACTERS = 150
@@ -131,15 +132,12 @@ class Exploration:
         if text.isdecimal() or not text:
             yield value[int(text or 0) :]
             return
-        # The search refuses an expression that may take for ever.
-        if not any(search(ExecutionGraph([_alone(variable, value)]), text, regex=True)):
+        found = Expression(text).spans(value, _MOST_LINES)
+        if not found:
             yield f"nothing matches {text!r}"
-            return
-        expression = re.compile(text)
-        for start in range(0, len(value), PIECE):
-            for found in islice(expression.finditer(value, start, start + PIECE), _MOST_LINES):
-                around = value[max(0, found.start() - _WINDOW) : found.end() + _WINDOW]
-                yield f"at {found.start()}: …{' '.join(around.split())}…"
+        for first, last in found:
+            around = value[max(0, first - _WINDOW) : last + _WINDOW]
+            yield f"at {first}: …{' '.join(around.split())}…"
 
     def _slice(self, found: ExecutionGraph, text: str) -> Iterable[str]:
         if text:
@@ -190,10 +188,6 @@ class Exploration:
             kept.append(line)
             room -= len(line) + 1
         return "\n".join(kept) or "nothing found"
-
-
-def _alone(variable: Variable, value: str) -> Variable:
-    return Variable(variable.id, "", variable.kind, value)
 
 
 def _one_line(variable: Variable) -> str:

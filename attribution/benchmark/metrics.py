@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from attribution.bootstrap import Interval, mean_interval
 from attribution.cases import Attribution, Blame
-from attribution.signals import Interval, interval
 from attribution.survival.calibration import cross_fitted
 
 if TYPE_CHECKING:
@@ -191,9 +190,7 @@ def _ece(pairs: Sequence[tuple[float, bool]]) -> float | None:
 
 
 def _interval(hits: Sequence[bool], seed: int) -> Interval:
-    chance = random.Random(seed)  # noqa: S311 - resampling, no secret
-    means = [sum(chance.choices(hits, k=len(hits))) / len(hits) for _ in range(RESAMPLES)] if hits else []
-    return interval(means, most=1.0)
+    return mean_interval(hits, resamples=RESAMPLES, seed=seed) if hits else (0.0, 1.0)
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
+from tracing.llm.single_flight import SingleFlight
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
-
-LLM_JUDGE = "llm_judge"
-"""Name of the metric."""
 
 FEWEST_CASES = 6
 """Cases of either kind, right and wrong together, below which no threshold is fitted."""
@@ -110,6 +108,7 @@ class LlmJudge:
         self.calibration = JudgeThreshold()
         self._model = model
         self._margins: dict[tuple[Mode, str, tuple[str, ...], str], float | None] = {}
+        self._flights = SingleFlight()
 
     def judge(self, question: Question, reply: str) -> Judgement:
         """The judgement of a reply, its score 1 or 0 by the model; by words where the model abstains.
@@ -161,11 +160,12 @@ class LlmJudge:
 
     def _margin(self, mode: Mode, question: Question, reply: str) -> float | None:
         key = (mode, question.question, question.answers, reply)
-        if key not in self._margins:
-            # A trace of its own: what the judge costs is not the memory system's, but has a name in the meter.
-            with trace(), operation("judge", kind="llm"):
-                self._margins[key] = (self._yes_or_no if mode == "margin" else self._label)(question, reply)
-        return self._margins[key]
+        with self._flights.alone(repr(key)):
+            if key not in self._margins:
+                # A trace of its own: what the judge costs is not the memory system's, but has a name in the meter.
+                with trace(), operation("judge", kind="llm"):
+                    self._margins[key] = (self._yes_or_no if mode == "margin" else self._label)(question, reply)
+            return self._margins[key]
 
     def _yes_or_no(self, question: Question, reply: str) -> float | None:
         try:

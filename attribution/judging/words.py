@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attribution.text.tokens import contains, normalise, word_count
-from tracing.errors import ConfigError
+from attribution.judging.metrics import LLM_JUDGE, measured
+from attribution.text import tokens
+from attribution.text.tokens import normalise, word_count
 
 METRICS = ("short_contains", "em", "f1", "contains")
 """Names of the metrics; the first is the default."""
@@ -37,31 +38,50 @@ class Judgement:
 
 
 def by_words(metric: str) -> str:
-    """The metric if words decide by it, else the default that they do."""
-    return metric if metric in METRICS else METRICS[0]
+    """The metric where it is a function of the texts, else the default one that is."""
+    return METRICS[0] if metric == LLM_JUDGE else metric
 
 
 def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judgement:
     """Judge `reply` by its best match among `answers`; any of them is a full answer.
 
     `metric` chooses the primary score: `short_contains` (an accepted answer is contained in a reply of at most
-    `SHORT_REPLY_WORDS` words), `em`, `f1` or `contains`.
+    `SHORT_REPLY_WORDS` words), `em`, `f1`, `contains`, or a user's own (`attribution.judging.metrics`).
 
     Raises:
-        ConfigError: no such metric; lists the names.
+        ConfigError: no such metric; lists the names. Or a user's own fails.
     """
-    if metric not in METRICS:
-        raise ConfigError(f"metric: {metric!r} is not a metric; choose one of {', '.join(METRICS)}")
     said = normalise(reply)
-    accepted = [tokens for tokens in map(normalise, answers) if tokens]
-    contained = float(any(contains(reply, answer) for answer in answers))
+    accepted = [answer for answer in map(normalise, answers) if answer]
+    contained = float(any(tokens.contains(reply, answer) for answer in answers))
     measures = {
-        "em": max((float(tokens == said) for tokens in accepted), default=0.0),
-        "f1": max((_f1(said, tokens) for tokens in accepted), default=0.0),
+        "em": max((float(answer == said) for answer in accepted), default=0.0),
+        "f1": max((_f1(said, answer) for answer in accepted), default=0.0),
         "contains": contained,
         "short_contains": contained if word_count(reply) <= SHORT_REPLY_WORDS else 0.0,
     }
-    return Judgement(measures[metric], measures["em"], measures["f1"], measures["contains"])
+    score = measures[metric] if metric in measures else measured(metric, reply, answers)
+    return Judgement(score, measures["em"], measures["f1"], measures["contains"])
+
+
+def short_contains(reply: str, answers: Sequence[str]) -> float:
+    """1 if an accepted answer is contained in a reply of at most `SHORT_REPLY_WORDS` words."""
+    return judge(reply, answers, "short_contains").score
+
+
+def em(reply: str, answers: Sequence[str]) -> float:
+    """1 if the reply is an accepted answer, neither more nor less."""
+    return judge(reply, answers).em
+
+
+def f1(reply: str, answers: Sequence[str]) -> float:
+    """Greatest harmonic mean of token precision and recall over the accepted answers."""
+    return judge(reply, answers).f1
+
+
+def contains(reply: str, answers: Sequence[str]) -> float:
+    """1 if an accepted answer occurs in the reply as a run of tokens."""
+    return judge(reply, answers).contains
 
 
 def _f1(said: Sequence[str], accepted: Sequence[str]) -> float:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
 from attribution.failures import failed_cases
 from attribution.recordings import recording_of
 from experiments.api.attributed import Attributed
@@ -14,10 +15,9 @@ from experiments.api.starting import Model, settings_from
 from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
-from experiments.attributing.methods import ASKING, METHODS, method_named
 from experiments.experiment.wiring import open_access
 from experiments.runs.folder import RunFolder
-from tracing.errors import ConfigError, DataError
+from tracing.errors import DataError
 from tracing.graph.execution_graph import ExecutionGraph
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def attributed(
     Raises:
         ConfigError, DataError, RunError, TraceError: something given does not fit, or cannot be read.
     """
-    if method not in METHODS:
-        raise ConfigError(f"method: unknown: {method!r}; choose one of {', '.join(METHODS)}")
+    factory = open_attributor(method)
     config = settings_from(home, models={"task": model}, settings={})
-    with open_access(config, home) if method in ASKING else nullcontext() as access:
-        make = method_named(method, access)
-        said = Attributions(Header(method=method, model=config.models.task.model if access else None))
+    asks = isinstance(factory, AsksModel)
+    with nullcontext() if method == SURVIVAL else open_access(config, home, surely=asks) as access:
+        make = bound(factory, access)
+        said = Attributions(Header(method=method, model=config.models.task.model if asks else None))
         if isinstance(source, ExecutionGraph):
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.runs.config import DATASETS, OPTIONS, RunConfig, load_config
+from experiments.data.datasets import DATASETS
+from experiments.runs.config import OPTIONS, RunConfig, load_config
 from tracing.doors import given
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
@@ -49,7 +50,7 @@ def settings_from(
     given_keys: dict[str, Any] = {}
     if system is not None:
         given_keys["system"] = system if isinstance(system, str) else given(system)
-    if isinstance(data, str) and data in DATASETS:
+    if isinstance(data, str) and data in DATASETS.names():
         given_keys["dataset"] = data
     elif data is not None:
         path = Path(data) if isinstance(data, str | Path) else _kept(list(data), home / DATA)

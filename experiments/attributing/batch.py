@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attribution.attributor import sound
 from attribution.cases import Attribution, Case
 from experiments.attributing.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
-from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.errors import BudgetExceededError, in_one_line
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Batch:
             if source.complaint is not None:
                 raise  # the only one there is, and most likely misquoted
             tally.malformed += 1
-            self._write(TraceLine(trace=name, digest=_digest(source), problem=_in_words(error)))
+            self._write(TraceLine(trace=name, digest=_digest(source), problem=in_one_line(error)))
             return
         wrong = [case for case in found.cases if not case.passed]
         tally.malformed += found.problem is not None
@@ -177,13 +178,13 @@ class Batch:
             try:
                 if isinstance(method, Exception):
                     raise method
-                attribution = method.attribute(case)
+                attribution = sound(method.attribute(case), case)
             except BudgetExceededError as error:
-                self.tally.stopped = _in_words(error)
+                self.tally.stopped = in_one_line(error)
                 self._stop.set()
                 return None
             except Exception as error:  # one case never stops the others
-                failed = _in_words(error)
+                failed = in_one_line(error)
                 attribution = Attribution(case, abstained=failed)
         tokens = watch.prompt_tokens + watch.completion_tokens if watch is not None else 0
         trouble = watch.failures[0] if watch is not None and watch.failures else None
@@ -233,8 +234,3 @@ def _digest(source: Source) -> str:
         return source.digest
     except OSError:
         return ""
-
-
-def _in_words(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

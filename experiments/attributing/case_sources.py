@@ -156,7 +156,7 @@ def sources_of(
     data: Path | None = None,
     complaint: Complaint | None = None,
 ) -> list[Source]:
-    """The traces that are meant: files, folders of them, and runs by id, `latest` or folder.
+    """The traces that are meant: files, folders of them, and runs by id, `latest` (that finished) or folder.
 
     Args:
         names: as given on the command line.
@@ -183,7 +183,7 @@ def sources_of(
             files = (one for one in sorted(path.rglob("*.json*")) if one.suffix in (".json", ".jsonl"))
             chosen = [source(one) for one in files]
         else:
-            chosen = run_sources(RunFolder.find(home, name), prompts)
+            chosen = run_sources(RunFolder.find(home, name, finished=True), prompts)
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}

@@ -30,7 +30,7 @@ def checked_by_replay(
 
     Args:
         make: sets the method up.
-        name: of the run: its id, `latest`, its folder, or a trace in it.
+        name: of the run: its id, `latest` (that finished), its folder, or a trace in it.
         home: where runs lie, and the cache.
         prompts: `seed` or `champion`, those the traces were made with.
         calls: to the run's models at most.
@@ -41,7 +41,7 @@ def checked_by_replay(
         ModelError: the judge's model fails.
     """
     path = Path(name)
-    folder = RunFolder.find(home, str(path.resolve().parent.parent.parent) if path.is_file() else name)
+    folder = RunFolder.find(home, str(path.resolve().parent.parent.parent) if path.is_file() else name, finished=True)
     config = load_config(str(folder.path / CONFIG), overrides={"budget.calls": calls})
     with open_parts(config, home) as parts:
         # The threshold is fitted on what it was fitted on in the run.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attribution.attributor import Attributor
+from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor, bound, open_attributor
 from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.metrics import score
 from attribution.benchmark.suites import load_suite, run
@@ -18,7 +18,6 @@ from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge
 from attribution.labelled import Suite
 from attribution.recordings import Recording
-from experiments.attributing.methods import ASKING, method_named
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
@@ -31,6 +30,9 @@ from tracing.systems.conversations import Conversation
 from tracing.systems.registry import open_system
 
 INJECTED = "injected"
+
+CONTROLS = ("replay", "majority", "random")
+"""What is measured beside the methods of attribution: the best that can be done, and the least."""
 
 SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # The scripted embedding puts unrelated texts at right angles, a real one close together.
@@ -116,14 +118,26 @@ def open_bench(
         yield _bench(made, access)
 
 
-def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int) -> Make:
-    """What sets a method up for a recording; `helper` has the model that `assisted` and `agent` ask.
+def needs_models(method: str) -> bool:
+    """Whether a method may ask a model.
 
     Raises:
-        ConfigError: the method is not for this suite.
+        ConfigError: there is no such method.
     """
-    if method == "survival" or method in ASKING:
-        return method_named(method, helper)
+    if method in CONTROLS:
+        return False
+    ATTRIBUTORS.check(method)
+    return method != SURVIVAL
+
+
+def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int) -> Make:
+    """What sets a method up for a recording; `helper` has the models that it may ask.
+
+    Raises:
+        ConfigError: there is no such method, or it is not for this suite.
+    """
+    if method not in CONTROLS:
+        return bound(open_attributor(method), helper or bench.access)
     if method == "replay":
         if bench.replay is None:
             raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Literal
 from attribution.cases import ErrorType
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.numbers import ONE_TO_TWELVE
-from experiments.bench.faults import Fault, Target
+from experiments.bench.faults import Fault, FaultTarget
 from tracing.graph.elements import Variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step
@@ -105,7 +105,7 @@ class WrongUpdate(Fault):
 
     event = "UPDATE"
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: FaultTarget) -> None:
         super().__init__(target)
         self._fact: str | None = None
 
@@ -225,7 +225,7 @@ class Kind:
 
     error_type: ErrorType
     nature: Nature
-    make: Callable[[Target], Fault]
+    make: Callable[[FaultTarget], Fault]
 
 
 KINDS: Mapping[str, Kind] = {

@@ -21,7 +21,7 @@ class Fault(Intervention):
         fired: ids of the executions that did it.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: FaultTarget) -> None:
         self.target, self.gold = target, target.gold
         self.fired: list[str] = []
 
@@ -31,7 +31,7 @@ class Fault(Intervention):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FaultTarget:
     """What a fault is to spoil.
 
     Attributes:
@@ -57,7 +57,7 @@ class Target:
         return text
 
 
-def target_of(case: Case, conversation: Conversation, *, verbatim: bool, seed: int) -> Target:
+def target_of(case: Case, conversation: Conversation, *, verbatim: bool, seed: int) -> FaultTarget:
     """What to spoil in a passed case, and with which wrong value."""
     vocabulary = Vocabulary(turn.text for turn in conversation.turns())
     gold = Gold(case.question, conversation, vocabulary, verbatim=verbatim)
@@ -67,4 +67,4 @@ def target_of(case: Case, conversation: Conversation, *, verbatim: bool, seed: i
         if not question.unanswerable and not judge(question.answers[0], case.question.answers, "contains").score
     ]
     chance = random.Random(f"{seed} {case.question.id}")  # noqa: S311 - a choice of examples, no secret
-    return Target(case, gold, conversation, chance.choice(values or ["something else"]))
+    return FaultTarget(case, gold, conversation, chance.choice(values or ["something else"]))

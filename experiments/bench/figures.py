@@ -43,6 +43,8 @@ class TracingFigures(BaseModel):
         load_smartcomment_40k_s: seconds to load a smartcomment file of 40,000 nodes.
         native_1m: a native trace of 1,000,000 variables and 250,000 operations.
         growth_exponent: of the time to load, from 10⁴ to 10⁶ variables; 1 is linear.
+        json_loads_40k_s: seconds that the standard `json.loads` takes for the same smartcomment file.
+        json_loads_1m_s: likewise for the lines of the native trace, one by one.
     """
 
     record_us: RecordFigures
@@ -54,6 +56,8 @@ class TracingFigures(BaseModel):
     load_smartcomment_40k_s: float
     native_1m: NativeFigures
     growth_exponent: float
+    json_loads_40k_s: float
+    json_loads_1m_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,13 @@ def bars(figures: TracingFigures) -> list[Bar]:
         Bar("native_1m.rss_mib", figures.native_1m.rss_mib, 2048.0),
         Bar("native_1m.slice_10k_ms", figures.native_1m.slice_10k_ms, 20.0),
         Bar("growth_exponent", figures.growth_exponent, 1.1),
+        Bar(
+            "load_smartcomment_40k_s / json_loads_40k_s",
+            figures.load_smartcomment_40k_s / figures.json_loads_40k_s,
+            0.6,
+        ),
+        Bar("native_1m.load_s / json_loads_1m_s", figures.native_1m.load_s / figures.json_loads_1m_s, 0.6),
+        Bar("native_1m.slice_10k_ms / record_us.depth0", figures.native_1m.slice_10k_ms * 1e3 / record.depth0, 5000.0),
     ]
 
 

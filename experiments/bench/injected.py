@@ -15,11 +15,12 @@ from attribution.recordings import Recording
 from attribution.replay.method import Replay
 from attribution.survival.flow import rewrites
 from experiments.bench.fault_kinds import KINDS, Kind
-from experiments.bench.faults import Fault, Target, target_of
+from experiments.bench.faults import Fault, FaultTarget, target_of
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
+from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate, seed_candidate
@@ -39,12 +40,12 @@ class FaultySystem:
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """As the system builds, but for the fault."""
         with intervene(self.fault):
-            return self._system.build(conversation, candidate, access)
+            return build_memory(self._system, conversation, candidate, access)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """As the system answers, but for the fault."""
         with intervene(self.fault):
-            return self._system.answer(memory, question, candidate, access)
+            return answer_question(self._system, memory, question, candidate, access)
 
 
 @dataclass(slots=True)
@@ -149,7 +150,7 @@ class Injector:
             return True
         return False
 
-    def _fires(self, kind: Kind, target: Target, chosen: _Passed) -> tuple[bool, bool]:
+    def _fires(self, kind: Kind, target: FaultTarget, chosen: _Passed) -> tuple[bool, bool]:
         """Whether the fault finds its operation in what was emitted without it, in building and in answering."""
         trial = kind.make(target)
         chosen.base.built.tell(trial)
@@ -158,7 +159,7 @@ class Injector:
         return building, bool(trial.fired)
 
     def _spoilt(
-        self, name: str, kind: Kind, target: Target, chosen: _Passed, *, rebuild: bool
+        self, name: str, kind: Kind, target: FaultTarget, chosen: _Passed, *, rebuild: bool
     ) -> tuple[LabelledCase, FaultySystem] | None:
         """The case with the fault in it; None where its answer stays right."""
         conversation, question = chosen.base.conversation, chosen.case.question
@@ -166,7 +167,7 @@ class Injector:
         memory, records = chosen.base.memory, chosen.base.records
         if rebuild:
             with trace(prefix="b") as building:
-                memory = system.build(conversation, self._candidate, self._access)
+                memory = build_memory(system, conversation, self._candidate, self._access)
             records = building.records()
         graph, case = self._asked(system, conversation, question, memory, records)
         fired = tuple(dict.fromkeys(system.fault.fired))
@@ -178,7 +179,7 @@ class Injector:
     def _built(self, conversation: Conversation) -> _Base:
         heard = Heard()
         with trace(prefix="b") as building, intervene(heard):
-            memory = self._system.build(conversation, self._candidate, self._access)
+            memory = build_memory(self._system, conversation, self._candidate, self._access)
         return _Base(conversation, memory, building.records(), heard)
 
     def _answered(self, base: _Base, question: Question) -> _Passed:
@@ -198,6 +199,6 @@ class Injector:
         with trace(prefix="a") as answering:
             answering.adopt(records)
             with session(question.id):
-                answer = system.answer(memory, question, self._candidate, self._access)
+                answer = answer_question(system, memory, question, self._candidate, self._access)
         judgement = self._judged(question, answer.text)
         return answering.graph, Case(conversation.id, question, answer.text, judgement, answer.variable)

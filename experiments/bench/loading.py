@@ -25,8 +25,11 @@ NODES = 40_000
 
 def measure_native(
     folder: Path, progress: Callable[[str], None], *, sizes: Sequence[int] = SIZES, repetitions: int = REPETITIONS
-) -> tuple[NativeFigures, float]:
-    """The figures of the largest size, each measured in a process of its own, and the growth exponent of loading."""
+) -> tuple[NativeFigures, float, float]:
+    """The figures of the largest size, each measured in a process of its own, and the growth exponent of loading.
+
+    The third is the median seconds of `json.loads` for the lines of the largest.
+    """
     seconds = []
     for size in sizes:
         progress(f"writing a trace of {size:,} variables")
@@ -39,7 +42,7 @@ def measure_native(
         found = medians(measured)
         seconds.append(found["load_s"])
         path.unlink()
-    return NativeFigures.model_validate(found), growth_exponent(sizes, seconds)
+    return NativeFigures.model_validate(found), growth_exponent(sizes, seconds), found["json_loads_s"]
 
 
 def write_native(path: Path, variables: int) -> str:
@@ -79,12 +82,17 @@ def in_own_process(path: Path, last: str) -> dict[str, float]:
 
 
 def load_here(path: Path, last: str) -> dict[str, float]:
-    """Seconds to load the trace, MiB held at most, and milliseconds for the backward slice of `last`."""
+    """Seconds to load the trace, and of `json.loads` for its lines; MiB held at most; ms for the slice of `last`."""
     import resource
 
     from tracing import TraceError, graph_of, load_trace
 
     graph_of([])  # what loading imports on its first use is not the cost of a large trace
+    with path.open("rb") as lines:
+        begun = perf_counter()
+        for line in lines:
+            json.loads(line)
+        json_loads_s = perf_counter() - begun
     begun = perf_counter()
     loaded = load_trace(path)
     load_s = perf_counter() - begun
@@ -97,7 +105,7 @@ def load_here(path: Path, last: str) -> dict[str, float]:
         begun = perf_counter()
         loaded.graph.backward_slice(last)
         took.append((perf_counter() - begun) * 1e3)
-    return {"load_s": load_s, "rss_mib": held, "slice_10k_ms": median(took)}
+    return {"load_s": load_s, "rss_mib": held, "slice_10k_ms": median(took), "json_loads_s": json_loads_s}
 
 
 def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
@@ -110,41 +118,23 @@ def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 def measure_smartcomment(
     folder: Path, progress: Callable[[str], None], *, nodes: int = NODES, repetitions: int = REPETITIONS
-) -> float:
-    """Median seconds to load a smartcomment file."""
+) -> tuple[float, float]:
+    """Median seconds to load a smartcomment file, and of `json.loads` for the same bytes, by turns."""
     from tracing.interchange import smartcomment
 
     path = folder / "smartcomment.json"
     path.write_text(json.dumps(smartcomment_graph(nodes)))
-    took = []
+    content = path.read_bytes()
+    took: list[tuple[float, float]] = []
     for number in range(repetitions):
         progress(f"loading a smartcomment file of {nodes:,} nodes, repetition {number + 1} of {repetitions}")
         begun = perf_counter()
         smartcomment.load(path)
-        took.append(perf_counter() - begun)
-    return median(took)
-
-
-def measure_parsing(folder: Path, *, nodes: int = NODES, variables: int = SIZES[1]) -> tuple[float, float]:
-    """What no loader in Python that parses JSON with the standard library can be faster than, in seconds.
-
-    Returns:
-        `json.loads` of a smartcomment file of `nodes`, and of the lines of a native trace of a million variables, by
-        one of `variables`.
-    """
-    text = json.dumps(smartcomment_graph(nodes))
-    begun = perf_counter()
-    json.loads(text)
-    document_s = perf_counter() - begun
-    path = folder / "parsing.jsonl"
-    write_native(path, variables)
-    with path.open("rb") as lines:
-        begun = perf_counter()
-        for line in lines:
-            json.loads(line)
-        lines_s = perf_counter() - begun
-    path.unlink()
-    return document_s, lines_s * SIZES[-1] / variables
+        loaded = perf_counter()
+        json.loads(content)
+        took.append((loaded - begun, perf_counter() - loaded))
+    loads_s, parses_s = zip(*took, strict=True)
+    return median(loads_s), median(parses_s)
 
 
 def smartcomment_graph(nodes: int) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiments.attributing.methods import METHODS
 from experiments.commands.options import home_option, model_options
 from experiments.display.terminal import say
 
@@ -40,11 +39,13 @@ Examples:
 )
 @click.option(
     "--method",
-    type=click.Choice(METHODS),
+    "--attribution",
+    "method",
+    metavar="NAME",
     default="survival",
     show_default=True,
     help="survival asks no model, assisted asks one short questions, agent explores with one; "
-    "triage: the agent where survival is unsure.",
+    "triage: the agent where survival is unsure; your own as module:Object.",
 )
 @click.option(
     "--replay",
@@ -100,15 +101,16 @@ def attribute(
     one answer of one trace is wrong because you say so. Start the same command again to go on after an interruption.
     Exit code 0, or 1 where a trace was damaged or a case failed: what could be done is done.
     """
+    from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
     from experiments.attributing.attributions import AttributionsFile, Header
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
-    from experiments.attributing.methods import ASKING, method_named
     from experiments.attributing.replaying import checked_by_replay
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
+    factory = open_attributor(method, seconds=timeout)
     where = home_folder(home)
     complaint = _complaint(question, reply, right)
     target = out or Path(DEFAULT_OUT if complaint is None else COMPLAINTS)
@@ -117,11 +119,18 @@ def attribute(
     found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint)
     with ExitStack() as stack:
         access = None
-        if method in ASKING:
+        if method != SURVIVAL:
             access = stack.enter_context(
-                model_access(where, model=model, base_url=base_url, calls=budget_calls, timeout=timeout)
+                model_access(
+                    where,
+                    model=model,
+                    base_url=base_url,
+                    calls=budget_calls,
+                    timeout=timeout,
+                    surely=isinstance(factory, AsksModel),
+                )
             )
-        make = method_named(method, access, seconds=timeout)
+        make = bound(factory, access)
         header = Header(method=method, model=access.task.settings.model if access else None, replayed=replay)
         if replay:
             make, models = stack.enter_context(checked_by_replay(make, sources[0], where, prompts, calls=budget_calls))

@@ -106,6 +106,7 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     known = {"train": splits.train, "validation": splits.validation, "test": splits.test}
     conversations = known.get(split) or (*splits.train, *splits.validation, *splits.test)
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
+        parts.access.check()
         calibrate_judge(parts.evaluator, seed_candidate(parts.system.prompts), conversations)
         rungs = climb(
             parts.evaluator,

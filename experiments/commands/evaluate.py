@@ -85,6 +85,7 @@ def evaluate(
         specs = parts.system.prompts
         candidate = seed_candidate(specs) if prompts == "seed" else read_prompts(Path(prompts), specs)
         check_candidate(specs, candidate)
+        parts.access.check()
         # Nothing is learned from it here, so that the judge may be calibrated on what it judges.
         calibrate_judge(parts.evaluator, candidate, chosen)
         repetitions = []

@@ -45,7 +45,10 @@ Examples:
 @click.argument("second", metavar="B")
 @home_option
 def compare(first: str, second: str, home: Path | None) -> None:
-    """Put two runs side by side. A and B: a run's id or the start of it, `latest`, or the path of its folder."""
+    """Put two runs side by side.
+
+    A and B: a run's id or the start of it, `latest` for the latest that finished, or the path of its folder.
+    """
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import comparison_table
     from experiments.experiment.wiring import home_folder
@@ -53,7 +56,7 @@ def compare(first: str, second: str, home: Path | None) -> None:
     from experiments.runs.folder import RunFolder
 
     where = home_folder(home)
-    left, right = RunFolder.find(where, first), RunFolder.find(where, second)
+    left, right = (RunFolder.find(where, name, finished=True) for name in (first, second))
     found = compared(left, right)
     console = LiteralConsole()
     console.print(comparison_table(left.id, right.id, found))
@@ -87,14 +90,17 @@ Examples:
 @click.option("--model", metavar="NAME", help="Model the prompts will be used with.")
 @home_option
 def export(run: str, target: str, out: Path, verify: bool, model: str | None, home: Path | None) -> None:
-    """Write the champion's prompts for use elsewhere, with a manifest of where they come from."""
+    """Write the champion's prompts for use elsewhere, with a manifest of where they come from.
+
+    RUN: a run's id or the start of it, `latest` for the latest that finished, or the path of its folder.
+    """
     from experiments.experiment.wiring import home_folder
     from experiments.runs.folder import RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
     from tracing.systems.exporting.export import MANIFEST
     from tracing.systems.exporting.export import export as write
 
-    folder = RunFolder.find(home_folder(home), run)
+    folder = RunFolder.find(home_folder(home), run, finished=True)
     summary = folder.summary()
     origin = manifest_of(folder, summary)
     written = write(

@@ -26,8 +26,8 @@ def setup_options(command: Command) -> Command:
         click.option(
             "--system", metavar="NAME", help="Memory system: fact-memory, rag, mem0, or your own as module:Object."
         ),
-        click.option("--dataset", metavar="NAME", help="Data set: sample (bundled), jsonl (yours) or locomo."),
-        click.option("--data", type=click.Path(path_type=Path), help="File of the data set (jsonl, locomo)."),
+        click.option("--dataset", metavar="NAME", help="Data set: sample, jsonl (yours), locomo or module:function."),
+        click.option("--data", type=click.Path(path_type=Path), help="File of the data set (jsonl, locomo, your own)."),
         click.option("--limit-conversations", type=int, metavar="N", help="Conversations over all splits, at most."),
         click.option("--limit-sessions", type=int, metavar="N", help="First N sessions of each conversation."),
         click.option("--limit-questions", type=int, metavar="N", help="Questions of each conversation, at most."),
@@ -36,6 +36,12 @@ def setup_options(command: Command) -> Command:
         ),
         click.option(
             "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
+        ),
+        click.option(
+            "--concurrency",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Requests under way at one endpoint [default: 8; 1 at the embedded model].",
         ),
     )
     for option in reversed(options):

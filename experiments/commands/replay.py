@@ -28,7 +28,7 @@ Examples:
 def replay(run: str, uri: str | None, home: Path | None) -> None:
     """Write to MLflow what it missed of a run while it did not answer. What it has already is not written twice.
 
-    RUN: a run's id or the start of it, `latest`, or the path of its folder.
+    RUN: a run's id or the start of it, `latest` for the latest that was started, or the path of its folder.
     """
     from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.outbox import Outbox

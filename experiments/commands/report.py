@@ -1,4 +1,4 @@
-"""`memtune report`: what went wrong, where and why, on one page."""
+"""`memtune report`: the diagnosis, which says what went wrong, where and why, on one page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Examples:
     type=click.Path(path_type=Path),
     default="diagnosis.html",
     show_default=True,
-    help="Page to write; the ending .html, .md or .json says how.",
+    help="File for the diagnosis; the ending .html, .md or .json says how.",
 )
 @click.option(
     "--prompts",
@@ -54,7 +54,9 @@ def report(
     budget_calls: int | None,
     home: Path | None,
 ) -> None:
-    """Write a diagnostic report of a run, or of an attributions file that `memtune attribute` wrote.
+    """Write the diagnosis of a run, or of an attributions file that `memtune attribute` wrote: why answers are wrong.
+
+    What the run did is another page, the report.html in its folder, which `memtune run` writes.
 
     Loss by operation, error types, where information was lost, clusters of failures, what to do and what no prompt can
     fix; every claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched.

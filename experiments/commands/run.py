@@ -30,13 +30,21 @@ Examples:
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
+@click.option(
+    "--attribution",
+    metavar="NAME",
+    help="Method of attribution: survival, assisted, agent, triage or yours.",
+)
+@click.option("--optimizer", metavar="NAME", help="What searches: closed-loop, random, gepa or yours.")
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before more model calls than this.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(
-    "--resume", metavar="RUN", help="Go on with a run that was interrupted or killed: its id, its folder or `latest`."
+    "--resume",
+    metavar="RUN",
+    help="Go on with a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
 )
 @click.option(
     "--candidates",

@@ -7,13 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
+from experiments.data.datasets import LOCOMO, conversations_of, needed
 from experiments.data.locomo import LocomoNotes, read_locomo
-from experiments.runs.config import DataLimits, RunConfig
+from experiments.data.settings import DataLimits, DataSettings
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
-from tracing.systems.conversations import Conversation, Question, read_conversations
+from tracing.systems.conversations import Conversation, Question
 
 FEWEST = 3
 """Conversations without which there is no train, validation and test."""
@@ -34,21 +34,17 @@ class Dataset:
     notes: tuple[str, ...]
 
 
-def load_dataset(config: RunConfig) -> Dataset:
+def load_dataset(config: DataSettings) -> Dataset:
     """The data set of `config`, cut to its limits. Conversations of the split `sealed` are never among it.
 
     Raises:
         DataError: the file is unusable, or leaves fewer than three conversations with questions.
     """
     left: Mapping[str, LocomoNotes] = {}
-    if config.dataset == "sample":
-        conversations = [c for name in ("train", "validation", "test") for c in _bundled(name)]
-    elif config.data is None:
-        raise DataError(f"{config.dataset}: no file; name it with --data FILE")
-    elif config.dataset == "locomo":
-        conversations, left = read_locomo(config.data, config.locomo.categories)
+    if config.dataset == LOCOMO:
+        conversations, left = read_locomo(needed(LOCOMO, config.data), config.locomo.categories)
     else:
-        conversations = read_conversations(config.data)
+        conversations = conversations_of(config.dataset, config.data)
     splits = assign_splits([c for c in conversations if c.split != "sealed"], where=_where(config))
     cut = limit_conversations(splits, config.limits.conversations)
     dropped = Counter[str]()
@@ -74,20 +70,17 @@ def load_dataset(config: RunConfig) -> Dataset:
     return Dataset(result, tuple(lines))
 
 
-def load_sealed(config: RunConfig) -> tuple[Conversation, ...]:
+def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
     """The sealed conversations of a data set: only for a last, single scoring of prompts that are final.
 
     Raises:
         DataError: the data set has none.
     """
-    if config.dataset == "sample":
-        return tuple(_bundled("sealed"))
-    if config.dataset == "jsonl" and config.data is not None:
-        sealed = tuple(c for c in read_conversations(config.data) if c.split == "sealed")
-        if sealed:
-            return sealed
+    sealed = tuple(each for each in conversations_of(config.dataset, config.data) if each.split == "sealed")
+    if sealed:
+        return sealed
     raise DataError(
-        f'{_where(config)}: has no sealed conversations; leave --sealed out, or mark rows with split "sealed"'
+        f'{_where(config)}: has no sealed conversations; leave --sealed out, or give conversations the split "sealed"'
     )
 
 
@@ -184,10 +177,5 @@ def _within(question: Question, turns: set[str], facts: set[str]) -> Question:
     return question.model_copy(update={"near_miss": near, "fact": question.fact if question.fact in facts else None})
 
 
-def _bundled(name: str) -> list[Conversation]:
-    with resources.as_file(resources.files("experiments") / "sample" / f"{name}.jsonl") as path:
-        return read_conversations(path)
-
-
-def _where(config: RunConfig) -> str:
-    return str(config.data) if config.data is not None else "the bundled sample"
+def _where(config: DataSettings) -> str:
+    return str(config.data) if config.data is not None else f"data set {config.dataset!r}"

@@ -1,4 +1,4 @@
-"""The charts of a diagnostic report: matplotlib figures as SVG fragments, drawn as those of a run's report."""
+"""The charts of a diagnosis: matplotlib figures as SVG fragments, drawn as those of a run's report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attributed failures say together: the facts of a diagnostic report, as data that can be written as JSON."""
+"""What attributed failures say together: the facts of a diagnosis, as data that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OperationLoss(_Fact):
     cases: tuple[str, ...]
 
 
-class PromptLoss(_Fact):
+class LossByPrompt(_Fact):
     """What the score would gain at most if none of the operations that a prompt steers made an error."""
 
     prompt: str
@@ -119,7 +119,7 @@ class DiagnosedCase(_Fact):
 
 
 class Diagnosis(_Fact):
-    """All facts of a report; `prompts_known` says whether a missing prompt means that there is none.
+    """All facts of a diagnosis; `prompts_known` says whether a missing prompt means that there is none.
 
     Cases are named `c1`, `c2`, … in the order of the attributions. `fixable` is the part of the loss that lies with
     operations that a prompt steers, None where prompts are not known; `prompts` are empty where only failures were
@@ -134,7 +134,7 @@ class Diagnosis(_Fact):
     prompts_known: bool
     operations: tuple[OperationLoss, ...]
     fixable: float | None = None
-    prompts: tuple[PromptLoss, ...] = ()
+    prompts: tuple[LossByPrompt, ...] = ()
     error_types: dict[str, int]
     flow: tuple[FlowStep, ...]
     ladder: tuple[Rung, ...] = ()
@@ -255,9 +255,9 @@ def _operations(
     )
 
 
-def _prompts(signals: Signals) -> tuple[PromptLoss, ...]:
+def _prompts(signals: Signals) -> tuple[LossByPrompt, ...]:
     return tuple(
-        PromptLoss(
+        LossByPrompt(
             prompt=one.prompt,
             operations=tuple(signal.operation for signal in signals.signals if signal.prompt == one.prompt),
             loss=one.loss,

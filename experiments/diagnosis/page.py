@@ -1,4 +1,4 @@
-"""A diagnostic report as one HTML file without scripts, and as Markdown."""
+"""A diagnosis as one HTML file without scripts, and as Markdown."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SHOWN = 12
 """Links to cases that stand beside a claim; further ones are folded."""
 
 Slices = Mapping[str, "tuple[SliceOperation, ...]"]
-"""Id of a case in the report → the part of its graph."""
+"""Id of a case in the diagnosis → the part of its graph."""
 
 
 def render_html(facts: Diagnosis, slices: Slices) -> str:
-    """The report as an HTML page."""
+    """The diagnosis as an HTML page."""
     from markupsafe import Markup
 
     drawn = {
@@ -46,7 +46,7 @@ def render_html(facts: Diagnosis, slices: Slices) -> str:
 
 
 def render_markdown(facts: Diagnosis) -> str:
-    """The report's facts as Markdown, without the graphs."""
+    """The facts as Markdown, without the graphs."""
     titles = {case.id: literal(case.line.id) for case in facts.cases}
 
     def cases(ids: tuple[str, ...]) -> str:

@@ -1,17 +1,20 @@
-"""What a diagnostic report is made from: a run, whose failures are attributed now, or an attributions file."""
+"""What a diagnosis is made from: a run, whose failures are attributed now, or an attributions file."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import read_graph, run_sources
-from experiments.attributing.methods import method_named
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
+from experiments.experiment.wiring import open_access
+from experiments.runs.config import RunConfig, load_config
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.ladder_file import LADDER, read_ladder
 from tracing.errors import RunError, TraceError
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
 def diagnosed(
     source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
 ) -> tuple[Diagnosis, Path]:
-    """The facts of a report, and the folder that the paths of its traces are relative to.
+    """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
     Args:
-        source: an attributions file, or a run by its id, `latest` or folder.
+        source: an attributions file, or a run by its id, `latest` (that finished) or folder.
         home: where runs lie.
         prompts: of a run, whose failures: those of `seed`, `champion` or `all` candidates.
         ladder: file of an oracle ladder.
@@ -40,14 +43,24 @@ def diagnosed(
         said = Attributions.read(path)
         rungs = () if ladder is None else read_ladder(ladder)
         return diagnose(said, title=path.name, subtitle="an attributions file", ladder=rungs), path.resolve().parent
-    folder = RunFolder.find(home, source)
-    said = Attributions(Header(method="survival"))
-    Batch(method_named("survival"), said, said.add, folder=folder.path).run(run_sources(folder, prompts), progress)
+    folder = RunFolder.find(home, source, finished=True)
+    config = load_config(str(folder.path / CONFIG))
+    method, factory, aside = config.attribution, open_attributor(config.attribution), []
+    if isinstance(factory, AsksModel):
+        aside = [
+            f"The run attributed with {method}. This page asks no model: {SURVIVAL} attributed; for the other, give "
+            f"the file of `memtune attribute {folder.id} --method {method}`."
+        ]
+        method, factory = SURVIVAL, open_attributor(SURVIVAL)
+    said = Attributions(Header(method=method))
+    with nullcontext() if method == SURVIVAL else open_access(config, home, surely=False) as access:
+        batch = Batch(bound(factory, access), said, said.add, folder=folder.path, access=access)
+        batch.run(run_sources(folder, prompts), progress)
     beside = folder.path / LADDER
     chosen = ladder or (beside if beside.is_file() else None)
     rungs = () if chosen is None else read_ladder(chosen)
-    title, subtitle, notes = _about(folder, prompts)
-    return diagnose(said, title=title, subtitle=subtitle, ladder=rungs, notes=notes), folder.path
+    title, subtitle, notes = _about(folder, config, prompts)
+    return diagnose(said, title=title, subtitle=subtitle, ladder=rungs, notes=[*notes, *aside]), folder.path
 
 
 def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
@@ -65,12 +78,11 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
     return found
 
 
-def _about(folder: RunFolder, prompts: str) -> tuple[str, str, list[str]]:
+def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str, list[str]]:
     """Title, subtitle and notes of a run."""
+    from attribution.judging.metrics import LLM_JUDGE
     from attribution.judging.words import METRICS
-    from experiments.runs.config import load_config
 
-    config = load_config(str(folder.path / CONFIG))
     whose = "all candidates" if prompts == "all" else f"the {prompts} prompts"
     title = f"{config.system} on {config.dataset}: {whose}"
     notes = []
@@ -81,7 +93,7 @@ def _about(folder: RunFolder, prompts: str) -> tuple[str, str, list[str]]:
         summary = None
     if summary is not None and summary.verdict is None:
         notes.append(f"The run has no verdict: {summary.stopped}.")
-    if config.metric not in METRICS:
+    if config.metric == LLM_JUDGE:
         notes.append(
             f"The verdicts are those of the run's judge, {config.metric}; words decide where it gave none."
             if (folder.path / VERDICTS).is_file()

@@ -23,7 +23,7 @@ from optimizer.search.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
-    from experiments.runs.comparison import Comparison
+    from experiments.runs.comparison import RunComparison
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -186,7 +186,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     return table
 
 
-def comparison_table(first: str, second: str, found: Comparison) -> Table:
+def comparison_table(first: str, second: str, found: RunComparison) -> Table:
     """Two runs side by side under their ids; it fits a terminal of 80 columns."""
     table = plain_table()
     table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))

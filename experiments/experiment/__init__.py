@@ -1,0 +1,1 @@
+"""One experiment: `wiring` opens what a configuration names; `run` prepares, lets the optimizer search and finishes."""

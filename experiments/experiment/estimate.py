@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.metrics import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
-from optimizer.search.loop import FINALISTS
+from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
+from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.protocol import MemorySystem
@@ -28,7 +29,7 @@ JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
 """Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
 
-REMOTE_SECONDS, REMOTE_AT_ONCE = 1.0, 8
+REMOTE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Estimate:
     Attributes:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
-        minutes: on two cores with an embedded model; at one second a call, eight at once, elsewhere.
+        minutes: on two cores with an embedded model; elsewhere at one second a call, as many at once as the
+            configuration allows.
         money: in the currency of the models' prices.
     """
 
@@ -75,7 +77,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:
-        seconds = calls * REMOTE_SECONDS / REMOTE_AT_ONCE
+        seconds = calls * REMOTE_SECONDS / (config.concurrency or AT_ONCE)
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
 
 

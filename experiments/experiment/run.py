@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.attributor import open_attributor
 from experiments.data.loaders import Dataset
 from experiments.experiment.handwritten import handwritten
 from experiments.experiment.journal import RunJournal
@@ -36,7 +37,9 @@ from tracing.systems.prompts import Candidate, seed_candidate
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.proposers.proposals import Proposal
+    from optimizer.proposers.proposals import Proposal, ProposerFactory
+    from optimizer.search.failures import Failures
+    from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
 
 
@@ -83,6 +86,7 @@ def run_experiment(
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
+        CallFailedError: an endpoint cannot be used; no run was begun.
         RunError: another process works on the run, or what it depends on has changed.
         MemtuneError: the run cannot start, or failed; what it had reached is saved.
     """
@@ -112,6 +116,8 @@ class _Prepared:
         dataset: its conversations, split.
         folder: of the run, locked by this process.
         access, evaluator: models, and what scores candidates with them.
+        failures: whose fault the wrong answers are.
+        optimizer, proposers: what searches, and what writes rewrites.
         seed: the prompts the run starts from.
         rewrites: proposals that people wrote.
         settings: flat settings, for the report and MLflow.
@@ -123,6 +129,9 @@ class _Prepared:
     folder: RunFolder
     access: ModelAccess
     evaluator: Evaluator
+    failures: Failures
+    optimizer: Optimizer
+    proposers: Sequence[ProposerFactory]
     seed: Candidate
     rewrites: tuple[Proposal, ...]
     settings: Mapping[str, Any]
@@ -145,10 +154,16 @@ def _prepare(
 
     `held` closes what is opened: models, lock and ledger.
     """
-    system = ready_system(config)
+    from optimizer.proposers.proposals import open_proposers
+    from optimizer.search.failures import Failures
+    from optimizer.search.optimizers import open_optimizer
+
+    system, attributor = ready_system(config), open_attributor(config.attribution)
+    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     access = held.enter_context(open_access(config, home))
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
+    access.check()
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
@@ -162,6 +177,7 @@ def _prepare(
         held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     )
     evaluator = evaluator_of(config, system, access, home, traces=folder.path / TRACES)
+    failures = Failures(attributor, access, system.operations)
     settings = params_of(config)
     identities = {f"identity.{role}": identity for role, identity in access.identities().items()}
     tracked = MlflowRun.start(
@@ -175,12 +191,26 @@ def _prepare(
         resumed=resume is not None,
     )
     journal = RunJournal(folder, _facts(config, dataset, folder, tracked), seed, lambda: _calls(evaluator))
-    return _Prepared(config, dataset, folder, access, evaluator, seed, rewrites, settings, journal, tracked)
+    return _Prepared(
+        config,
+        dataset,
+        folder,
+        access,
+        evaluator,
+        failures,
+        optimizer,
+        proposers,
+        seed,
+        rewrites,
+        settings,
+        journal,
+        tracked,
+    )
 
 
 def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, str], bool] | None) -> LoopResult:
     """Calibrate the judge, where a model judges, and search."""
-    from optimizer.search.loop import optimize
+    from optimizer.search.optimize import optimize
 
     splits, config = run.dataset.splits, run.config
     calibrate_judge(
@@ -190,21 +220,23 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         progress=partial(observer.progress, "calibration of the judge"),
     )
     return optimize(
-        system=run.evaluator.system,
         evaluator=run.evaluator,
         splits=splits,
         seed_candidate=run.seed,
         settings=LoopSettings(config.rounds, config.proposals, config.seed, run.rewrites, approve),
         access=run.access,
+        failures=run.failures,
         observer=observer,
+        optimizer=run.optimizer,
+        proposers=run.proposers,
     )
 
 
 def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
     """Leave the folder and the MLflow run complete, whatever the run ended with."""
     champion, splits = result.champion_candidate, run.dataset.splits
-    of_seed = seen_cases(run.evaluator, splits, run.seed)
-    of_champion = of_seed if champion == run.seed else seen_cases(run.evaluator, splits, champion)
+    of_seed = seen_cases(run.evaluator, splits, run.seed, run.failures)
+    of_champion = of_seed if champion == run.seed else seen_cases(run.evaluator, splits, champion, run.failures)
     summary = run.journal.save(result)
     judge = run.evaluator.model_judge
     if judge is not None:
@@ -213,7 +245,13 @@ def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KIL
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
     run.folder.write(REPORT, render_report(_report_of(run, result, summary)))
-    run.tracked.cases(of_seed, of_champion, metric=run.config.metric, most=run.config.tracking.traces)
+    run.tracked.cases(
+        of_seed,
+        of_champion,
+        metric=run.config.metric,
+        method=run.config.attribution,
+        most=run.config.tracking.traces,
+    )
     run.tracked.finish(result, status=status)
     if summary.mlflow is None and run.tracked.link is not None:
         summary = summary.model_copy(update={"mlflow": run.tracked.link})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.judging.llm_judge import LLM_JUDGE
+from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig, load_config
 from tracing.errors import ConfigError
@@ -25,7 +25,7 @@ DEFAULT_HOME = Path(".memtune")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunParts:
     """What a run works with."""
 
     system: MemorySystem
@@ -54,8 +54,11 @@ def home_folder(option: Path | None = None) -> Path:
 
 
 @contextmanager
-def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
+def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterator[ModelAccess]:
     """The models of `config`, with the cache of `home`; closed at the end.
+
+    Args:
+        surely: whether they will be asked, so that an embedded model that is not here is refused now.
 
     Raises:
         ConfigError: a setting does not fit.
@@ -67,15 +70,23 @@ def open_access(config: RunConfig, home: Path) -> Iterator[ModelAccess]:
     roles = config.models.roles()
     for role, settings in roles.items():
         # Said before anything starts, not at the first call.
-        if settings.embedded and role != "embedding":
+        if surely and settings.embedded and role != "embedding":
             locate(settings.model)
-    with ModelAccess.open(roles, cache_dir=home / "cache", limits=config.budget.limits()) as access:
+    with ModelAccess.open(
+        roles, cache_dir=home / "cache", limits=config.budget.limits(), concurrency=config.concurrency
+    ) as access:
         yield access
 
 
 @contextmanager
 def model_access(
-    home: Path, *, model: str | None, base_url: str | None, calls: int | None, timeout: float | None = None
+    home: Path,
+    *,
+    model: str | None,
+    base_url: str | None,
+    calls: int | None,
+    timeout: float | None = None,
+    surely: bool = True,
 ) -> Iterator[ModelAccess]:
     """One model to ask, the embedded default where none is named; closed at the end.
 
@@ -84,19 +95,21 @@ def model_access(
         model, base_url: as in a configuration.
         calls: to the model at most.
         timeout: seconds to wait for a reply; then a failed call is tried only once more.
+        surely: as of `open_access`.
 
     Raises:
         ConfigError, WeightsError: as `open_access`.
     """
-    asked: dict[str, object] = {"models.task.model": model, "models.task.base_url": base_url, "budget.calls": calls}
+    named = model or RunConfig().models.task.model
+    asked: dict[str, object] = {"models.task.model": named, "models.task.base_url": base_url, "budget.calls": calls}
     if timeout is not None:
         asked |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
-    with open_access(load_config(None, overrides=asked), home) as access:
+    with open_access(load_config(None, overrides=asked), home, surely=surely) as access:
         yield access
 
 
 @contextmanager
-def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
+def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
     """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
@@ -105,7 +118,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[Parts]:
     """
     system = ready_system(config)
     with open_access(config, home) as access:
-        yield Parts(system, access, evaluator_of(config, system, access, home))
+        yield RunParts(system, access, evaluator_of(config, system, access, home))
 
 
 def ready_system(config: RunConfig) -> MemorySystem:
@@ -132,6 +145,8 @@ def evaluator_of(
     from optimizer.evaluation.evaluator import Evaluator
 
     judged_by_model = config.metric == LLM_JUDGE
+    if not judged_by_model:
+        open_metric(config.metric)  # refused before anything starts, not with the first reply
     return Evaluator(
         system,
         access,

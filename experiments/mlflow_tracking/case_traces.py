@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from attribution.attributor import SURVIVAL
 from experiments.display.markdown_text import literal
 from experiments.mlflow_tracking.store import RefusedError, TrackingStore
 from experiments.mlflow_tracking.writes import Write
@@ -162,8 +163,9 @@ class LogCase(Write):
                 )
 
 
-def case_traces(side: str, cases: Iterable[SeenCase], metric: str) -> Iterator[LogCase]:
-    """The traces of cases; `side` says whose they are, `seed` or `champion`."""
+def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) -> Iterator[LogCase]:
+    """The traces of cases; `side` says whose they are, `seed` or `champion`, and `method` what attributed them."""
+    source = "information survival" if method == SURVIVAL else method
     for seen in cases:
         case, attribution = seen.case, seen.attribution
         blames = attribution.decisive if attribution is not None else ()
@@ -175,7 +177,7 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str) -> Iterator[L
                 CaseFeedback(
                     name="blame",
                     value=blame.error_type,
-                    source="memtune information survival",
+                    source=f"memtune {source}",
                     operation=blame.operation_id if blame.operation_id in there else None,
                     rationale=literal(blame.reason),  # the UI shows it as Markdown
                     metadata={"operation": blame.operation, "confidence": f"{blame.confidence:g}"},

@@ -1,4 +1,4 @@
-"""What MLflow has not got yet: writes wait in the run's folder while the store is away, and are sent in order later.
+"""What MLflow does not have yet: writes wait in the run's folder while the store is away, and are sent in order later.
 
 The file is JSON lines: a header that names the store, then a write a line. It is there only while something waits.
 """
@@ -125,7 +125,7 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many writes the store has not got."""
+        """How many writes the store does not have."""
         return len(self._waiting)
 
     def send(self, *writes: Write) -> None:

@@ -85,7 +85,7 @@ def file_of(uri: str) -> Path | None:
 
 def _lock(path: Path) -> FileLock:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The same object for all who ask for it here, so that who has the lock may take it again.
+    # The same object for all who ask for it here, so that the holder of the lock can take it again.
     return FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
 
 

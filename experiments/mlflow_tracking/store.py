@@ -17,17 +17,16 @@ PARENT = ""
 """Name of an experiment's own run among its runs; the nested ones are named by their iteration."""
 
 KEY = "memtune.key"
-"""Tag by which a run is found again: whoever writes a second time needs no id that the first reply would have told."""
+"""Tag by which a run is found again, so that a repeated write needs no id from the reply to the first."""
 
 TIMEOUT_SECONDS = 5
-"""How long MLflow waits for a reply of its server; its own defaults come to minutes."""
-
+"""How long MLflow waits for a reply of its server; its own defaults add up to minutes."""
 
 _LONGEST_SAID = 300
 
 
 class RefusedError(Exception):
-    """The store is there and says no; to ask again is in vain."""
+    """The store answers and refuses; asking again will not help."""
 
 
 class TrackingStore:
@@ -130,9 +129,9 @@ class TrackingStore:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Write in turn with other processes inside, and wait for a server once and not for long.
+        """Inside, write in turn with other processes, and ask a server once, with a short timeout.
 
-        The environment may say how long to wait.
+        Environment variables of MLflow that are set already keep their values.
 
         Raises:
             OSError: it is not our turn for too long.

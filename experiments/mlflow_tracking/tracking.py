@@ -42,10 +42,10 @@ LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 FINISH_SECONDS = 120.0
-"""How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
+"""How long the end of a run waits for MLflow at most; what is not written by then stays in the outbox."""
 
 REPLAY_SECONDS = 3600.0
-"""How long a replay goes on; somebody is waiting for it, but knows why."""
+"""How long a replay goes on at most; unlike a run, its user waits for nothing else."""
 
 
 def store_file(home: Path) -> Path:
@@ -220,9 +220,11 @@ class MlflowRun:
         self._regressed = verdict.verdict == "regressed"
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
-        """Not a matter of record."""
+        """Progress is not recorded."""
 
-    def cases(self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, most: int) -> None:
+    def cases(
+        self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, method: str, most: int
+    ) -> None:
         """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
 
         A champion that is the seed has no traces of its own.
@@ -230,7 +232,7 @@ class MlflowRun:
         self._outbox.send(*case_tables(seed, champion))
         traced = (seed,) if seed == champion else (seed, champion)
         for side, cases in zip(SIDES, traced, strict=False):
-            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric))
+            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric, method))
 
     def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""

@@ -26,7 +26,7 @@ class Write(BaseModel):
         """Write it, unless the store has it already. `folder` is that of the run, for what is written from files.
 
         Raises:
-            Exception: whatever the store raises; `tracking_store.is_refusal` tells what it means.
+            Exception: whatever the store raises; `store.is_refusal` says whether it is final.
         """
         raise NotImplementedError
 

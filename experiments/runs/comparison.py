@@ -16,7 +16,7 @@ COMPARABLE = ("dataset", "splits", "metric", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Two runs.
 
     Attributes:
@@ -41,7 +41,7 @@ def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
     return found
 
 
-def compare(first: RunFolder, second: RunFolder) -> Comparison:
+def compare(first: RunFolder, second: RunFolder) -> RunComparison:
     """Compare two runs by their folders.
 
     Raises:
@@ -49,7 +49,7 @@ def compare(first: RunFolder, second: RunFolder) -> Comparison:
     """
     left, right = first.summary(), second.summary()
     ours, theirs = first.prompts("champion"), second.prompts("champion")
-    return Comparison(
+    return RunComparison(
         rows=tuple((name, a, b) for (name, a), (_, b) in zip(_facts(left), _facts(right), strict=True)),
         differences=tuple(key for key in COMPARABLE if getattr(left, key) != getattr(right, key)),
         prompts={name: ours.get(name) == theirs.get(name) for name in dict.fromkeys((*ours, *theirs))},

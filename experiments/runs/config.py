@@ -6,15 +6,19 @@ import re
 from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-from attribution.judging.llm_judge import LLM_JUDGE
-from attribution.judging.words import METRICS
-from tracing.doors import is_object, look_in
+from attribution.attributor import ATTRIBUTORS, SURVIVAL
+from attribution.judging.metrics import METRIC_DOOR
+from experiments.data.datasets import DATASETS, JSONL, LOCOMO, SAMPLE
+from experiments.data.settings import DataLimits, LocomoSettings, Positive
+from optimizer.proposers.proposals import PROPOSERS
+from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
+from tracing.doors import Door, is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -22,37 +26,10 @@ from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.systems.registry import SYSTEMS
 from tracing.validation import unknown_key
 
-DatasetName = Literal["sample", "jsonl", "locomo"]
-DATASETS: tuple[str, ...] = get_args(DatasetName)
-ADVERSARIAL = 5
-
-Positive = Annotated[int, Field(ge=1)]
-
 
 class _Section(BaseModel):
     # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class DataLimits(_Section):
-    """How much of a data set to take; None takes everything.
-
-    `conversations` counts over all splits together, `sessions` and `questions` count in each conversation.
-    """
-
-    conversations: Positive | None = None
-    sessions: Positive | None = None
-    questions: Positive | None = None
-
-
-class LocomoSettings(_Section):
-    """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
-
-    Category 5 is left out unless listed: its gold reply is that the conversation does not tell, so a memory that
-    stores nothing answers all of it, and an optimizer would learn to store nothing.
-    """
-
-    categories: tuple[Annotated[int, Field(ge=1, le=ADVERSARIAL)], ...] = Field(default=(1, 2, 3, 4), min_length=1)
 
 
 class Models(_Section):
@@ -74,7 +51,7 @@ class Models(_Section):
         return {role: settings for role, settings in named.items() if settings is not None}
 
 
-class Budget(_Section):
+class BudgetSettings(_Section):
     """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
 
     calls: Positive | None = None
@@ -100,37 +77,60 @@ class Tracking(_Section):
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they stand in."""
+    """One experiment. Relative paths are relative to the folder of the file they stand in.
+
+    `concurrency` is how many requests may be under way at one endpoint: 8 unless given, and 1 at the embedded one.
+    """
 
     system: str = "fact-memory"
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
     modules: tuple[Path, ...] = ()
     """Folders of modules of your own (`module:Object`); by default that of the file, and the current one."""
-    dataset: DatasetName = "sample"
+    dataset: str = SAMPLE
     data: Path | None = None
     limits: DataLimits = DataLimits()
     locomo: LocomoSettings = LocomoSettings()
     models: Models = Models()
     metric: str = "short_contains"
+    attribution: str = SURVIVAL
+    optimizer: str = CLOSED_LOOP
+    proposers: tuple[str, ...] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0
-    budget: Budget = Budget()
+    concurrency: Positive | None = None
+    budget: BudgetSettings = BudgetSettings()
     tracking: Tracking = Tracking()
 
     @field_validator("system")
     @classmethod
     def _known_system(cls, name: str) -> str:
-        try:
-            SYSTEMS.check(name)
-        except ConfigError as error:
-            raise ValueError(str(error).removeprefix(f"{SYSTEMS.key}: ")) from None
-        return name
+        return _known_to(SYSTEMS, name)
+
+    @field_validator("attribution")
+    @classmethod
+    def _known_attribution(cls, name: str) -> str:
+        return _known_to(ATTRIBUTORS, name)
+
+    @field_validator("optimizer")
+    @classmethod
+    def _known_optimizer(cls, name: str) -> str:
+        return _known_to(OPTIMIZERS, name)
+
+    @field_validator("proposers")
+    @classmethod
+    def _known_proposers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_known_to(PROPOSERS, name) for name in dict.fromkeys(names))
 
     @field_validator("metric")
     @classmethod
     def _known_metric(cls, name: str) -> str:
-        return _one_of(name, (*METRICS, LLM_JUDGE))
+        return _known_to(METRIC_DOOR, name)
+
+    @field_validator("dataset")
+    @classmethod
+    def _known_dataset(cls, name: str) -> str:
+        return _known_to(DATASETS, name)
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
@@ -173,8 +173,8 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
 
     Without such a part there is nothing to keep.
     """
-    named = any(is_object(value) for value in config.model_dump().values() if isinstance(value, str))
-    if not named:
+    parts = (config.system, config.dataset, config.metric, config.attribution, config.optimizer, *config.proposers)
+    if not any(map(is_object, parts)):
         return config
     folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
     for each in folders:
@@ -223,13 +223,13 @@ def bundled_configs() -> list[str]:
 
 
 def _complete(config: RunConfig, label: str) -> RunConfig:
-    if config.dataset == "sample" and config.data is not None:
+    if config.dataset == SAMPLE and config.data is not None:
         raise ConfigError(f"{label}: data: the bundled sample takes no file; add --dataset jsonl or --dataset locomo")
-    if config.dataset != "sample":
-        if config.data is None:
+    if config.data is None:
+        if config.dataset in (JSONL, LOCOMO):
             raise ConfigError(f"{label}: data: missing; name the file of data set {config.dataset!r} with --data FILE")
-        if not config.data.is_file():
-            raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
+    elif not (config.data.is_file() if config.dataset in (JSONL, LOCOMO) else config.data.exists()):
+        raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
     return config
 
 
@@ -248,12 +248,12 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
     try:
-        values = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 (a SafeLoader)
+        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; mend the YAML there") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); mend the file") from None
+        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; correct the YAML there") from None
+    except (yaml.YAMLError, ValueError) as error:  # the latter of an escape that is no character
+        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); correct the file") from None
     except RecursionError:
         raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
     if values is None:
@@ -263,8 +263,22 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
     return label, folder, values
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where YAML would silently take the last."""
+_CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML lets through where a text does not fit its type: a day that does not exist, `!!int x`, `!!bool x`."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that one mapping has twice, where YAML would silently take the last, and says where it fails."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+            if isinstance(made, int):
+                str(made)  # Python refuses to write a number of thousands of digits, which hexadecimal text can hold
+        except _CANNOT_CONSTRUCT:
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(problem=f"no readable {kind}", problem_mark=node.start_mark) from None
+        return made
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -289,6 +303,15 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+def _known_to(door: Door, name: str) -> str:
+    try:
+        door.check(name)
+    except ConfigError as error:
+        # Pydantic names the key itself.
+        raise ValueError(str(error).removeprefix(f"{door.key}: ")) from None
+    return name
+
+
 def _one_of(name: str, known: tuple[str, ...]) -> str:
     if name not in known:
         raise ValueError(f"unknown: {name!r}; choose one of {', '.join(known)}")
@@ -304,10 +327,13 @@ OPTIONS: Mapping[str, str] = {
     "limits.questions": "--limit-questions",
     "models.task.model": "--model",
     "models.task.base_url": "--base-url",
+    "attribution": "--attribution",
+    "optimizer": "--optimizer",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",
     "seed": "--seed",
+    "concurrency": "--concurrency",
 }
 """Configuration keys that are command line options too."""
 

@@ -7,13 +7,17 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from attribution.attributor import ATTRIBUTORS
+from attribution.judging.metrics import METRIC_DOOR
+from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
-from optimizer.proposers.proposals import Proposal
+from optimizer.proposers.proposals import PROPOSERS, Proposal
+from optimizer.search.optimizers import OPTIMIZERS
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import SYSTEMS
@@ -34,7 +38,7 @@ def fingerprint(
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         "memtune.code": _code(),
-        **({"system.code": code} if (code := SYSTEMS.code(config.system)) else {}),
+        **_own_code(config),
     }
 
 
@@ -71,6 +75,20 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
             f"({first}: {before.get(first)} then, {now.get(first)} now); restore them, or start a new run "
             "(its calls are cached)"
         )
+
+
+def _own_code(config: RunConfig) -> dict[str, str]:
+    """What the source of each part of a user's own is known by."""
+    named = [
+        (SYSTEMS, config.system),
+        (ATTRIBUTORS, config.attribution),
+        (OPTIMIZERS, config.optimizer),
+        *((PROPOSERS, name) for name in config.proposers),
+        (METRIC_DOOR, config.metric),
+        (DATASETS, config.dataset),
+    ]
+    found = {f"code.{name}": door.code(name) for door, name in named}
+    return {key: code for key, code in found.items() if code is not None}
 
 
 def _code() -> str:

@@ -2,7 +2,7 @@
 
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every iteration
-report.html       the same in pictures
+report.html       what the run did, as a page (`memtune report` writes the diagnosis: why answers are wrong)
 attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
 fingerprint.json  what the run depends on: it is resumed only where that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
@@ -23,7 +23,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -79,8 +79,14 @@ class RunFolder:
         raise RunError(f"{runs}: a hundred runs started in this second; start again")
 
     @classmethod
-    def find(cls, home: Path, name: str) -> RunFolder:
+    def find(cls, home: Path, name: str, *, finished: bool = False) -> RunFolder:
         """The run named by its id, by a start of it that only one run has, by `latest`, or by the path of its folder.
+
+        Args:
+            home: where runs lie.
+            name: as given on the command line.
+            finished: whether `latest` is the latest that came to its end, not the latest that was started; that one too
+                where none has finished.
 
         Raises:
             RunError: no run, or more than one, is meant.
@@ -90,7 +96,7 @@ class RunFolder:
             return cls(path)
         runs = cls.all(home)
         if name == "latest" and runs:
-            return runs[-1]
+            return _latest_finished(runs) if finished else runs[-1]
         found = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
         if len(found) == 1:
             return found[0]
@@ -196,6 +202,15 @@ def _text_of(path: Path) -> str:
 
 def _is_run(path: Path) -> bool:
     return (path / CONFIG).is_file() or (path / SUMMARY).is_file()
+
+
+def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
+    """The latest that came to its end; where none did, the latest, of which there may be something to see already."""
+    for run in reversed(runs):
+        # One with a damaged summary may have finished: better to say so than to take an older one.
+        if (run.path / SUMMARY).is_file() and run.summary().finished:
+            return run
+    return runs[-1]
 
 
 def _places(runs: Path, name: str) -> Iterator[Path]:

@@ -27,30 +27,30 @@ def dump_config(config: RunConfig) -> str:
 
 def params_of(config: RunConfig) -> dict[str, Any]:
     """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    return _flat(config.model_dump(mode="json"))
+    return _flat(config.model_dump(mode="json", exclude=None if config.modules else {"modules"}))
 
 
 def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that a resumed run has to share with its beginning.
 
-    A raised budget lets a run go on that the old one had stopped. Data, weights and modules may lie elsewhere: their
-    content decides, which the fingerprint has under names of its own.
+    A raised budget lets a run go on that the old one had stopped, and no result depends on how many requests are under
+    way at once. Data, weights and modules may lie elsewhere: their content decides, which the fingerprint has under
+    names of its own.
     """
-    places = {
+    free = {
+        "concurrency",
         "data",
         "modules",
         *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
     }
-    return {
-        key: value for key, value in params_of(config).items() if key not in places and not key.startswith("budget.")
-    }
+    return {key: value for key, value in params_of(config).items() if key not in free and not key.startswith("budget.")}
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     hides = Redaction().hides
     for key, value in settings.items():
-        if hides(key) or value in (None, []):
+        if hides(key) or value is None:
             continue
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")

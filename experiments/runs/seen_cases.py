@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attribution.survival.method import Survival
-
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.scores import SplitName, Splits
+    from optimizer.search.failures import Failures
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.systems.prompts import Candidate
 
 
 @dataclass(frozen=True, slots=True)
 class SeenCase:
-    """A judged question of a split, the graph it was answered in, and for a wrong answer its attribution."""
+    """A judged question of a split, the graph it was answered in, and whose fault it is, where that was asked."""
 
     split: SplitName
     case: Case
@@ -26,18 +25,17 @@ class SeenCase:
     attribution: Attribution | None
 
 
-def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate) -> list[SeenCase]:
+def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failures: Failures) -> list[SeenCase]:
     """Every case that was evaluated with `candidate`, in the order of the splits; nothing is evaluated for it.
 
-    Cases of validation and test are attributed here for people to read: the optimizer is not told.
+    Cases of validation and test are attributed here for people to read: the optimizer is not told. With a method that
+    asks a model they stay without, since nothing further is asked.
     """
     found: list[SeenCase] = []
     for split, conversations in splits.named().items():
         for outcome in evaluator.known(candidate, conversations):
-            survival = Survival(outcome.graph, outcome.conversation, evaluator.system.operations)
-            for case in outcome.cases:
-                attribution = None if case.passed else survival.attribute(case)
-                found.append(SeenCase(split, case, outcome.graph, attribution))
+            attributed = failures.seen(outcome)
+            found += [SeenCase(split, case, outcome.graph, attributed.get(case.question.id)) for case in outcome.cases]
     return found
 
 

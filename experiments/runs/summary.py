@@ -12,6 +12,9 @@ from optimizer.evaluation.scores import Interval, Score, SplitName, Splits
 from optimizer.gating.verdict import VerdictName
 from optimizer.search.results import IterationRecord, LoopResult
 
+_UNFINISHED = ("running", "interrupted", "error: ", "fault: ")
+"""How `stopped` begins in a summary of a run that works or did not come to its end."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,6 +133,11 @@ class Summary(_Part):
     def rewritten(self) -> bool:
         """Whether a rewrite became the champion; otherwise the champion is the seed prompts."""
         return any(iteration.accepted for iteration in self.iterations)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end, also that of a budget; False while it runs, or was interrupted or failed."""
+        return not self.stopped.startswith(_UNFINISHED)
 
 
 def sizes(splits: Splits) -> dict[SplitName, SplitSize]:

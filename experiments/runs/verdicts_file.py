@@ -1,4 +1,4 @@
-"""`verdicts.jsonl`: what the model that judged a run said, for reports to count the same answers as wrong."""
+"""`verdicts.jsonl`: what the model that judged a run said, for diagnoses to count the same answers as wrong."""
 
 from __future__ import annotations
 

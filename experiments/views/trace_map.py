@@ -30,7 +30,7 @@ path { fill: none; stroke: #2563eb; } path.back { stroke: #d97706; }
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowMap:
     """Operations by name, those that run earlier on the whole first, and the variables between them.
 
     Attributes:
@@ -46,7 +46,7 @@ class Flow:
     left_out: int
 
 
-def flow_of(graph: ExecutionGraph) -> Flow:
+def flow_of(graph: ExecutionGraph) -> FlowMap:
     """Collapse a graph to the names of its operations."""
     counts = Counter(one.name for one in graph.operations.values())
     kept = {name for name, _ in counts.most_common(MOST_NAMES)}
@@ -66,7 +66,7 @@ def flow_of(graph: ExecutionGraph) -> Flow:
             for maker, count in makers[vid].items():
                 flows[maker, operation.name] += count
     steps = {name: counts[name] for name in sorted(kept, key=lambda name: (places[name], name))}
-    return Flow(steps, failed, flows, len(counts) - len(kept))
+    return FlowMap(steps, failed, flows, len(counts) - len(kept))
 
 
 def render_map(graph: ExecutionGraph, title: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snaps
 from optimizer.evaluation.scores import Score, interval_over
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.single_flight import SingleFlight
+from tracing.recording.branches import Branch
 from tracing.recording.recorder import session, trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
@@ -79,6 +81,8 @@ class Evaluator:
     """Evaluates candidates of one system; pays only for what changed since any earlier evaluation.
 
     It is complete when it is made: what it works with does not change afterwards, only what it has computed.
+    Conversations and their questions are evaluated at the same time, as many as `access.workers` has threads. Scores,
+    cases and traces do not depend on which of them is done first.
 
     Attributes:
         system: the system under test.
@@ -86,7 +90,6 @@ class Evaluator:
         metric: name of the primary metric (`attribution.judging.words.METRICS`), for replies that no model judges.
         snapshots: folder of built memories.
         traces: folder that receives the trace of every evaluated conversation; None for none.
-        workers: conversations evaluated at the same time.
         model_judge: asks a model for the primary score; None where words alone decide.
         spent: counts of calls so far.
     """
@@ -96,11 +99,11 @@ class Evaluator:
     metric: str
     snapshots: Path
     traces: Path | None = None
-    workers: int = 1
     model_judge: LlmJudge | None = None
     spent: Spent = field(default_factory=Spent)
     _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _flights: SingleFlight = field(default_factory=SingleFlight, repr=False)
 
     def evaluate(
         self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
@@ -113,18 +116,12 @@ class Evaluator:
         """
         check_candidate(self.system.prompts, candidate)
         outcomes: list[Outcome] = []
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="memtune-evaluate") as pool:
-            pending = [pool.submit(self._evaluate, candidate, conversation) for conversation in conversations]
-            try:
-                failed = 0
-                for done, future in enumerate(pending, start=1):
-                    outcomes.append(future.result())
-                    failed += outcomes[-1].tainted is not None
-                    if progress is not None:
-                        progress(done - failed, len(pending), failed)
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        failed = 0
+        for outcome in self.access.workers.map(partial(self._evaluate, candidate), conversations):
+            outcomes.append(outcome)
+            failed += outcome.tainted is not None
+            if progress is not None:
+                progress(len(outcomes) - failed, len(conversations), failed)
         return outcomes
 
     def repeated(self, repetition: int) -> Evaluator:
@@ -135,7 +132,6 @@ class Evaluator:
             self.metric,
             self.snapshots,
             traces=self.traces,
-            workers=self.workers,
             model_judge=self.model_judge,
         )
 
@@ -187,7 +183,9 @@ class Evaluator:
             sound = False
             with self.access.watch() as watch:
                 try:
-                    snapshot = self._memory(candidate, conversation, memory_key)
+                    # Equal dialogues share a memory, which is built once.
+                    with self._flights.alone(memory_key):
+                        snapshot = self._memory(candidate, conversation, memory_key)
                     outcome = self._answers(candidate, conversation, snapshot, key)
                     sound = not watch.failures
                     if sound:
@@ -233,17 +231,20 @@ class Evaluator:
             path = self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-        answers = []
-        with self.access.watch() as watch:
-            with trace(path, prefix="a") as recorder:
-                recorder.adopt(snapshot.records)
-                for question in conversation.questions:
-                    with session(question.id):
-                        answers.append(answer_question(self.system, snapshot.memory, question, candidate, self.access))
-            cases = [
-                Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
-                for question, answer in zip(conversation.questions, answers, strict=True)
-            ]
+        with self.access.watch() as watch, trace(path, prefix="a") as recorder:
+            recorder.adopt(snapshot.records)
+            known = list(recorder.graph.variables.values())
+            branches = [Branch(recorder, known) for _ in conversation.questions]
+
+            def case(asked: tuple[Branch, Question]) -> Case:
+                branch, question = asked
+                return branch.run(self._case, candidate, conversation, snapshot, question)
+
+            asked = list(zip(branches, conversation.questions, strict=True))
+            cases = []
+            for branch, done in zip(branches, self.access.workers.map(case, asked), strict=True):
+                branch.join()
+                cases.append(done)
         operations = recorder.graph.operations.values()
         return Outcome(
             conversation=conversation,
@@ -252,6 +253,20 @@ class Evaluator:
             calls=snapshot.calls + watch.calls + watch.cached,
             tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
         )
+
+    def _case(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, question: Question) -> Case:
+        """The judged answer to one question.
+
+        Raises:
+            ModelError: a call failed, also where the system hides it.
+            BudgetExceededError: a hard budget ended it.
+        """
+        with self.access.watch() as watch:
+            with session(question.id):
+                answer = answer_question(self.system, snapshot.memory, question, candidate, self.access)
+            if watch.failures:
+                raise ModelError(watch.failures[0])
+        return Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
 
 
 def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:

@@ -11,6 +11,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from attribution.bootstrap import mean_interval
+
 Alternative = Literal["two-sided", "greater"]
 
 EXACT_SUMS = 2**16
@@ -55,23 +57,17 @@ def sign_flip_p(deltas: Sequence[float], alternative: Alternative = "two-sided",
     return _share(sums, observed, alternative)
 
 
-def bootstrap_ci(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of `values`, resampling units (Efron 1979).
+def bootstrap_ci(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of the mean of `values`, resampling units.
 
     With fewer than about ten units the interval is too narrow; it describes, and the sign-flip test decides.
 
     Raises:
-        ValueError: no values, a value that is not finite, or a level outside (0, 1).
+        ValueError: no values, or a value that is not finite.
     """
     if not values or not all(math.isfinite(value) for value in values):
         raise ValueError("a bootstrap interval needs one finite value a unit, and at least one unit")
-    if not 0 < level < 1:
-        raise ValueError(f"level {level} is outside (0, 1)")
-    rng = random.Random(seed)  # noqa: S311 (statistics, not secrets)
-    count = len(values)
-    means = sorted(sum(rng.choices(values, k=count)) / count for _ in range(RESAMPLES))
-    tail = (1 - level) / 2
-    return means[math.floor(tail * (RESAMPLES - 1))], means[math.ceil((1 - tail) * (RESAMPLES - 1))]
+    return mean_interval(values, resamples=RESAMPLES, seed=seed)
 
 
 def power(

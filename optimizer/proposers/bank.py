@@ -316,7 +316,7 @@ class BankProposer:
             if len(found) == request.count:
                 break
             if text not in found and is_new(text, request):
-                found[text] = Proposal(request.prompt.name, text, "bank", reason)
+                found[text] = Proposal(request.prompt.name, text, self.name, reason)
         return list(found.values())
 
     def _texts(self, request: ProposalRequest) -> Iterator[tuple[str, str]]:

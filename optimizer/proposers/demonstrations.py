@@ -78,7 +78,7 @@ class DemonstrationProposer:
         train: ids of the train conversations; examples of any other are ignored, whatever the request holds.
     """
 
-    name = "demonstration"
+    name = "demonstrations"
 
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)
@@ -102,7 +102,7 @@ class DemonstrationProposer:
             if text not in found and is_new(text, request):
                 shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
                 found[text] = Proposal(
-                    request.prompt.name, text, "demonstration", f"demonstrations from passing cases: {shown}"
+                    request.prompt.name, text, self.name, f"demonstrations from passing cases: {shown}"
                 )
         return list(found.values())
 

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from optimizer.proposers.examples import Example, examples_of
+from tracing.doors import Door
+from tracing.errors import MemtuneError, RunError, in_one_line
+from tracing.recording.redaction import excerpt
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from optimizer.evaluation.evaluator import Evaluator
+    from tracing.llm.models import ChatModel
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate, PromptSpec
     from tracing.systems.protocol import Stage
 
-__all__ = ["Example", "Proposal", "ProposalRequest", "Proposer", "Source", "admit", "examples_of", "is_new"]
+__all__ = [
+    "PROPOSERS",
+    "Authored",
+    "Example",
+    "Means",
+    "Proposal",
+    "ProposalRequest",
+    "Proposer",
+    "ProposerFactory",
+    "admit",
+    "examples_of",
+    "is_new",
+    "offers_of",
+    "open_proposers",
+]
 
-Source = Literal["reflection", "demonstration", "bank", "structure", "hand"]
+PROPOSERS = Door(
+    "proposers",
+    "proposers",
+    {
+        "bank": "optimizer.proposers.built_in:bank",
+        "demonstrations": "optimizer.proposers.built_in:demonstrations",
+        "structure": "optimizer.proposers.built_in:structure",
+        "reflection": "optimizer.proposers.built_in:reflection",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +79,20 @@ class ProposalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new text for a prompt, where it comes from, and why in one line."""
+    """A new text for a prompt, the name of its proposer (`hand` where people wrote it), and why in one line."""
 
     prompt: str
     text: str
-    source: Source
+    source: str
     reason: str
 
 
+@runtime_checkable
 class Proposer(Protocol):
-    """A source of proposals. The same request gives the same proposals; only a spent budget raises."""
+    """A source of proposals. The same request gives the same proposals; only a spent budget raises.
+
+    `name` is what its proposals have as their source, in tables and reports.
+    """
 
     name: str
 
@@ -71,6 +103,89 @@ class Proposer(Protocol):
             BudgetExceededError: a hard budget does not allow the next model call.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a proposer may work with besides the request.
+
+    Attributes:
+        author: the model that writes prompts.
+        own_author: whether that is another model than the system's, and so likely a better writer than rules are.
+        evaluator: measures a candidate on conversations.
+        train: the only conversations that it may learn from.
+    """
+
+    author: ChatModel
+    own_author: bool
+    evaluator: Evaluator
+    train: tuple[Conversation, ...]
+
+
+class ProposerFactory(Protocol):
+    """Makes the proposer of a run; a class whose instances are `Proposer`s is one."""
+
+    def __call__(self, means: Means, /) -> Proposer:
+        """The proposer of one run."""
+        ...
+
+
+@runtime_checkable
+class Authored(Protocol):
+    """What a proposer has besides when a model writes its texts: an author that costs calls.
+
+    It leads where the author is a model of its own. Where the task model writes, it comes last, with one text.
+    """
+
+    author: ChatModel
+
+
+def open_proposers(names: Sequence[str] = tuple(PROPOSERS.built_in)) -> list[ProposerFactory]:
+    """The proposers of these names or `module:Object`s, in order.
+
+    Raises:
+        ConfigError: there is none, it cannot be imported, or it does not take the means.
+    """
+    return [_checked(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
+
+
+def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
+    def made(means: Means, /) -> Proposer:
+        try:
+            proposer = factory(means)
+        except MemtuneError:
+            raise
+        except Exception as error:
+            raise RunError(f"proposers: {name!r} cannot be made: {in_one_line(error)}") from error
+        if not isinstance(proposer, Proposer) or not isinstance(proposer.name, str):
+            raise RunError(f"proposers: {name!r} makes a {type(proposer).__name__}, which has no `name` and `propose`")
+        return proposer
+
+    return made
+
+
+def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
+    """What a proposer offers and the contract admits, in its order and under its name.
+
+    Raises:
+        RunError: it fails, or offers what are no proposals.
+        BudgetExceededError: as `Proposer.propose`.
+    """
+    try:
+        offered: object = proposer.propose(request)
+    except MemtuneError:
+        raise
+    except Exception as error:
+        raise RunError(
+            f"proposers: {proposer.name!r} failed: {in_one_line(error)}; mend it and start the run again (its calls "
+            "are cached)"
+        ) from error
+    if not isinstance(offered, list) or not all(
+        isinstance(each, Proposal) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
+    ):
+        raise RunError(f"proposers: {proposer.name!r} returned no list of `Proposal`s but {excerpt(repr(offered), 80)}")
+    named = [replace(each, source=proposer.name) for each in offered]
+    return admit(named, request.prompt, request.tried)[0]
 
 
 def admit(

@@ -63,7 +63,7 @@ class ReflectionProposer:
     name = "reflection"
 
     def __init__(self, evaluator: Evaluator, author: ChatModel) -> None:
-        self._evaluator, self._author = evaluator, author
+        self._evaluator, self.author = evaluator, author
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` rewrites, best on the minibatch first; none where the model's replies are of no use.
@@ -74,7 +74,7 @@ class ReflectionProposer:
         batch = list(request.minibatch)
         if not request.failed or not batch or request.count < 1:
             return []
-        author = _Author(self._author, request.seed)
+        author = Author(self.author, request.seed)
         adapter = _Adapter(self._evaluator, request)
         try:
             _one_generation(request, batch, author, adapter)
@@ -91,7 +91,7 @@ class ReflectionProposer:
             Proposal(
                 request.prompt.name,
                 text,
-                "reflection",
+                self.name,
                 f"rewritten from {len(request.failed)} failed executions; "
                 f"{before / size:.2f} to {texts[text] / size:.2f} on {size} train conversations",
             )
@@ -99,7 +99,7 @@ class ReflectionProposer:
         ]
 
 
-def _one_generation(request: ProposalRequest, batch: list[Conversation], author: _Author, adapter: _Adapter) -> None:
+def _one_generation(request: ProposalRequest, batch: list[Conversation], author: Author, adapter: _Adapter) -> None:
     import gepa
     from gepa.strategies.proposal_sampling import SameParentSampling
 
@@ -116,7 +116,7 @@ def _one_generation(request: ProposalRequest, batch: list[Conversation], author:
         sampling_strategy=SameParentSampling(request.count),
         # One generation: gepa counts iterations from -1 before the first.
         stop_callbacks=lambda state: state.i >= 0,
-        logger=_Log(),
+        logger=DebugLog(),
         run_dir=None,
         cache_evaluation=False,
         display_progress_bar=False,
@@ -149,8 +149,12 @@ class _BlamedPrompt:
         return [self._name]
 
 
-class _Author:
-    """gepa's reflection model. A useless or failed reply is an empty text, which the contract then turns away."""
+class Author:
+    """gepa's reflection model. A useless or failed reply is an empty text, which the contract then turns away.
+
+    Attributes:
+        stopped: the spent budget for which it writes no more; gepa would catch it.
+    """
 
     def __init__(self, model: ChatModel, seed: int) -> None:
         self._model, self._seed = model, seed
@@ -221,7 +225,7 @@ class _Adapter:
         start = self._shown * EXAMPLES_SHOWN % len(failed)
         self._shown += 1
         shown = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
-        return {self._request.prompt.name: [_record(example) for example in shown]}
+        return {self._request.prompt.name: [record_of(example) for example in shown]}
 
     def _worth_measuring(self, text: str) -> bool:
         problems = self._request.prompt.contract.violations(text)
@@ -244,14 +248,15 @@ class _Adapter:
         return [self._scores[text, conversation.id] for conversation in batch]
 
 
-class _Log:
+class DebugLog:
     """gepa prints by default."""
 
     def log(self, message: str) -> None:
         _log.debug("%s", message)
 
 
-def _record(example: Example) -> dict[str, Any]:
+def record_of(example: Example) -> dict[str, Any]:
+    """An execution behind a wrong answer, as gepa shows it to the reflection model."""
     question = example.case.question
     reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
     feedback = (

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from optimizer.proposers.bank import BankProposer
-from optimizer.proposers.demonstrations import DemonstrationProposer
-from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, admit
-from optimizer.proposers.reflection import ReflectionProposer
-from optimizer.proposers.structure import StructureProposer
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Evaluator
-    from tracing.llm.access import ModelAccess
-    from tracing.systems.conversations import Conversation
+from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
 
 
 class ProposalSources:
     """The proposers of a run.
 
     Args:
-        evaluator: measures what reflection writes.
-        access: its proposer model writes.
-        train: the only conversations that demonstrations may come from.
+        proposers: in the order of the configuration.
         hand: rewrites that people wrote; they go before all others.
+        own_author: whether the author is another model than the system's.
     """
 
-    def __init__(
-        self, evaluator: Evaluator, access: ModelAccess, train: Sequence[Conversation], hand: Sequence[Proposal] = ()
-    ) -> None:
-        self._hand = hand
-        self._rules: tuple[Proposer, ...] = (
-            BankProposer(),
-            DemonstrationProposer([conversation.id for conversation in train]),
-            StructureProposer(),
-        )
-        self._reflection = ReflectionProposer(evaluator, access.proposer)
-        self._strong_author = access.proposer is not access.task
+    def __init__(self, proposers: Sequence[Proposer], hand: Sequence[Proposal] = (), *, own_author: bool) -> None:
+        self._hand, self._own_author = hand, own_author
+        self._rules = [each for each in proposers if not isinstance(each, Authored)]
+        self._authored = [each for each in proposers if isinstance(each, Authored)]
 
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
@@ -47,32 +30,53 @@ class ProposalSources:
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
+            RunError: a proposer fails.
         """
-        written = [each for each in self._hand if each.prompt == request.prompt.name]
-        chosen = {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
+        chosen = self._by_hand(request)
         wanted = max(wanted, len(chosen))
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
             if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
                 # Everything that is tried will be the first offers of these: others would be paid for in vain.
                 break
-            # Reflection measures what it offers, and of a weak author's rewrites hardly two are worth that.
-            single = proposer is self._reflection and not self._strong_author
-            asked = replace(request, count=1) if single else request
-            admitted, _ = admit(proposer.propose(asked), request.prompt, request.tried)
-            offers.append(admitted)
+            offers.append(self._offers(proposer, request))
         for rank in range(max(map(len, offers), default=0)):
             for offer in offers:
                 if rank < len(offer):
                     chosen.setdefault(offer[rank].text, offer[rank])
         return list(chosen.values())[:wanted]
 
+    def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:
+        """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
+
+        All rewrites by hand that were not tried come before them, also where they are more.
+
+        Raises:
+            BudgetExceededError, RunError: as `propose`.
+        """
+        chosen = self._by_hand(request)
+        wanted = max(wanted, len(chosen))
+        every = [offer for proposer in (*self._rules, *self._authored) for offer in self._offers(proposer, request)]
+        random.Random(request.seed).shuffle(every)  # noqa: S311 (a draw, not a secret)
+        for offer in every:
+            chosen.setdefault(offer.text, offer)
+        return list(chosen.values())[:wanted]
+
+    def _by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
+        written = [each for each in self._hand if each.prompt == request.prompt.name]
+        return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
+
+    def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
+        # A model's texts are measured before they are offered, and of a weak author's hardly two are worth that.
+        single = isinstance(proposer, Authored) and not self._own_author
+        return offers_of(proposer, replace(request, count=1) if single else request)
+
     def _in_order(self, n: int) -> list[Proposer]:
         """Each source gets its turn to be first, also where few proposals are tried.
 
-        A proposer model of its own is taken to write better prompts than the rules do, so its reflection leads; the
+        A proposer model of its own is taken to write better prompts than the rules do, so what it writes leads; the
         task model reflecting on itself comes last.
         """
-        turn = (n - 1) % len(self._rules)
+        turn = (n - 1) % max(len(self._rules), 1)
         rules = [*self._rules[turn:], *self._rules[:turn]]
-        return [self._reflection, *rules] if self._strong_author else [*rules, self._reflection]
+        return [*self._authored, *rules] if self._own_author else [*rules, *self._authored]

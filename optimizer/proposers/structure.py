@@ -197,7 +197,7 @@ class StructureProposer:
             for name, texts in queue:
                 for text in texts:
                     if text and text not in found and is_new(text, request):
-                        found[text] = Proposal(spec.name, text, "structure", name)
+                        found[text] = Proposal(spec.name, text, self.name, name)
                         later.append((name, texts))
                         break
             queue = later

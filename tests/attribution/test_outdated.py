@@ -10,7 +10,7 @@ from tracing.systems.conversations import Conversation, Question
 
 
 @pytest.mark.parametrize(
-    ("given", "former"),
+    ("given", "outdated"),
     [
         ({"kind": "moved", "supersedes": True}, True),
         ({"kind": "withdrawn", "answers": ["that was called off"], "unanswerable": True}, True),
@@ -19,14 +19,14 @@ from tracing.systems.conversations import Conversation, Question
         ({"kind": "moved"}, False),
     ],
 )
-def test_a_outdated_value_is_looked_for_where_the_question_says_so(
-    pets: Conversation, given: dict[str, object], former: bool
+def test_a_former_value_is_looked_for_where_the_question_says_so(
+    pets: Conversation, given: dict[str, object], outdated: bool
 ) -> None:
     asked = {"answers": ["old suitcase"], "evidence": ["D2:1"], "near_miss": {"turn": "D1:3", "value": "wine crate"}}
     question = Question.model_validate({"id": "q", "question": "Where does the tortoise sleep?", **asked, **given})
     vocabulary = Vocabulary(turn.text for turn in pets.turns())
     found = outdated_value(question, pets, vocabulary)
-    assert (found is not None and found.label == "wine crate") is former
+    assert (found is not None and found.label == "wine crate") is outdated
 
 
 def test_a_question_may_be_unanswerable_in_any_words() -> None:

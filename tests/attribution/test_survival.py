@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Blame
@@ -386,7 +387,7 @@ def test_stages_count_and_not_names(pets: Conversation) -> None:
         memory.store(fact, "NONE")
         case = memory.answer(asked(pets, "food"), [], "papaya")
     graph = memory.recorder.graph
-    renamed = [replace(operation, name=f"step of {operation.name}") for operation in graph.operations.values()]
+    renamed = [structs.replace(operation, name=f"step of {operation.name}") for operation in graph.operations.values()]
     strange = ExecutionGraph(graph.variables.values(), renamed, graph.sessions.values())
     specs = [replace(spec, name=f"step of {spec.name}") for spec in memory.operations]
     (blame,) = attribute(case, strange, pets, specs).decisive

@@ -16,7 +16,9 @@ from attribution.text.dates import spans_of
 from attribution.text.numbers import cjk_number, quantity_of
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, symptoms_of
-from tracing.systems.conversations import Question
+from tracing.systems.conversations import NearMiss, Question
+from tracing.systems.fact_memory.system import FactMemory
+from tracing.systems.layouts import Item
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +41,12 @@ def test_judge_probe_and_proposers_agree_on_what_a_text_contains(text: str, valu
     assert contains(text, value) is expected
     assert judge(text, [value]).contains == float(expected)
     assert (opinion_of(f'{{"tells": true, "quote": "{value}"}}', text) is True) is expected
-    question = Question(id="q", question="?", answers=(value,), evidence=("D1:1",))
-    example = Example(Case("c", question, "", judge("", [value])), None, {}, text)
-    assert ("lost value" in symptoms_of(example, "extract")) is not expected
+    near = NearMiss(turn="D1:2", value=value)
+    question = Question(id="q", question="?", answers=("nothing else",), evidence=("D1:1",), near_miss=near)
+    case = Case("c", question, text, judge(text, question.answers))
+    made = Item("reply", "reply", "prediction", text)
+    example = Example(FactMemory().prompts["answer"], case, None, {}, (made,))
+    assert ("near miss" in symptoms_of(example, "answer")) is expected
 
 
 def test_words_leave_possessive_endings_out() -> None:

@@ -72,7 +72,12 @@ BROKEN = {
     "an object without build": (
         "class Keeper:\n    prompts = {}\n",
         "{own}:Keeper",
-        "without operations, build, answer",
+        "a Keeper without build, answer is no memory system",
+    ),
+    "an object without operations": (
+        SYSTEM.replace("    operations =", "    steps ="),
+        "{own}:Keeper",
+        "without operations",
     ),
     "a number": ("Keeper = 3", "{own}:Keeper", "a int without prompts"),
     "it cannot be made": ("def Keeper():\n    raise KeyError('no\\nkey')", "{own}:Keeper", "cannot be made: KeyError"),
@@ -123,6 +128,12 @@ def test_a_broken_entry_point_is_named_with_its_distribution(
     with pytest.raises(ConfigError, match=r"keeper.*keeper-dist.*RuntimeError: licence expired"):
         open_system("keeper")
     assert isinstance(open_system("rag"), MemorySystem)
+
+
+def test_a_report_of_a_run_whose_system_is_gone_says_so(own: str) -> None:
+    (caveat,) = caveats_of(f"{own}:Keeper", {}, embedded=False)
+    assert f"no module '{own}'" in caveat
+    assert caveat.startswith("The memory system could not be asked")
 
 
 SETTINGS = {

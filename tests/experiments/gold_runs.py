@@ -27,7 +27,7 @@ SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["experiments.experiment.run", "optimizer.search.loop", "mlflow.tracking", "sqlalchemy"]
+    ["experiments.experiment.run", "optimizer.search.optimize", "mlflow.tracking", "sqlalchemy"]
 )
 
 

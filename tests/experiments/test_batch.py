@@ -11,12 +11,13 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, traced_run
 
 from attribution.agent.triage import Triage
+from attribution.attributor import bound
 from attribution.cases import Attribution, Case
+from attribution.methods import AGENT, survival
 from attribution.recordings import Recording
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.attributing.batch import Batch, Tally
 from experiments.attributing.case_sources import Complaint, run_sources, sources_of
-from experiments.attributing.methods import method_named
 from experiments.runs.folder import RunFolder
 from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
@@ -46,7 +47,7 @@ class Counted:
     class _Of:
         def __init__(self, counted: "Counted", recording: Recording) -> None:
             self._counted = counted
-            self._method = method_named("survival")(recording)
+            self._method = survival(recording)
 
         def attribute(self, case: Case) -> Attribution:
             with self._counted._lock:
@@ -125,7 +126,7 @@ def test_a_method_that_cannot_be_set_up_fails_the_cases_of_that_trace_alone(fold
     def make(recording: Recording) -> object:
         if recording.conversation.id == "two":
             raise TraceError("a circle of operations")
-        return method_named("survival")(recording)
+        return survival(recording)
 
     tally = work(folder, tmp_path / "a.jsonl", make)
     assert tally.failed == 2
@@ -147,7 +148,7 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     def go(limits: Limits) -> Tally:
         access = open_access(limits, retries=0, cache=False)
         with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
-            batch = Batch(method_named("agent", access), file.said, file.append, folder=tmp_path, access=access)
+            batch = Batch(bound(AGENT, access), file.said, file.append, folder=tmp_path, access=access)
             return batch.run(run_sources(folder, "seed"))
 
     tally = go(Limits(calls=5))
@@ -166,7 +167,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
 
     def go() -> Tally:
         access = open_access(retries=0, cache=False)
-        survival, agent = method_named("survival"), method_named("agent", access)
+        agent = bound(AGENT, access)
         with AttributionsFile.open(out, header) as file:
             batch = Batch(
                 lambda one: Triage(survival(one), agent(one), unsure=1.0),
@@ -221,7 +222,7 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
     def complain(**said: object) -> Batch:
         sources = sources_of([trace], tmp_path / "home", complaint=Complaint(**said))  # type: ignore[arg-type]
         with AttributionsFile.open(out, SURVIVAL) as file:
-            batch = Batch(method_named("survival"), file.said, file.append, folder=out.parent)
+            batch = Batch(survival, file.said, file.append, folder=out.parent)
             batch.run(sources)
         return batch
 

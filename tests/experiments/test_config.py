@@ -45,6 +45,23 @@ def test_a_wrong_file_is_refused_in_one_line_with_file_key_and_remedy(tmp_path: 
     assert "\n" not in message
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("2026-99-99", "!!int x", "!!int ''", "!!float x", "!!bool x", "!!timestamp x", "!!binary 'x'", "'\\ud800'"),
+        *(f"{'9' * 5000}", f"0x{'f' * 5000}", '"\\U7fffffff"', "!!timestamp 2001-12-14t21:59:43-99:30"),
+    ],
+)
+@pytest.mark.parametrize("text", ["system: rag\nseed: {}", "system: {}", "system: rag\n? {}\n: 1"])
+def test_a_value_that_yaml_cannot_make_is_refused_in_one_line(tmp_path: Path, text: str, value: str) -> None:
+    path = write(tmp_path, text.replace("{}", value))
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert str(caught.value).startswith(f"{path}:")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
 def test_yaml_tags_construct_nothing(tmp_path: Path) -> None:
     marker = tmp_path / "made"
     path = write(tmp_path, f"system: !!python/object/apply:pathlib.Path.touch [{marker}]")
@@ -132,7 +149,7 @@ def test_every_bundled_configuration_is_valid() -> None:
 
 def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
-    values["models.task.model"] = "m"
+    values |= {"models.task.model": "m", "attribution": "agent", "optimizer": "gepa"}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3
 

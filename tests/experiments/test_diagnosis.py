@@ -1,4 +1,4 @@
-"""The diagnostic report claims only what its cases show, links every claim to them, and trusts no text in it."""
+"""The diagnosis claims only what its cases show, links every claim to them, and trusts no text in it."""
 
 import json
 import re

@@ -165,6 +165,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
+    "bench throughput": [
+        (("bench", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),
+        (("bench", "throughput", ARGUMENT), GIVEN),
+    ],
     "bench tracing": [(("bench", "tracing", "--json", "b.json", ARGUMENT), GIVEN)],
     "model list": [(("model", "list"), [])],
     "model pull": [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from experiments.views.trace_difference import difference_lines, difference_record
 from experiments.views.trace_figures import figures_of

@@ -78,7 +78,7 @@ def rest_of_a_run(run: MlflowRun) -> None:
     run.iteration(record(1, accepted=True, champion=TUNED))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seen = [seen_case(1, "unknown", lost_at="answer")]
-    run.cases(seen, [seen_case(1, "Oslo")], metric="short_contains", most=5)
+    run.cases(seen, [seen_case(1, "Oslo")], metric="short_contains", method="survival", most=5)
     run.finish(loop_result())
 
 

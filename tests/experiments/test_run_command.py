@@ -288,3 +288,18 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
     assert (code, "--replay: runs one system" in err) == (2, True)
     code, _, err = command("attribute", "run", "--reply", "Bergen")
     assert (code, "give its --question too" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command_line", [("run", "rag.yaml", "--out", "run"), ("eval", "rag.yaml", "--prompts", "seed")]
+)
+def test_an_endpoint_that_refuses_the_key_is_told_before_a_run_begins(
+    command: Command, scripted_server: ScriptedServer, command_line: tuple[str, ...]
+) -> None:
+    scripted_server.script = lambda body: Reply("wrong key", status=401)
+    code, _, err = command(*command_line)
+    assert code == 2
+    assert "check the key" in err
+    assert [line for line in err.splitlines() if line.startswith("memtune: ")] == err.splitlines()[-1:]
+    assert not Path("run").exists()
+    assert scripted_server.count == 1

@@ -3,12 +3,14 @@
 import errno
 import json
 import os
+import shutil
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
 
+from experiments.command import main
 from experiments.experiment.journal import RunJournal
 from experiments.runs.comparison import compare, list_runs
 from experiments.runs.folder import CONFIG, SUMMARY, RunFolder, read_prompts
@@ -107,6 +109,66 @@ def test_the_latest_run_is_one_that_can_be_gone_on_with(tmp_path: Path) -> None:
     assert RunFolder.find(tmp_path, "latest") == began
     with pytest.raises(RunError, match="no such run"):
         RunFolder.find(tmp_path, left.name)
+
+
+UNFINISHED = ("running", "interrupted", "error: no such model", "fault: ValueError")
+
+
+@pytest.mark.parametrize("stopped", UNFINISHED)
+def test_what_reads_results_takes_the_latest_finished_run_and_resume_the_latest(tmp_path: Path, stopped: str) -> None:
+    done = run_folder(tmp_path, 1, result=loop_result(verdict=None, stopped="budget: 10 calls"))
+    begun = run_folder(tmp_path, 2, result=loop_result(verdict=None, stopped=stopped))
+    assert RunFolder.find(tmp_path, "latest", finished=True) == done
+    assert RunFolder.find(tmp_path, "latest") == begun
+    assert RunFolder.find(tmp_path, begun.id, finished=True) == begun
+    shutil.rmtree(done.path)
+    assert RunFolder.find(tmp_path, "latest", finished=True) == begun
+
+
+def test_the_latest_run_is_not_passed_over_because_its_summary_is_damaged(tmp_path: Path) -> None:
+    run_folder(tmp_path, 1)
+    (run_folder(tmp_path, 2).path / SUMMARY).write_text("{")
+    with pytest.raises(RunError, match=r"030402-rag/summary\.json"):
+        RunFolder.find(tmp_path, "latest", finished=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["export", "latest", "--to", "text", "--out", "tuned"],
+        ["report", "latest"],
+        ["compare", "latest", "latest"],
+        ["attribute", "latest"],
+        ["attribute", "latest", "--replay"],
+    ],
+)
+def test_commands_that_read_results_pass_over_a_run_that_still_works(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run_folder(tmp_path, 1)
+    working = run_folder(tmp_path, 2, result=loop_result(verdict=None, stopped="running"))
+    for folder in (done, working):
+        (folder.path / CONFIG).write_text("rounds: many")
+    with pytest.raises(SystemExit):
+        main([*command, "--home", str(tmp_path)])
+    said = "".join(capsys.readouterr())
+    assert done.id in said
+    assert working.id not in said
+
+
+@pytest.mark.parametrize("damage", [b"seed: !!int x", b"system: [", b"\xff", b"started: 2026-99-99", b"- a"])
+@pytest.mark.parametrize("command", [["export", "RUN", "--to", "text", "--out", "tuned"], ["run", "--resume", "RUN"]])
+def test_a_run_whose_configuration_cannot_be_read_is_told_in_one_line(
+    tmp_path: Path, command: list[str], damage: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_folder(tmp_path)
+    (folder.path / CONFIG).write_bytes(damage)
+    with pytest.raises(SystemExit) as caught:
+        main([str(folder.path) if part == "RUN" else part for part in command])
+    assert caught.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"memtune: {folder.path / CONFIG}")
 
 
 def test_a_folder_with_something_in_it_is_not_written_over(tmp_path: Path) -> None:

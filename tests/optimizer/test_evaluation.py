@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
 from optimizer.evaluation.memories import snapshot_key
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
+from tracing.files.saving import records_of
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
@@ -52,7 +55,7 @@ def all_calls(server: ScriptedServer) -> int:
 
 def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp_path: Path) -> None:
     told: list[tuple[int, ...]] = []
-    judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces", workers=2)
+    judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces")
     outcomes = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
     assert [outcome.conversation for outcome in outcomes] == list(CONVERSATIONS)
     assert told == [(1, 2, 0), (2, 2, 0)]
@@ -62,6 +65,36 @@ def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp
     assert [each.problem for each in loaded] == [None]
     assert loaded[0].graph.operations.keys() == outcomes[0].graph.operations.keys()
     assert outcomes[0].cases[0].prediction in loaded[0].graph.variables
+
+
+def test_results_and_traces_do_not_depend_on_what_is_done_first(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, model: WeakModel
+) -> None:
+    """The replies of eight at a time come in an order that chance decides."""
+    chance = random.Random(7)  # noqa: S311 - delays, no secret
+    talks = [talk for group in world(4, 3, 3).named().values() for talk in group]
+    twin = talks[0].model_copy(update={"id": "twin"})
+
+    def seen(folder: Path, width: int) -> list[Any]:
+        access = open_access(cache=False, concurrency=width)
+        judging = evaluator(access, folder, traces=folder / "traces")
+        outcomes = judging.evaluate(SEED, [*talks, twin])
+        files = sorted((folder / "traces").rglob("*.jsonl"))
+        plain = [
+            {key: value for key, value in record.items() if key not in ("started", "ended")}
+            for graph in [*(outcome.graph for outcome in outcomes), *(load_trace(file).graph for file in files)]
+            for record in records_of(graph)
+        ]
+        tables = [(outcome.cases, outcome.calls, outcome.tokens, outcome.tainted) for outcome in outcomes]
+        named = [file.relative_to(folder) for file in files]
+        return [tables, named, plain, judging.spent, score_of(outcomes), access.meter.totals()["calls_made"]]
+
+    one = seen(tmp_path / "one", 1)
+    assert scripted_server.most_at_once == 1
+    scripted_server.script = lambda body: replace(Reply(str(model(body))), delay=chance.uniform(0, 0.05))
+    eight = seen(tmp_path / "eight", 8)
+    assert scripted_server.most_at_once > 4
+    assert eight == one
 
 
 def test_editing_the_answer_prompt_rebuilds_nothing(
@@ -120,8 +153,10 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
         return Reply("out of order", status=500) if broken else model(body)
 
     scripted_server.script = script
-    judging = evaluator(open_access(retries=0), tmp_path, system=system)
-    tainted, sound = judging.evaluate(SEED, CONVERSATIONS)
+    judging = evaluator(open_access(retries=0, concurrency=1), tmp_path, system=system)
+    told: list[tuple[int, int]] = []
+    tainted, sound = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
+    assert told == [(1, 2)]  # a failure is no progress
     assert "out of order" in str(tainted.tainted)
     assert tainted.cases == ()
     with pytest.raises(ModelError, match="out of order"):

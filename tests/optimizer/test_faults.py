@@ -13,8 +13,10 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
+from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.search.loop import optimize
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
 from optimizer.search.results import LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
@@ -58,12 +60,12 @@ def run(
         system = memory()
         access = open_access(cache=False, retries=3, timeout_s=0.5)
         return optimize(
-            system=system,
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=world(test=3),
             seed_candidate=SEED,
             settings=LoopSettings(rounds=2, proposals=2, seed=0),
             access=access,
+            failures=Failures(survival, access, system.operations),
             observer=Silent(),
         )
 

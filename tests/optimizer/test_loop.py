@@ -12,12 +12,14 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
+from attribution.methods import survival
 from attribution.signals import Signal
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
 from optimizer.proposers.proposals import Proposal
-from optimizer.search.loop import optimize
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
 from optimizer.search.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
@@ -79,12 +81,12 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         system = memory()
         notes = Notes(lambda: access.budget.spent.calls)
         result = optimize(
-            system=system,
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=splits or world(),
             seed_candidate=SEED,
             settings=LoopSettings(**{"rounds": 1, "proposals": 2, **settings}),
             access=access,
+            failures=Failures(survival, access, system.operations),
             observer=notes,
         )
         return result, notes

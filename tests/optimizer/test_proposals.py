@@ -112,7 +112,7 @@ def test_a_prompt_without_placeholders_is_rewritten_too(
     for proposals in found.values():
         assert admit(proposals, MEM0[name], frozenset({asked.text}))[0] == proposals
     assert found["bank"]
-    assert found["demonstration"] == []
+    assert found["demonstrations"] == []
 
 
 def test_what_fails_decides_what_is_proposed_first(recorded: tuple[list[Outcome], list[Attribution]]) -> None:

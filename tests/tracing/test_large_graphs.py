@@ -6,10 +6,10 @@ import itertools
 import json
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.step_counts import grows_with
 from tests.tracing.graph_shapes import SHAPES, wide

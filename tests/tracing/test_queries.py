@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
+import time
 
 import networkx
 import pytest
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Filter, Operation, Session, TraceError, Variable, search, version_diff
-from tracing.graph.search import LONGEST_EXPRESSION, PIECE
+from tracing.graph import expressions
+from tracing.graph.expressions import LONGEST_EXPRESSION, PIECE
 
 
 @pytest.fixture
@@ -148,12 +152,40 @@ def test_an_expression_is_tried_line_by_line_and_finds_what_lies_across_pieces()
 
 
 @pytest.mark.parametrize(
-    "expression",
-    [r"(a+)+$", r"(a*)*b", r"(a|aa)+$", r"(ab?c?)*d", r"((a{1,9}){2,9}){2,9}", r".*a.*b.*c.*d.*x", "a" * 501],
+    "expression", [r"(x+x+)+y", r"(a*)*[^a]b", r"((a{1,9}){2,9}){2,9}b", r"(a|aa)+$", r"(a?){40}a{40}!"]
 )
-def test_an_expression_that_may_take_for_ever_is_refused(memory: ExecutionGraph, expression: str):
-    with pytest.raises(TraceError):
-        list(search(memory, expression, regex=True))
+def test_no_expression_takes_long_on_one_text(expression: str):
+    text = ("x" if "x" in expression else "a") * (PIECE - 1) + "!"
+    graph = ExecutionGraph([Variable("v", "n", "k", text)])
+    begun = time.process_time()
+    with contextlib.suppress(TraceError):  # some the package is clever enough for
+        found(graph, expression, regex=True)
+    assert time.process_time() - begun < 5 * expressions.SECONDS_A_TEXT
+
+
+def test_the_error_of_an_endless_expression_says_which_it_is_and_what_to_do():
+    graph = ExecutionGraph([Variable("v", "n", "k", "x" * PIECE)])
+    with pytest.raises(TraceError, match=r"'\(x\+x\+\)\+y' takes more than 1 s on one text; .*a\+ for \(a\+\)\+"):
+        found(graph, "(x+x+)+y", regex=True)
+
+
+def test_an_expression_that_is_slow_on_every_text_is_ended_as_a_whole(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(expressions, "SECONDS", 0.5)
+    text = "moved to Lisbon " * (PIECE // 16)
+    graph = ExecutionGraph([Variable(f"v{at}", "n", "k", text) for at in range(200)])
+    with pytest.raises(TraceError, match=r"takes more than 0\.5 s;"):
+        found(graph, r"(\w+ )+zzz", regex=True)
+
+
+def test_an_expression_longer_than_the_limit_is_refused():
+    with pytest.raises(TraceError, match="shorten it to 500"):
+        list(search(ExecutionGraph(), "a" * (LONGEST_EXPRESSION + 1), regex=True))
+
+
+def test_without_the_package_for_expressions_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "regex", None)
+    with pytest.raises(TraceError, match="pip install regex"):
+        list(search(ExecutionGraph(), "a+", regex=True))
 
 
 def test_what_is_no_expression_is_refused_with_the_reason(memory: ExecutionGraph):
@@ -168,14 +200,23 @@ def test_ordinary_expressions_are_admitted(memory: ExecutionGraph):
         r"(?i)MARA.*oslo",
         r"\d{4}-\d\d?",
         "(ab){2,3}",
+        r"(\w+ )+in",
+        r"(?:Mara|Ilya|\s)+",
+        r"\w+ \w+ \w+ \w+ \w+",
     ):
         list(search(memory, expression, regex=True))
     assert LONGEST_EXPRESSION >= 200
 
 
+def test_every_match_of_a_long_line_is_found_once():
+    text = "y" * 900 + "needle" + "x" * 1500 + "needle\nneedle"
+    assert expressions.Expression("needle").spans(text, 9) == [(900, 906), (2406, 2412), (2413, 2419)]
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
-def test_the_worst_admitted_expression_is_ended_by_an_interrupt():
-    graph = ExecutionGraph([Variable("v", "n", "k", "a" * PIECE)])
+def test_a_slow_search_is_ended_by_an_interrupt():
+    text = "moved to Lisbon " * (PIECE // 16)
+    graph = ExecutionGraph([Variable(f"v{at}", "n", "k", text) for at in range(200)])
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -184,7 +225,7 @@ def test_the_worst_admitted_expression_is_ended_by_an_interrupt():
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
         with pytest.raises(KeyboardInterrupt):
-            found(graph, "a*a*a*b", regex=True)
+            found(graph, r"(\w+ )+zzz", regex=True)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

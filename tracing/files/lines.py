@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from hashlib import sha256
 from json.encoder import encode_basestring as _in_quotes
 from typing import Any
@@ -25,7 +24,7 @@ SHARED_FROM = 1024
 # Every Unicode character as itself, and one encoder for all records: `json.dumps` would build one each time.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
-FIELDS = {cls.__name__.lower(): tuple(one.name for one in fields(cls)) for cls in (Session, Variable, Operation)}
+FIELDS = {cls.__name__.lower(): cls.__struct_fields__ for cls in (Session, Variable, Operation)}
 
 
 def record_of(item: Element) -> Record:

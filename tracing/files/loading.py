@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, is_too_deep
 from tracing.files.garbage_collector import collector_paused
 from tracing.files.lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.files.records import RecordReader
+from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
 
@@ -44,9 +47,8 @@ def load_trace(path: str | Path) -> LoadedTrace:
     Raises:
         TraceError: there is no such file, or it is not a trace of a version this memtune knows.
     """
-    from pydantic_core import from_json
-
     path, reader = Path(path), RecordReader(ExecutionGraph())
+    decode, admit = _decoder.decode, reader.admit
     problem = None
     try:
         with path.open("rb") as lines, collector_paused():
@@ -59,12 +61,13 @@ def load_trace(path: str | Path) -> LoadedTrace:
                 for line in lines:
                     number += 1
                     try:
-                        record = from_json(line, allow_inf_nan=False, cache_strings="keys")
-                    except ValueError:  # it knows no half of a surrogate pair, among others
-                        record = _parsed(line)
-                    if type(record) is not dict:
-                        raise TraceError("the line is not a JSON object")
-                    reader.add(record)
+                        element = decode(line)
+                    except (ValueError, RecursionError):
+                        reader.add(_parsed(line))
+                    else:
+                        if len(line) > _SURELY_FLAT and is_too_deep(line, DEEPEST_LINE):
+                            raise TraceError(f"the line is nested more than {DEEPEST_LINE} levels deep")
+                        admit(element)
             except TraceError as error:
                 rest = len(line) + sum(len(other) for other in lines)
                 problem = f"{path}:{number}: {error}; it and all that follows ({rest} bytes) was left out"
@@ -86,6 +89,10 @@ def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
                 reader.add(record)
     return reader.graph
 
+
+_decoder = msgspec.json.Decoder(Session | Variable | Operation)
+_SURELY_FLAT = 2 * DEEPEST_LINE
+"""Bytes that a line of that many levels has at least, for their brackets."""
 
 _HEADERS = [Lines().line({**HEADER, "version": version}) for version in range(1, VERSION + 1)]
 _HEADER_BEGINNINGS = frozenset(line[:length] for line in _HEADERS for length in range(len(line) - 1))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracing.errors import TraceError
 from tracing.files.lines import GRAPH, HEADER, Lines, Record, record_of

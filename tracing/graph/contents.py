@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tracing.errors import TraceError
 from tracing.graph.elements import Link, Operation, Session, Variable
@@ -69,7 +70,7 @@ class GraphContents:
     def admit_variable(self, variable: Variable) -> None:
         """As `add_variable`, of one that is known to be new: its recorder made its id."""
         self.variables[variable.id] = variable
-        self.neighbours.note_variable(variable)
+        self.neighbours.note(variable)
         self._nx = None
 
     def add_operation(self, operation: Operation) -> None:
@@ -87,7 +88,7 @@ class GraphContents:
     def admit_operation(self, operation: Operation) -> None:
         """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
         self.operations[operation.id] = operation
-        self.neighbours.note_operation(operation)
+        self.neighbours.note(operation)
         self._nx = None
 
     def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:

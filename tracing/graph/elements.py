@@ -1,10 +1,15 @@
-"""What an execution graph is made of: variables, operations and sessions, each a plain record with an id."""
+"""What an execution graph is made of: variables, operations and sessions, each a plain record with an id.
+
+They are structs of msgspec, which decodes a line of a trace file into one in a fraction of the time that Python code
+would take. The tag `type` tells them apart in a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 Status = Literal["open", "ok", "error"]
 Link = tuple[str, str]
@@ -20,14 +25,13 @@ class Noted:
 
         def __getattr__(self, name):
             # Only a slot that holds nothing yet comes here.
-            if name in Variable.__slots__:
+            if name in Variable.__struct_fields__:
                 self._recorder.settle()
                 return object.__getattribute__(self, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Variable(Noted):
+class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="variable"):
     """An immutable, versioned value. Two variables are the same only if their ids are, whatever their values.
 
     Attributes:
@@ -44,15 +48,29 @@ class Variable(Noted):
     id: str
     name: str
     kind: str
-    value: Any = field(hash=False)
+    value: Any
     version: int = 1
     previous: str | None = None
     session: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def noted_by(self, recorder: object) -> bool:
         """True where `recorder` made this very variable while it ran."""
         return getattr(self, "_recorder", None) is recorder
+
+    # msgspec compares and shows fields without the attribute access that fills in a noted variable: that comes first.
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.name, self.kind, self.version, self.previous, self.session))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variable):
+            return NotImplemented
+        return self.id == other.id and Struct.__eq__(self, other)
+
+    def __repr__(self) -> str:
+        self.id  # noqa: B018
+        return Struct.__repr__(self)
 
 
 # The quickest way to make a frozen object and fill one slot of it.
@@ -67,7 +85,7 @@ def noted_variable(recorder: object) -> Variable:
     return made
 
 
-_fill = [getattr(Variable, one.name).__set__ for one in fields(Variable)]
+_fill = [getattr(Variable, name).__set__ for name in Variable.__struct_fields__]
 _fill_id, _fill_name, _fill_kind, _fill_value, _fill_version, _fill_previous, _fill_session, _fill_attributes = _fill
 
 
@@ -82,7 +100,7 @@ def fill_in(
     session: str | None,
     attributes: Mapping[str, Any],
 ) -> None:
-    """Make a noted variable what `Variable(…)` would be, in half of its time."""
+    """Make a noted variable what `Variable(…)` would be."""
     _fill_id(noted, vid)
     _fill_name(noted, name)
     _fill_kind(noted, kind)
@@ -93,44 +111,7 @@ def fill_in(
     _fill_attributes(noted, attributes)
 
 
-class _Draft(Noted):
-    __slots__ = tuple(one.name for one in fields(Variable))
-    id: str
-    name: str
-    kind: str
-    value: Any
-    version: int
-    previous: str | None
-    session: str | None
-    attributes: Mapping[str, Any]
-
-
-def made_variable(
-    vid: str,
-    name: str,
-    kind: str,
-    value: Any,
-    version: int,
-    previous: str | None,
-    session: str | None,
-    attributes: Mapping[str, Any],
-) -> Variable:
-    """As `Variable(…)`, in a quarter of the time: the constructor of a frozen class looks each field up by its name."""
-    draft = _Draft()
-    draft.id = vid
-    draft.name = name
-    draft.kind = kind
-    draft.value = value
-    draft.version = version
-    draft.previous = previous
-    draft.session = session
-    draft.attributes = attributes
-    draft.__class__ = Variable  # type: ignore[assignment]
-    return draft  # type: ignore[return-value]
-
-
-@dataclass(slots=True)
-class Operation:
+class Operation(Struct, forbid_unknown_fields=True, tag_field="type", tag="operation"):
     """One executed step.
 
     Attributes:
@@ -182,13 +163,15 @@ class Operation:
         return [variable for name, variable in self.outputs if role is None or name == role]
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="session"):
     """A named stage of an execution, such as one session of a dialogue or one question."""
 
     id: str
     name: str
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.name))
 
 
 Element = Session | Variable | Operation

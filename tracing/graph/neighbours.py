@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tracing.graph.elements import Link, Operation, Variable
 
@@ -16,12 +16,25 @@ class Neighbours:
 
     Recording and loading therefore pay next to nothing for queries that nobody makes. One thread may grow the graph
     while others ask.
+
+    Attributes:
+        note: takes a new variable, or a new operation with the links it has by the time somebody asks.
     """
 
-    __slots__ = ("_consumers", "_lock", "_next_versions", "_operation_places", "_pending", "_places", "_producers")
+    __slots__ = (
+        "_consumers",
+        "_lock",
+        "_next_versions",
+        "_operation_places",
+        "_pending",
+        "_places",
+        "_producers",
+        "note",
+    )
 
     def __init__(self) -> None:
         self._pending: list[Variable | Operation | tuple[str, tuple[Link, ...], tuple[Link, ...]]] = []
+        self.note: Callable[[Variable | Operation], None] = self._pending.append
         self._lock = threading.Lock()
         self._producers: dict[str, Entry] = {}
         self._consumers: dict[str, Entry] = {}
@@ -30,14 +43,6 @@ class Neighbours:
         self._operation_places: dict[str, int] = {}
 
     # --- growing: call these once the graph itself holds the items ------------------------------------------------
-
-    def note_variable(self, variable: Variable) -> None:
-        """Take notice of a new variable."""
-        self._pending.append(variable)
-
-    def note_operation(self, operation: Operation) -> None:
-        """Take notice of a new operation, with the links it has by the time somebody asks."""
-        self._pending.append(operation)
 
     def note_links(self, oid: str, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
         """Take notice of further links of an operation."""

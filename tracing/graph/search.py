@@ -1,11 +1,4 @@
-"""Finding variables and operations by what they say.
-
-A regular expression comes from a person and may be one that takes for ever on an unlucky text. Therefore an expression
-is at most 500 characters long and holds at most three repetitions of more than four times, and inside of them no
-repetition, option or choice (`(a+)+`, `(ab?)*`, `(a|ab)*`); and it is tried line by line, as grep does, on pieces of at
-most 2,000 characters that overlap by half, so that it finds what is up to 1,000 characters long. What remains is at
-worst slow, and Ctrl-C ends it.
-"""
+"""Finding variables and operations by what they say."""
 
 from __future__ import annotations
 
@@ -13,19 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.expressions import Expression
 from tracing.graph.filters import Filter
 
-LONGEST_EXPRESSION = 500
-MOST_UNBOUNDED = 3
-FEW = 4
-PIECE = 2000
 _AROUND = 40
 
 _encoder = json.JSONEncoder(ensure_ascii=False)
@@ -62,14 +49,15 @@ def search(
     Args:
         text: what a name, a value, an error or an attribute contains, in small letters or capital ones; None asks
             nothing. Values that are no text are searched in as JSON.
-        regex: `text` is a regular expression of Python's `re`, in which capital letters matter; `(?i)` changes that.
+        regex: `text` is a regular expression in the syntax of Python's `re`, tried line by line; capital letters matter
+            in it, and `(?i)` changes that.
         kind: of the variable or operation.
         session: name or id of its session.
         since, until: epoch seconds between which it was there: an operation ran; a variable was made by an operation
             that ran, or, where it came from outside, was read by one.
 
     Raises:
-        TraceError: the expression is malformed or one that may take for ever; see the module.
+        TraceError: the expression is malformed, or takes too long on a text; see `expressions`.
     """
     return _matches(graph, _finder(text, regex), Filter(None, kind, session, since, until))
 
@@ -139,67 +127,5 @@ def _finder(text: str | None, regex: bool) -> _Find | None:
         # Folding may lengthen a text (ß), so the expression finds the place.
         plain = re.compile(re.escape(text), re.IGNORECASE)
         return lambda within: hit.span() if (hit := plain.search(within)) else None
-    expression = _safe(text)
-
-    def find(within: str) -> tuple[int, int] | None:
-        start = 0
-        for line in within.split("\n"):
-            for offset in range(0, max(1, len(line) - PIECE // 2), PIECE // 2):
-                hit = expression.search(line, offset, min(len(line), offset + PIECE))
-                if hit is not None:
-                    return start + hit.start(), start + hit.end()
-            start += len(line) + 1
-        return None
-
-    return find
-
-
-def _safe(text: str) -> re.Pattern[str]:
-    if len(text) > LONGEST_EXPRESSION:
-        raise TraceError(f"the expression has {len(text)} characters; shorten it to {LONGEST_EXPRESSION}")
-    try:
-        expression = re.compile(text)
-        unbounded = _unbounded(parser.parse(text), inside=False)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise TraceError(
-            f"{text!r} is no regular expression: {error}; leave out --regex to search for it as it is"
-        ) from None
-    if unbounded > MOST_UNBOUNDED:
-        raise TraceError(
-            f"{text!r} has {unbounded} unbounded repetitions and may take for ever; use at most {MOST_UNBOUNDED}"
-        )
-    return expression
-
-
-def _unbounded(parsed: Any, inside: bool) -> int:
-    """How many repetitions without a small bound a parsed expression holds.
-
-    Raises:
-        TraceError: what one of them repeats can match a text in several ways.
-    """
-    count = 0
-    for code, argument in parsed:
-        below = inside
-        varied = code is codes.BRANCH
-        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            least, most, _ = argument
-            varied = least != most
-            if int(most) > FEW:
-                count, below = count + 1, True
-        if varied and inside:
-            raise TraceError(
-                "the expression repeats what is itself a repetition, optional or a choice, which may take for ever; "
-                "say it without, such as a+ for (a+)+"
-            )
-        for part in _parts(argument):
-            count += _unbounded(part, below)
-    return count
-
-
-def _parts(argument: Any) -> Iterator[Any]:
-    """The expressions within a piece of a parsed expression."""
-    if isinstance(argument, parser.SubPattern):
-        yield argument
-    elif isinstance(argument, tuple | list):
-        for one in argument:
-            yield from _parts(one)
+    expression = Expression(text)
+    return lambda within: next(iter(expression.spans(within, 1)), None)

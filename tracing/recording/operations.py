@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable, noted_variable
 from tracing.graph.values import ATOMS
-from tracing.recording.scope import NOTHING, Recording, RunningOperation, Scope, Taken, current, leave
+from tracing.recording.scope import NOTHING, RecorderLike, RunningOperation, Scope, Taken, current, leave
 from tracing.recording.wrapping import wrapped_in
 
 P = ParamSpec("P")
@@ -141,7 +141,7 @@ class ActiveOperation(RunningOperation):
             record.completion_tokens += completion_tokens
             record.cost += cost if isfinite(cost) else 0.0
 
-    def _require_open(self, recorder: Recording) -> None:
+    def _require_open(self, recorder: RecorderLike) -> None:
         if self.ended is not None:
             raise TraceError(f"operation {self.id} ({self.name}) has ended; record what belongs to it inside it")
         if recorder.ended:

@@ -381,4 +381,4 @@ def current_operation() -> ActiveOperation | None:
 
 def current_recorder() -> Recorder | None:
     """The recorder of the innermost trace of this context, or None."""
-    return cast(Recorder | None, current.get().recorder)  # a scope knows it as `Recording` alone
+    return cast(Recorder | None, current.get().recorder)  # a scope knows it as `RecorderLike` alone

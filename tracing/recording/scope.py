@@ -26,7 +26,7 @@ Taken = tuple[str, Any, Any]
 """A role, the value that plays it, and its snapshot."""
 
 
-class Recording(Protocol):
+class RecorderLike(Protocol):
     """What a scope and its operations need of the `Recorder` that they record into, which says what each does."""
 
     clock: Callable[[], float]
@@ -67,7 +67,7 @@ class Scope:
 
     def __init__(
         self,
-        recorder: Recording | None = None,
+        recorder: RecorderLike | None = None,
         operation: RunningOperation | None = None,
         session: str | None = None,
         inherited: Mapping[str, Any] = NOTHING,
@@ -101,7 +101,7 @@ class RunningOperation(Scope):
         self._given = given
         self.attributes = attributes
         self.folds = folds
-        self.recorder: Recording | None = None
+        self.recorder: RecorderLike | None = None
         self.record: Operation | None = None
         self.ended: float | None = None
 
@@ -121,7 +121,7 @@ class RunningOperation(Scope):
             self.recorder.settle()
         return self.record
 
-    def begin(self, recorder: Recording, scope: Scope, taken: Iterable[Taken]) -> None:
+    def begin(self, recorder: RecorderLike, scope: Scope, taken: Iterable[Taken]) -> None:
         """Start here, with inputs that are recorded already, and without becoming the current operation."""
         if self.recorder is not None:
             raise TraceError(f"operation {self.name} is entered a second time; call operation(…) for each execution")

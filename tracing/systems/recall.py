@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tracing.graph.execution_graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recording.recorder import ActiveOperation, current_recorder, operation
+from tracing.recording.recorder import ActiveOperation, operation
 from tracing.systems.conversations import Question
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.texts import Text, noted
+from tracing.systems.texts import Text, noted, recalled
 
 
 def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> list[tuple[Entry, float]]:
@@ -21,9 +21,7 @@ def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> li
 
 def recorded(entries: Sequence[Entry]) -> list[Variable]:
     """The variables of the current trace that hold these entries; none where nothing is traced."""
-    recorder = current_recorder()
-    known = recorder.graph.variables if recorder else {}
-    return [known[entry.variable] for entry in entries if entry.variable in known]
+    return recalled(entry.variable for entry in entries)
 
 
 def retrieve(

@@ -33,6 +33,13 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
             wrong type, or what was found is no memory system.
     """
     found = SYSTEMS.open(name)
+    lacking = [method for method in ("build", "answer") if not hasattr(found, method)]
+    if inspect.isclass(found) and lacking:
+        # Told before its settings are looked at: those of what is no system are nobody's fault.
+        raise ConfigError(
+            f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is no memory system; "
+            "see docs/extending.md"
+        )
     system: Any = _made(name, found, settings or {}) if _makes(found) else found
     if system is found and settings:
         raise ConfigError(f"system_settings: {name} is an object that is made already and takes none; leave them away")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tracing.graph.elements import Variable
-from tracing.recording.recorder import variable
+from tracing.recording.recorder import current_recorder, variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,16 @@ class Text:
 def noted(text: str, *, name: str, kind: str, **attributes: Any) -> Text:
     """Take down a text that no operation made, as `tracing.variable` does."""
     return Text(text, variable(text, name=name, kind=kind, **attributes))
+
+
+def recalled(ids: Iterable[str]) -> list[Variable]:
+    """The variables of the current trace with these ids, such as those of stored entries; none where nothing is traced.
+
+    A built memory keeps the ids, so that what an answer reads is linked to what the build wrote.
+    """
+    recorder = current_recorder()
+    known = recorder.graph.variables if recorder else {}
+    return [known[one] for one in ids if one in known]
 
 
 def variables_of(texts: Sequence[Text]) -> list[Variable]:

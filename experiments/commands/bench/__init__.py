@@ -1,0 +1,1 @@
+"""`memtune bench`: one file a benchmark."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tracing.llm.access import ModelAccess
 
-METHODS = ("survival", "assisted", "agent", "replay", "majority", "random")
-
 
 @click.command(
     epilog="""\b
@@ -37,7 +35,13 @@ Examples:
     help="An annotated graph or a folder of them; `injected`: passed cases with one fault put in; `memtracebench`: "
     "downloaded from its hub ($HF_ENDPOINT) once.",
 )
-@click.option("--method", required=True, type=click.Choice(METHODS), help="Whom to measure.")
+@click.option(
+    "--method",
+    required=True,
+    metavar="NAME",
+    help="Whom to measure: a method of attribution (your own as module:Object), or one of the controls "
+    "replay, majority and random.",
+)
 @setup_options
 @click.option(
     "--cases",
@@ -63,8 +67,7 @@ def attribution(
     """
     import json
 
-    from experiments.attributing.methods import ASKING
-    from experiments.bench.attributing import attributor, measure, open_bench
+    from experiments.bench.attributing import attributor, measure, needs_models, open_bench
     from experiments.data.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
@@ -72,7 +75,7 @@ def attribution(
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
-    helped = method in ASKING
+    helped = needs_models(method)
 
     def models() -> AbstractContextManager[ModelAccess]:
         return open_access(config, home_folder(home))

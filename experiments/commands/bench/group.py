@@ -6,6 +6,7 @@ import click
 
 from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.evidence import evidence
+from experiments.commands.bench.throughput import throughput
 from experiments.commands.bench.tracing import tracing
 
 
@@ -14,5 +15,5 @@ def bench() -> None:
     """Measure a part of memtune: what it costs, or how often it is right."""
 
 
-for _command in (attribution, evidence, tracing):
+for _command in (attribution, evidence, throughput, tracing):
     bench.add_command(_command)

@@ -1,0 +1,1 @@
+"""`memtune trace`: look at recorded graphs, and exchange them with other tools."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tracing import ExecutionGraph, load_trace, save_trace
 from tracing.interchange import FORMATS, format_named

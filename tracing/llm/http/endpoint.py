@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.budget import Budget
 from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
-from tracing.llm.http.posting import HttpAnswer, Poster, PostError, TooSlowError, UnreachableError
+from tracing.llm.http.posting import (
+    HttpAnswer,
+    ImpossibleRequestError,
+    NobodyThereError,
+    Poster,
+    PostError,
+    TooSlowError,
+    UnreachableError,
+)
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
@@ -27,6 +35,9 @@ LONGEST_ASKED_WAIT_S = 300.0
 
 OUTAGE_S = 300.0
 """How long an endpoint that has answered before is waited for when it cannot be reached; then the call has failed."""
+
+CHECK_S = 12.0
+"""How long the small request before a run may take."""
 
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so to give up on one and ask again would only double its work."""
@@ -108,6 +119,36 @@ class Endpoint:
             return made
 
         return self._send("/embeddings", body, read)
+
+    def check(self, *, embedding: bool) -> None:
+        """Make one small request, to learn early what would fail every call. It is not booked and not tried again.
+
+        What may pass by itself, such as a full endpoint or one that is loading its model, is no failure.
+
+        Raises:
+            CallFailedError: nobody answers there, or the key or the model is refused.
+        """
+        path = "/embeddings" if embedding else "/chat/completions"
+        small: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
+        asked = {"input": ["hello"], "encoding_format": "float"} if embedding else small
+        data = json.dumps({"model": self.settings.model, **asked}).encode()
+        try:
+            answer = self._connect().post(path, data, CHECK_S)
+        except (NobodyThereError, ImpossibleRequestError) as error:
+            raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
+        except PostError:
+            return
+        if 200 <= answer.status < 300:
+            return
+        refused = _RefusedError(answer)
+        # A request as small as this one may be refused for its size; what names the model is about the model.
+        other = answer.status in (400, 422) and self.settings.model not in str(refused)
+        if refused.may_pass or other:
+            return
+        remedy = refused.remedy or "check base_url and model"
+        if answer.status in (401, 403) and self._key is None:
+            remedy = f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
+        raise self._failed(str(refused), remedy, 1)
 
     def close(self) -> None:
         """Give up on requests under way, and close the connections; calls fail from now on."""

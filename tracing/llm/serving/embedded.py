@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,11 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.loopback import LoopbackServer
+from tracing.llm.serving.turns import Turns
+from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
 SERVING = 2
 """Revision of how requests are turned into runtime calls; raise it when equal requests may be answered otherwise."""
+
+
+_SETTLED_S = 30.0
+"""How long a model keeps its number of threads at least; another number costs loading it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +36,22 @@ class EmbeddedModel:
     context: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    runtime: Any
+    threads: int
+    since: float
+
+
 class EmbeddedServer:
     """Serves `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`; models are loaded on their first request.
 
     Requests need the bearer token `key`, which is random, as is the port unless one is given. A reply schema
     (`response_format` of type `json_schema`) is enforced by a grammar, without whitespace between tokens. An embedding
     request says by `input_type` whether its texts are a "query" or a "passage" (default).
+
+    One request is computed at a time, also where several programs of the user have such a server: they take turns. It
+    runs on as many threads as there are free cores. Replies do not depend on that number.
     """
 
     def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0, key: str | None = None) -> None:
@@ -43,7 +61,9 @@ class EmbeddedServer:
             ConfigError: the port is taken.
         """
         self._models = dict(models)
-        self._loaded: dict[str, Any] = {}
+        self._loaded: dict[str, _Loaded] = {}
+        self._turns = Turns(user_cache())
+        self._cores: FreeCores | None = None
         self._computing = threading.Lock()
         self._closed = False
         self._embedder: Any = None
@@ -66,11 +86,11 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
-        self._http.close()
         self._closed = True
         # A runtime freed, or a process ended, under a computation crashes.
         with self._computing:
             self._loaded.clear()
+        self._http.close()  # last, since it gives up what takes longer than a second to answer
         self._embedder = None
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +102,10 @@ class EmbeddedServer:
         # A prefix taken over from an earlier request leaves a shorter rest to compute, in other batches: the last
         # digits of the numbers, and now and then the reply, would depend on what was asked before.
         request["cache_prompt"] = False
-        with self._computing:
-            return dict(self._runtime(str(body.get("model"))).handle_chat_completions(request))
+        with self._computing, self._turns.turn(self._check_open):
+            runtime, cores = self._runtime(str(body.get("model")))
+            with cores.observed():
+                return dict(runtime.handle_chat_completions(request))
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer an embedding request."""
@@ -104,16 +126,27 @@ class EmbeddedServer:
         names = [*self._models, EMBEDDED_EMBEDDING]
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
 
-    def _runtime(self, name: str) -> Any:
+    def _check_open(self) -> None:
         if self._closed:
             raise ConfigError("the embedded server is closed")
-        if name not in self._loaded:
-            if name not in self._models:
-                raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
-            self._loaded[name] = _load_chat(self._models[name])
-        return self._loaded[name]
+
+    def _runtime(self, name: str) -> tuple[Any, FreeCores]:
+        self._check_open()
+        if name not in self._models:
+            raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
+        # Looked at during turns alone: another program that computes in its own turn leaves the cores free.
+        if self._cores is None:
+            self._cores = FreeCores()
+        loaded, threads = self._loaded.pop(name, None), self._cores.count
+        if loaded is None or (loaded.threads != threads and time.monotonic() - loaded.since > _SETTLED_S):
+            # The old one goes first: two may not fit into the memory.
+            del loaded
+            loaded = _Loaded(_load_chat(self._models[name], threads), threads, time.monotonic())
+        self._loaded[name] = loaded
+        return loaded.runtime, self._cores
 
 
+_WAITING = "OMP_WAIT_POLICY"
 _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed", "logprobs", "top_logprobs", "grammar")
 
 
@@ -130,9 +163,7 @@ def compact_grammar(schema: Mapping[str, Any]) -> str:
 
     Left free, a small model spends a good part of its reply on indentation, and may never leave it.
     """
-    import xllamacpp
-
-    return str(xllamacpp.json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
+    return str(_runtime_library().json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
 
 
 def runtime_version(package: str) -> str:
@@ -147,23 +178,37 @@ def runtime_version(package: str) -> str:
         raise ConfigError(f"embedded models need {package}: pip install 'memtune[embedded]', or set base_url") from None
 
 
-def _cores() -> int:
-    """The cores this process may run on: more threads than those wait for each other actively."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 2
+def _runtime_library() -> Any:
+    """The runtime, whose threads sleep while they wait for each other.
 
+    By default they keep their cores busy for it. A thread that another program has pushed off its core is then waited
+    for at every one of some hundred steps a token, for as long as the system lets the others run.
 
-def _load_chat(model: EmbeddedModel) -> Any:
-    path = model.path()
+    Raises:
+        ConfigError: it is not installed.
+    """
     runtime_version("xllamacpp")
-    import xllamacpp
+    # Its OpenMP reads this once, when it is loaded; child processes need not have it.
+    before = os.environ.get(_WAITING)
+    os.environ.setdefault(_WAITING, "passive")
+    try:
+        import xllamacpp
+    finally:
+        if before is None:
+            del os.environ[_WAITING]
+    return xllamacpp
 
+
+def _load_chat(model: EmbeddedModel, threads: int) -> Any:
+    path = model.path()
+    xllamacpp = _runtime_library()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_ctx = model.context
     params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _cores()
+    for group in (params.cpuparams, params.cpuparams_batch):
+        # Polling is for builds without OpenMP.
+        group.n_threads, group.poll = threads, 0
     params.cache_ram_mib = 0
     params.verbosity = 0
     # The runtime insists on a listener of its own; nobody is told its key.

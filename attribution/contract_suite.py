@@ -1,0 +1,146 @@
+"""The conformance suites of `AttributorFactory` and `Metric`: subclass one in a test file, and pytest checks yours.
+
+    class TestMine(AttributorContract):
+        def factory(self):
+            return MyAttributor  # takes (recording, access)
+
+    class TestMyMetric(MetricContract):
+        def metric(self):
+            return my_metric  # takes (reply, answers)
+
+They need no network and no model of their own, and import no test framework.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from attribution.attributor import AttributorFactory, sound
+from attribution.cases import OUTSIDE_THE_SYSTEM, Case
+from attribution.judging.metrics import Metric, measured_by
+from attribution.judging.words import judge
+from attribution.recordings import Recording
+from tracing.errors import MemtuneError
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import session, trace
+from tracing.systems.notebook import Notebook, notebook_conversations
+
+
+class AttributorContract:
+    """What memtune counts on in a method of attribution."""
+
+    def factory(self) -> AttributorFactory:
+        """The factory under test."""
+        raise NotImplementedError
+
+    def access(self) -> ModelAccess:
+        """Models for a method that asks one; by default there are none."""
+        return cast("ModelAccess", None)
+
+    def test_every_wrong_answer_is_blamed_or_abstained_from(self) -> None:
+        """Exactly one of the two, with confidences from 0 to 1, and of the very case that was asked about."""
+        recording, cases = recorded()
+        method = self.factory()(recording, self.access())
+        for case in cases:
+            try:
+                sound(method.attribute(case), case)
+            except MemtuneError as error:
+                raise AssertionError(str(error)) from None
+
+    def test_blames_name_operations_of_the_recording(self) -> None:
+        """A name that no operation has is lost from signals; an id must be that of an execution of the operation."""
+        recording, cases = recorded()
+        method = self.factory()(recording, self.access())
+        names = {spec.name for spec in recording.operations}
+        for case in cases:
+            said = method.attribute(case)
+            for blame in (*said.decisive, *said.alternatives):
+                if blame.error_type in OUTSIDE_THE_SYSTEM:
+                    continue
+                _require(blame.operation in names, f"no operation is called {blame.operation!r}")
+                if blame.operation_id is not None:
+                    found = recording.graph.operations.get(blame.operation_id)
+                    _require(found is not None, f"the graph has no operation {blame.operation_id!r}")
+                    _require(
+                        found is not None and found.name == blame.operation,
+                        f"{blame.operation_id!r} is no execution of {blame.operation!r}",
+                    )
+
+    def test_equal_recordings_lead_to_equal_attributions(self) -> None:
+        """A resumed run attributes again, and has to arrive at the same."""
+        said = []
+        for _ in range(2):
+            recording, cases = recorded()
+            method = self.factory()(recording, self.access())
+            said.append([method.attribute(case) for case in (*cases, *cases)])
+        _require(said[0] == said[1], "the same recording was attributed in another way")
+        half = len(said[0]) // 2
+        _require(said[0][:half] == said[0][half:], "asked again, it attributed a case in another way")
+
+
+class MetricContract:
+    """What memtune counts on in a metric."""
+
+    REPLIES = (
+        "Zibbel",
+        "zibbel.",
+        "It is Zibbel.",
+        "no idea",
+        "unknown",
+        "",
+        "  ",
+        "齐贝尔",
+        "{x} \x1b[0m",
+        "word " * 500,
+    )
+    ANSWERS = (("Zibbel",), ("Zibbel", "the parrot Zibbel"), ("unknown",), ("齐贝尔",), ("3.5",))
+
+    def metric(self) -> Metric:
+        """The metric under test."""
+        raise NotImplementedError
+
+    def test_every_reply_has_a_score_from_0_to_1(self) -> None:
+        """Empty and odd replies too: models write them."""
+        metric = self.metric()
+        for reply in self.REPLIES:
+            for answers in self.ANSWERS:
+                try:
+                    measured_by(metric, "metric", reply, answers)
+                except MemtuneError as error:
+                    raise AssertionError(str(error)) from None
+
+    def test_the_same_reply_has_the_same_score(self) -> None:
+        """Traces are judged again by reports."""
+        metric = self.metric()
+        for reply in self.REPLIES:
+            for answers in self.ANSWERS:
+                _require(metric(reply, answers) == metric(reply, answers), f"{reply!r} was scored in two ways")
+
+    def test_an_accepted_answer_is_right_and_an_empty_reply_wrong(self) -> None:
+        """Otherwise nothing could be improved."""
+        metric = self.metric()
+        for answers in self.ANSWERS:
+            for answer in answers:
+                _require(metric(answer, answers) >= 0.5, f"{answer!r} is an accepted answer and does not pass")
+            _require(metric("", answers) < 0.5, f"an empty reply passes for {answers!r}")
+
+
+def recorded() -> tuple[Recording, list[Case]]:
+    """A recording of a small system with its two wrong answers, which are right but far too long."""
+    system, (conversation,) = Notebook(), notebook_conversations("contract", 1)
+    candidate, nobody = {"answer": system.prompts["answer"].text}, cast("Any", None)
+    cases = []
+    with trace() as recorder:
+        memory = system.build(conversation, candidate, nobody)
+        for question in conversation.questions:
+            with session(question.id):
+                answer = system.answer(memory, question, candidate, nobody)
+            judgement = judge(answer.text, question.answers)
+            cases.append(Case(conversation.id, question, answer.text, judgement, answer.variable))
+    return Recording(recorder.graph, conversation, system.operations), cases
+
+
+def _require(holds: bool, problem: str) -> None:
+    # Not `assert`: this module ships, and must find faults under `python -O` as well.
+    if not holds:
+        raise AssertionError(problem)

@@ -1,0 +1,83 @@
+"""Metrics: how well a reply matches the accepted answers, and where users' own measures come in.
+
+`docs/extending-loop.md` teaches writing one, and `attribution.contract_suite` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from numbers import Real
+from typing import Protocol, cast
+
+from tracing.doors import Door
+from tracing.errors import ConfigError, MemtuneError, in_one_line
+from tracing.recording.redaction import excerpt
+
+LLM_JUDGE = "llm_judge"
+"""Name of the metric for which a model is asked; the others are functions of the texts."""
+
+_SHOWN = 60
+
+METRIC_DOOR = Door(
+    "metrics",
+    "metric",
+    {
+        "short_contains": "attribution.judging.words:short_contains",
+        "em": "attribution.judging.words:em",
+        "f1": "attribution.judging.words:f1",
+        "contains": "attribution.judging.words:contains",
+        LLM_JUDGE: "attribution.judging.llm_judge:LlmJudge",
+    },
+)
+
+
+class Metric(Protocol):
+    """Scores a reply by the accepted answers alone, so that a trace can be judged again without its run."""
+
+    def __call__(self, reply: str, answers: Sequence[str], /) -> float:
+        """From 0 (wrong) to 1 (right), the same for the same arguments.
+
+        Any of `answers` is a full answer. A case passes with `attribution.cases.PASS_SCORE` or more.
+        """
+        ...
+
+
+@cache
+def open_metric(name: str) -> Metric:
+    """The metric of this name or `module:function`.
+
+    Raises:
+        ConfigError: there is none, it cannot be imported, or it does not take a reply and its answers.
+    """
+    return cast("Metric", METRIC_DOOR.open_callable(name, "reply", "answers"))
+
+
+def measured(name: str, reply: str, answers: Sequence[str]) -> float:
+    """The score of a reply by the metric of this name.
+
+    Raises:
+        ConfigError: as `open_metric`, or it fails, or gives something else than a number from 0 to 1.
+    """
+    return measured_by(open_metric(name), name, reply, answers)
+
+
+def measured_by(metric: Metric, name: str, reply: str, answers: Sequence[str]) -> float:
+    """The score of a reply by a metric that was opened; `name` is for messages.
+
+    Raises:
+        ConfigError: it fails, or gives something else than a number from 0 to 1.
+    """
+    try:
+        score: object = metric(reply, tuple(answers))
+    except MemtuneError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"metric: {name!r} failed on {_shown(reply)}: {in_one_line(error)}") from error
+    if not isinstance(score, Real) or not 0 <= float(score) <= 1:
+        raise ConfigError(f"metric: {name!r} returned {_shown(score)} for {_shown(reply)}; return a number from 0 to 1")
+    return float(score)
+
+
+def _shown(value: object) -> str:
+    return excerpt(repr(value), _SHOWN)

@@ -1,0 +1,96 @@
+"""A memory system with its own client: notes of each session, those that share words with a question, an answer.
+
+It names no class of memtune's as its parent; `prompts`, `operations`, `build` and `answer` are all that memtune needs.
+"""
+
+import functools
+import re
+
+from openai import OpenAI
+
+from tracing import instrument, operation, session, variable
+from tracing.errors import ConfigError
+from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import recalled
+
+NOTE = PromptSpec(
+    name="note",
+    text="Write down what the speakers tell about themselves, a line for each thing.\n\nSaid:\n{turns}\n\nNotes:",
+    operation="write_notes",
+    contract=Contract(placeholders=frozenset({"turns"})),
+    purpose="Turn what was said into short notes that name the person and keep every concrete value.",
+    builds=True,
+)
+ANSWER = PromptSpec(
+    name="answer",
+    text="Notes:\n{notes}\n\nQuestion: {question}\nAnswer:",
+    operation="answer",
+    contract=Contract(placeholders=frozenset({"notes", "question"})),
+    purpose="Answer the question from the notes in one to four words, or with 'unknown' when they do not tell.",
+    builds=False,
+)
+
+
+class NoteMemory:
+    prompts = {"note": NOTE, "answer": ANSWER}
+    operations = (
+        OperationSpec("write_notes", "extract", "note"),
+        OperationSpec("find_notes", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(self, *, found: int = 6):
+        self.settings = {"found": found}
+
+    def build(self, conversation, candidate, access):
+        notes = []
+        prompt = variable(candidate["note"], name="note", kind="prompt")
+        for part in conversation.sessions:
+            with session(part.id, time=part.time):
+                turns = [variable(turn.spoken, name=turn.id, kind="message") for turn in part.turns]
+                with operation("write_notes", kind="llm", inputs={"turns": turns, "prompt": prompt}) as op:
+                    said = "\n".join(turn.spoken for turn in part.turns)
+                    for line in ask(access, render(candidate["note"], {"turns": said}), 400).splitlines():
+                        note = op.output("note", line, name=f"note{len(notes) + 1}", kind="memory_entry")
+                        notes.append({"text": line, "variable": note.id})
+        return Memory({"notes": notes})
+
+    def answer(self, memory, question, candidate, access):
+        query = variable(question.question, name=question.id, kind="query")
+        entries = recalled(note["variable"] for note in memory.state["notes"])
+        with operation("find_notes", kind="retrieval", inputs={"query": query, "entries": entries}) as op:
+            wanted = words(question.question)
+            ranked = sorted(memory.state["notes"], key=lambda note: -len(wanted & words(note["text"])))
+            texts = [note["text"] for note in ranked[: self.settings["found"]]]
+            notes = [op.output("context", text, name=f"found{n}", kind="context") for n, text in enumerate(texts)]
+        prompt = variable(candidate["answer"], name="answer", kind="prompt")
+        with operation("answer", kind="llm", inputs={"question": query, "notes": notes, "prompt": prompt}) as op:
+            request = render(candidate["answer"], {"notes": "\n".join(texts), "question": question.question})
+            text = ask(access, request, 40)
+            prediction = op.output("prediction", text, kind="prediction")
+        return Answer(text, prediction.id or None)
+
+
+def words(text):
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def ask(access, request, max_tokens):
+    models = access.task.settings  # `models.task` of the configuration
+    if models.base_url is None:
+        raise ConfigError("models.task.base_url: missing; NoteMemory asks an endpoint with a client of its own")
+    reply = client_of(models.base_url, models.key()).chat.completions.create(
+        model=models.model,
+        messages=[{"role": "user", "content": request}],
+        max_tokens=max_tokens,
+        temperature=models.temperature,
+    )
+    return (reply.choices[0].message.content or "").strip()
+
+
+@functools.cache
+def client_of(base_url, key):
+    client = OpenAI(base_url=base_url, api_key=key or "none")
+    instrument.openai(client)  # records each call, with its tokens, in the operation that makes it
+    return client

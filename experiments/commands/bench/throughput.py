@@ -1,0 +1,55 @@
+"""`memtune bench throughput`: how full an evaluation keeps an endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.output import write_output
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune bench throughput
+  memtune bench throughput --calls 500 --concurrency 16 --json throughput.json
+"""
+)
+@click.option("--calls", type=click.IntRange(min=1), default=2000, show_default=True, help="Model calls to make.")
+@click.option(
+    "--latency",
+    type=click.FloatRange(min=0.001, max=60),
+    default=0.2,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that the endpoint takes for a reply.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Requests that the endpoint allows at once.",
+)
+@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
+def throughput(calls: int, latency: float, concurrency: int, file: Path | None) -> None:
+    """Measure how many calls a second an evaluation makes of those that an endpoint allows.
+
+    The endpoint is on loopback. It refuses one request in fifty at first, with 429 and Retry-After.
+    """
+    from experiments.bench.throughput import measure_throughput
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table, run_view
+
+    with run_view() as view:
+        figures = measure_throughput(calls=calls, latency_s=latency, allowed=concurrency, progress=view.progress)
+    if file is not None:
+        write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
+    table = plain_table(gap=2)
+    table.add_column("figure")
+    table.add_column("measured", justify="right")
+    for name, value in figures.model_dump().items():
+        table.add_row(name, f"{value:.3f}" if name == "share" else f"{value:,.0f}")
+    LiteralConsole().print(table)

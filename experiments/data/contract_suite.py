@@ -1,0 +1,56 @@
+"""The conformance suite of `DatasetLoader`: subclass it in a test file, and pytest checks yours.
+
+class TestMine(DatasetContract):
+    def loader(self):
+        return my_conversations  # takes (path)
+
+    def path(self):
+        return Path("my.data")  # None where it needs none
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments.data.datasets import DatasetLoader, checked
+from experiments.data.loaders import assign_splits
+from tracing.errors import MemtuneError
+from tracing.systems.conversations import Conversation
+
+
+class DatasetContract:
+    """What memtune counts on in a data set."""
+
+    def loader(self) -> DatasetLoader:
+        """The data set under test."""
+        raise NotImplementedError
+
+    def path(self) -> Path | None:
+        """What `data` would name."""
+        return None
+
+    def test_it_gives_conversations_with_ids_of_their_own(self) -> None:
+        """Verdicts, reports and trace files are named by them."""
+        self._conversations()
+
+    def test_it_gives_the_same_at_every_call(self) -> None:
+        """A run is resumed, and its traces are judged again, on the data that it began with."""
+        if self._conversations() != self._conversations():
+            raise AssertionError("the second call gave other conversations")
+
+    def test_it_can_be_split_and_asked(self) -> None:
+        """Train, validation and test, each with a question; sealed conversations beside them."""
+        open_ones = [each for each in self._conversations() if each.split != "sealed"]
+        try:
+            splits = assign_splits(open_ones, where="the data set")
+        except MemtuneError as error:
+            raise AssertionError(str(error)) from None
+        for name, group in splits.named().items():
+            if not any(conversation.questions for conversation in group):
+                raise AssertionError(f"no conversation of the {name} split has a question")
+
+    def _conversations(self) -> list[Conversation]:
+        try:
+            return checked(self.loader()(self.path()), "the data set")
+        except MemtuneError as error:
+            raise AssertionError(str(error)) from None

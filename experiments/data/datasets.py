@@ -1,0 +1,116 @@
+"""Data sets: where conversations come from, and where users' own come in.
+
+`docs/extending-loop.md` teaches writing one, and `experiments.data.contract_suite` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Protocol, cast
+
+from experiments.data.locomo import read_locomo
+from experiments.data.settings import LocomoSettings
+from tracing.doors import Door
+from tracing.errors import DataError, MemtuneError, in_one_line
+from tracing.systems.conversations import Conversation, read_conversations
+
+SAMPLE, JSONL, LOCOMO = "sample", "jsonl", "locomo"
+
+DATASETS = Door(
+    "datasets",
+    "dataset",
+    {
+        SAMPLE: "experiments.data.datasets:sample",
+        JSONL: "experiments.data.datasets:jsonl",
+        LOCOMO: "experiments.data.datasets:locomo",
+    },
+)
+
+
+class DatasetLoader(Protocol):
+    """Gives the conversations of a data set, each with its questions."""
+
+    def __call__(self, path: Path | None, /) -> Iterable[Conversation]:
+        """All conversations, the same ones at every call, with ids of their own; so have the questions.
+
+        Either all have a `split`, or none: then memtune splits them. Those of the split `sealed` take no part in runs.
+
+        Args:
+            path: what `data` (`--data`) names, if anything: an existing file or folder.
+        """
+        ...
+
+
+def conversations_of(name: str, path: Path | None) -> list[Conversation]:
+    """Every conversation of the data set of this name or `module:function`, the sealed ones included.
+
+    Raises:
+        ConfigError: there is no such data set, it cannot be imported, or it does not take a path.
+        DataError: it fails, or gives something else than conversations with ids of their own.
+    """
+    load = cast("DatasetLoader", DATASETS.open_callable(name, "path"))
+    where = f"dataset: {name!r}"
+    try:
+        found: list[object] = list(load(path))
+    except MemtuneError:
+        raise
+    except Exception as error:
+        raise DataError(f"{where} failed: {in_one_line(error)}") from error
+    return checked(found, where)
+
+
+def checked(found: Iterable[object], where: str) -> list[Conversation]:
+    """What a data set gave, where it is conversations with ids of their own.
+
+    Raises:
+        DataError: it is something else; `where` names the data set.
+    """
+    conversations: list[Conversation] = []
+    ids: dict[str, set[str]] = {"conversation": set(), "question": set()}
+    for place, item in enumerate(found, start=1):
+        if not isinstance(item, Conversation):
+            raise DataError(
+                f"{where} gives a {type(item).__name__} at place {place}; give "
+                "`tracing.systems.conversations.Conversation`s"
+            )
+        for kind, each in (("conversation", item.id), *(("question", question.id) for question in item.questions)):
+            if each in ids[kind]:
+                raise DataError(f"{where} gives two {kind}s with the id {each!r}; give each its own")
+            ids[kind].add(each)
+        conversations.append(item)
+    if not conversations:
+        raise DataError(f"{where} gives no conversation")
+    return conversations
+
+
+def sample(path: Path | None) -> list[Conversation]:
+    """The bundled sample."""
+    return [conversation for name in ("train", "validation", "test", "sealed") for conversation in _bundled(name)]
+
+
+def jsonl(path: Path | None) -> list[Conversation]:
+    """A user's JSONL file, `docs/data-format.md`."""
+    return read_conversations(needed(JSONL, path))
+
+
+def locomo(path: Path | None) -> list[Conversation]:
+    """A LoCoMo file with the default categories of questions."""
+    return read_locomo(needed(LOCOMO, path), LocomoSettings().categories)[0]
+
+
+def needed(name: str, path: Path | None) -> Path:
+    """The path of a data set that cannot do without.
+
+    Raises:
+        DataError: there is none.
+    """
+    if path is None:
+        raise DataError(f"{name}: no file; name it with --data FILE")
+    return path
+
+
+def _bundled(name: str) -> list[Conversation]:
+    with resources.as_file(resources.files("experiments") / "sample" / f"{name}.jsonl") as path:
+        return read_conversations(path)

@@ -1,0 +1,51 @@
+"""What is said of a data set in a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ADVERSARIAL = 5
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class _Section(BaseModel):
+    # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class DataLimits(_Section):
+    """How much of a data set to take; None takes everything.
+
+    `conversations` counts over all splits together, `sessions` and `questions` count in each conversation.
+    """
+
+    conversations: Positive | None = None
+    sessions: Positive | None = None
+    questions: Positive | None = None
+
+
+class LocomoSettings(_Section):
+    """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
+
+    Category 5 is left out unless listed: its gold reply is that the conversation does not tell, so a memory that
+    stores nothing answers all of it, and an optimizer would learn to store nothing.
+    """
+
+    categories: tuple[Annotated[int, Field(ge=1, le=ADVERSARIAL)], ...] = Field(default=(1, 2, 3, 4), min_length=1)
+
+
+class DataSettings(Protocol):
+    """The part of a configuration that says which data to take."""
+
+    @property
+    def dataset(self) -> str: ...
+    @property
+    def data(self) -> Path | None: ...
+    @property
+    def limits(self) -> DataLimits: ...
+    @property
+    def locomo(self) -> LocomoSettings: ...

@@ -1,0 +1,234 @@
+"""The conformance suites of `Optimizer` and `ProposerFactory`: subclass one in a test file, and pytest checks yours.
+
+    class TestMine(OptimizerContract):
+        def optimizer(self):
+            return my_search  # takes (tuning)
+
+    class TestMyProposer(ProposerContract):
+        def factory(self):
+            return MyProposer  # takes (means)
+
+They run on a small system that asks no model. An author model is named but not there: what asks it gets an error.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from attribution.methods import survival
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.scores import Score, SplitName, Splits
+from optimizer.gating.verdict import Verdict
+from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, ProposerFactory, admit, offers_of
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import Optimizer
+from optimizer.search.results import IterationRecord, LoopResult, LoopSettings
+from optimizer.search.unattributed import unattributed_examples
+from tracing.errors import BudgetExceededError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits, ModelSettings
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.notebook import Notebook, notebook_conversations
+from tracing.systems.prompts import Candidate, check_candidate
+from tracing.systems.protocol import Answer, Memory, MemorySystem
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+    from optimizer.search.tuning import Tuning
+
+SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
+
+
+class OptimizerContract:
+    """What memtune counts on in an optimizer."""
+
+    def optimizer(self) -> Optimizer:
+        """The optimizer under test."""
+        raise NotImplementedError
+
+    def test_it_leaves_a_whole_result(self) -> None:
+        """Scores of seed and champion, a verdict of the test conversations, and why it ended."""
+        result, _, _ = self._run()
+        _require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
+        _require(set(result.baseline) == {"train", "val", "test"}, "the seed was not scored on every split")
+        _require({"val", "test"} <= set(result.champion), "the champion was not scored on validation and test")
+        _require(result.verdict is not None, "there is no verdict")
+        check_candidate(Notebook.prompts, result.champion_candidate)
+
+    def test_iterations_are_told_in_order_with_the_champion_of_each(self) -> None:
+        """Curves and a killed run's best so far come from them."""
+        result, observer, _ = self._run()
+        _require(
+            [each.n for each in result.iterations] == sorted({each.n for each in result.iterations}), "out of order"
+        )
+        _require(list(result.iterations) == observer.records, "an iteration was not told, or told otherwise")
+        if result.champion_candidate != SEED:
+            _require(any(each.accepted for each in result.iterations), "the champion changed outside of an iteration")
+            last = result.iterations[-1].champion
+            _require(last == result.champion_candidate, "the last iteration does not hold the champion")
+
+    def test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts(self) -> None:
+        """A resumed run goes through the search again."""
+        (first, _, asked), (second, _, again) = self._run(seed=5), self._run(seed=5)
+        _require(first.champion_candidate == second.champion_candidate, "another champion")
+        _require(
+            [each.attempts for each in first.iterations] == [each.attempts for each in second.iterations],
+            "other attempts",
+        )
+        _require(asked == again, "other candidates met the conversations")
+
+    def test_test_conversations_are_met_at_the_end_by_seed_and_champion_alone(self) -> None:
+        """What was chosen by them proves nothing on them."""
+        result, _, asked = self._run()
+        texts = [text for conversation, text in asked if conversation.startswith("test-")]
+        _require(set(texts) <= {SEED["answer"], result.champion_candidate["answer"]}, "another candidate met them")
+        first = next(place for place, (name, _) in enumerate(asked) if name.startswith("test-"))
+        _require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
+
+    def test_a_spent_budget_ends_it_with_the_best_so_far(self) -> None:
+        """`BudgetExceededError` has to be let through, wherever it is met."""
+        _, _, asked = self._run()
+        for most in {1, len(asked) // 3, 2 * len(asked) // 3}:
+            result, _, _ = self._run(most=most)
+            _require(result.stopped.startswith("budget: "), f"after {most} answers it did not stop: {result.stopped}")
+            check_candidate(Notebook.prompts, result.champion_candidate)
+
+    def _run(self, *, seed: int = 0, most: int | None = None) -> tuple[LoopResult, _Notes, list[tuple[str, str]]]:
+        system, observer, search = _Listening(most), _Notes(), self.optimizer()
+
+        def watched(tuning: Tuning, /) -> str:
+            stopped = search(tuning)
+            _require(not system.refused, "it caught a BudgetExceededError")
+            return stopped
+
+        with _evaluator(system) as (evaluator, access):
+            result = optimize(
+                evaluator=evaluator,
+                splits=Splits(
+                    notebook_conversations("train", 3),
+                    notebook_conversations("val", 4),
+                    notebook_conversations("test", 6),
+                ),
+                seed_candidate=SEED,
+                settings=LoopSettings(rounds=2, proposals=2, seed=seed),
+                access=access,
+                failures=Failures(survival, access, system.operations),
+                observer=observer,
+                optimizer=watched,
+            )
+        return result, observer, system.asked
+
+
+class ProposerContract:
+    """What memtune counts on in a proposer."""
+
+    def factory(self) -> ProposerFactory:
+        """The factory under test."""
+        raise NotImplementedError
+
+    def test_it_proposes_no_more_than_is_asked_for_and_what_the_contract_admits(self) -> None:
+        """A text that breaks the contract, or was tried, is thrown away; so is the work for it."""
+        with _asked() as (means, request):
+            for count in (1, 3):
+                offered = self.factory()(means).propose(replace(request, count=count))
+                _require(isinstance(offered, list), f"it returned a {type(offered).__name__}, not a list")
+                _require(len(offered) <= count, f"{len(offered)} proposals where {count} were asked for")
+                _, rejected = admit(offered, request.prompt, request.tried)
+                _require(not rejected, f"a proposal is not admitted: {rejected[0][1] if rejected else ''}")
+
+    def test_the_same_request_gives_the_same_proposals(self) -> None:
+        """A resumed run asks again."""
+        said: list[list[Proposal]] = []
+        for _ in range(2):
+            with _asked() as (means, request):
+                proposer = self.factory()(means)
+                said += [offers_of(proposer, request), offers_of(proposer, request)]
+        _require(all(each == said[0] for each in said), "it offered something else")
+
+    def test_it_proposes_something_new_where_its_first_texts_were_tried(self) -> None:
+        """Offering nothing more is fine; offering the same again is not."""
+        with _asked() as (means, request):
+            proposer = self.factory()(means)
+            tried = frozenset(each.text for each in offers_of(proposer, request)) | request.tried
+            for each in proposer.propose(replace(request, tried=tried)):
+                _require(each.text not in tried, "it offered a text that was tried")
+
+    def test_it_can_do_without_examples(self) -> None:
+        """There are none where nothing is blamed, or nothing passed."""
+        with _asked() as (means, request):
+            offers_of(self.factory()(means), replace(request, failed=(), passed=()))
+
+
+class _Listening(Notebook):
+    """The notebook, with the question and the prompt of each answer; it ends like a spent budget after `most`."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.refused = False
+        self._most = most
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        if self._most is not None and len(self.asked) >= self._most:
+            self.refused = True
+            raise BudgetExceededError("the conformance suite allows no further answer")
+        self.asked.append((question.id, candidate["answer"]))
+        return super().answer(memory, question, candidate, access)
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.records: list[IterationRecord] = []
+
+    def baseline(self, split: SplitName, score: Score) -> None: ...
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None: ...
+    def verdict(self, verdict: Verdict) -> None: ...
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
+
+    def iteration(self, record: IterationRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def _evaluator(system: Notebook) -> Iterator[tuple[Evaluator, ModelAccess]]:
+    # Nothing listens at the discard port.
+    nobody = ModelSettings(model="none", base_url="http://127.0.0.1:9/v1", retries=0, timeout_s=1)
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-contract-") as folder,
+        ModelAccess.open({"task": nobody, "embedding": nobody}, cache_dir=None, limits=Limits()) as access,
+    ):
+        yield Evaluator(cast("MemorySystem", system), access, "short_contains", Path(folder)), access
+
+
+@contextmanager
+def _asked() -> Iterator[tuple[Means, ProposalRequest]]:
+    """What a proposer is given after the seed met three train conversations."""
+    train: tuple[Conversation, ...] = notebook_conversations("train", 3)
+    spec = Notebook.prompts["answer"]
+    with _evaluator(Notebook()) as (evaluator, access):
+        failed, passed = unattributed_examples(spec, Notebook.operations, evaluator.evaluate(SEED, train))
+        request = ProposalRequest(
+            prompt=spec,
+            stage="answer",
+            text=spec.text,
+            candidate=SEED,
+            signal=None,
+            failed=failed,
+            passed=passed,
+            minibatch=train[:2],
+            count=4,
+            seed=1,
+            tried=frozenset({spec.text}),
+        )
+        yield Means(access.proposer, access.proposer is not access.task, evaluator, train), request
+
+
+def _require(holds: bool, problem: str) -> None:
+    # Not `assert`: this module ships, and must find faults under `python -O` as well.
+    if not holds:
+        raise AssertionError(problem)

@@ -1,0 +1,47 @@
+"""The closed loop: attribute the champion's failures, rewrite the prompt they point at, keep what passes the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attribution.cases import Attribution
+from attribution.signals import Signals
+from optimizer.proposers.examples import Example, examples_of
+from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.search.results import BlameShare
+from optimizer.search.rounds import gated_rounds
+from optimizer.search.selection import Choice, Edit, choose
+
+if TYPE_CHECKING:
+    from optimizer.search.tuning import Tuning
+    from tracing.systems.prompts import PromptSpec
+
+
+def closed_loop(tuning: Tuning) -> str:
+    """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could mend."""
+    return gated_rounds(tuning, _ByBlame(tuning))
+
+
+class _ByBlame:
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._attributions: list[Attribution] = []
+        self._signals: Signals | None = None
+
+    def look(self, n: int) -> bool:
+        self._attributions, self._signals = self._tuning.attribute(n)
+        return self._signals.failures > 0
+
+    def blame(self) -> Mapping[str, BlameShare]:
+        signals = self._signals.signals if self._signals is not None else ()
+        return {signal.operation: BlameShare(signal.share, signal.share_ci) for signal in signals}
+
+    def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
+        return choose(prompts, self._signals.signals if self._signals is not None else (), history, seed=seed)
+
+    def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+        return examples_of(spec, self._tuning.outcomes("train"), self._attributions)
+
+    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+        return self._tuning.sources.propose(n, request, wanted)

@@ -1,0 +1,71 @@
+"""Whose fault the wrong answers of a run are, by the run's method of attribution; each is attributed once."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attribution.attributor import AsksModel, AttributorFactory, Guarded
+from attribution.recordings import Recording
+from tracing.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from optimizer.evaluation.evaluator import Outcome
+    from tracing.graph.execution_graph import ExecutionGraph
+    from tracing.llm.access import ModelAccess
+    from tracing.systems.protocol import OperationSpec
+
+_log = logging.getLogger(__name__)
+
+
+class Failures:
+    """The attributions of a run's wrong answers.
+
+    Args:
+        factory: sets the method up.
+        access: the models that the method may ask.
+        operations: of the system.
+    """
+
+    def __init__(self, factory: AttributorFactory, access: ModelAccess, operations: Sequence[OperationSpec]) -> None:
+        self._factory, self._access, self._operations = factory, access, tuple(operations)
+        self._told = False
+        # By the identity of the graph, which is kept here so that no other can take it.
+        self._known: dict[int, tuple[ExecutionGraph, dict[str, Attribution]]] = {}
+
+    def of(self, outcome: Outcome) -> list[Attribution]:
+        """The attribution of each wrong answer, in order. Whatever the method raises is an abstention.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the method's next model call.
+        """
+        wrong = [case for case in outcome.cases if not case.passed]
+        if not wrong:
+            return []
+        known = self._of_graph(outcome)
+        missing = [case for case in wrong if case.question.id not in known]
+        if missing:
+            recording = Recording(outcome.graph, outcome.conversation, self._operations)
+            method = Guarded(lambda: self._factory(recording, self._access))
+            for case in missing:
+                known[case.question.id] = method.attribute(case)
+            if method.trouble is not None and not self._told:
+                self._told = True
+                _log.warning("%s; cases where it does count as abstentions", method.trouble)
+        return [known[case.question.id] for case in wrong]
+
+    def seen(self, outcome: Outcome) -> dict[str, Attribution]:
+        """By question id, what there is to show people of the wrong answers; no model is asked for it.
+
+        A method that asks a model is not run on further cases: only what the optimizer had attributed is there.
+        """
+        if not isinstance(self._factory, AsksModel):
+            with contextlib.suppress(BudgetExceededError):
+                self.of(outcome)
+        return dict(self._of_graph(outcome))
+
+    def _of_graph(self, outcome: Outcome) -> dict[str, Attribution]:
+        return self._known.setdefault(id(outcome.graph), (outcome.graph, {}))[1]

@@ -1,0 +1,71 @@
+"""What is done around every optimizer: baselines, the search, the test of its champion, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.scores import Splits
+from optimizer.proposers.proposals import Means, ProposerFactory, open_proposers
+from optimizer.proposers.sources import ProposalSources
+from optimizer.search.optimizers import CLOSED_LOOP, Optimizer, open_optimizer
+from optimizer.search.results import LoopResult, LoopSettings, Observer
+from optimizer.search.tuning import ChampionUnscoredError, Tuning
+from tracing.errors import BudgetExceededError
+from tracing.systems.prompts import Candidate
+
+if TYPE_CHECKING:
+    from optimizer.search.failures import Failures
+    from tracing.llm.access import ModelAccess
+
+
+def optimize(
+    *,
+    evaluator: Evaluator,
+    splits: Splits,
+    seed_candidate: Candidate,
+    settings: LoopSettings,
+    access: ModelAccess,
+    failures: Failures,
+    observer: Observer,
+    optimizer: Optimizer | None = None,
+    proposers: Sequence[ProposerFactory] | None = None,
+) -> LoopResult:
+    """Tune the prompts of a system on the train conversations, compare on validation, and test the champion once.
+
+    A spent budget ends the search cleanly with the best so far, and so does a champion that fails on a conversation.
+    Where there is a time budget, as much of it as the test will take is kept back; the other budgets may be used up
+    by the search, and there is no verdict then.
+
+    Args:
+        optimizer: searches; the closed loop by default.
+        proposers: write the rewrites that an optimizer may take from `Tuning.sources`; the built-in ones by default.
+
+    Raises:
+        RunError: the seed prompts cannot be scored, since calls fail or are cut short; or the optimizer fails.
+        ContractError: the seed candidate breaks a contract.
+    """
+    search = optimizer or open_optimizer(CLOSED_LOOP)
+    means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
+    made = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
+    sources = ProposalSources(made, settings.hand, own_author=means.own_author)
+    tuning = Tuning(evaluator, splits, seed_candidate, settings, access, failures, sources, observer)
+
+    def searched() -> str:
+        tuning.baselines()
+        return search(tuning)
+
+    stopped, _ = _until_stopped(searched)
+    early = _until_stopped(tuning.test)
+    return tuning.result(early[0] if early[1] else stopped)
+
+
+def _until_stopped(part: Callable[[], str | None]) -> tuple[str, bool]:
+    """Why a part of the run ended, and whether that was early."""
+    try:
+        return part() or "", False
+    except BudgetExceededError as error:
+        return f"budget: {error}", True
+    except ChampionUnscoredError as error:
+        return str(error), True

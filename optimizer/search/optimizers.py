@@ -1,0 +1,70 @@
+"""Optimizers: what they have in common, and where users' own come in.
+
+`docs/extending-loop.md` teaches writing one, and `optimizer.contract_suite` checks it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from tracing.doors import Door
+from tracing.errors import ContractError, MemtuneError, RunError, in_one_line
+
+if TYPE_CHECKING:
+    from optimizer.search.tuning import Tuning
+
+CLOSED_LOOP = "closed-loop"
+
+OPTIMIZERS = Door(
+    "optimizers",
+    "optimizer",
+    {
+        CLOSED_LOOP: "optimizer.search.closed_loop:closed_loop",
+        "random": "optimizer.search.random_search:random_search",
+        "gepa": "optimizer.search.plain_gepa:plain_gepa",
+    },
+)
+
+
+class Optimizer(Protocol):
+    """Searches for better prompts; a function of a `Tuning`, or an object that can be called with one."""
+
+    def __call__(self, tuning: Tuning, /) -> str:
+        """Search until done, leave the best candidate as `tuning.champion`, and return why it ended, in plain words.
+
+        The same tuning with the same replies leads to the same champion: every random choice is drawn from
+        `tuning.settings.seed`. A run is resumed by going through it again on cached replies.
+
+        Raises:
+            BudgetExceededError: let through from the tuning's methods; what was reached counts.
+        """
+        ...
+
+
+def open_optimizer(name: str) -> Optimizer:
+    """The optimizer of this name or `module:Object`. What it raises or returns that is no result is a `RunError`.
+
+    Raises:
+        ConfigError: there is none, it cannot be imported, or it does not take a tuning.
+    """
+    search = cast("Optimizer", OPTIMIZERS.open_callable(name, "tuning"))
+
+    def checked(tuning: Tuning, /) -> str:
+        try:
+            stopped: object = search(tuning)
+        except ContractError as error:
+            raise RunError(f"optimizer: {name!r} gave a candidate that breaks its contracts: {error}") from error
+        except MemtuneError:
+            raise
+        except Exception as error:
+            raise RunError(
+                f"optimizer: {name!r} failed: {in_one_line(error)}; mend it and start the run again (its calls are "
+                "cached)"
+            ) from error
+        if not isinstance(stopped, str) or not stopped.strip():
+            raise RunError(
+                f"optimizer: {name!r} returned a {type(stopped).__name__}; return why the search ended, as a text"
+            )
+        return " ".join(stopped.split())
+
+    return checked

@@ -1,0 +1,170 @@
+"""GEPA (Agrawal et al. 2025) as its authors run it: `gepa.optimize` over conversations, without attribution or gate.
+
+Candidates are chosen from the Pareto front, prompts take turns, and a rewrite that does better on a minibatch of three
+train conversations meets the validation conversations; the best there becomes the champion. The budget of metric calls
+is what the closed loop may spend with the same rounds and proposals.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from optimizer.proposers.reflection import EXAMPLES_SHOWN, Author, DebugLog, record_of
+from optimizer.search.results import Attempt
+from optimizer.search.rounds import DONE, FINALISTS
+from optimizer.search.screening import SCREENED
+from optimizer.search.unattributed import unattributed_examples
+from tracing.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.search.tuning import Iteration, Tuning
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.prompts import Candidate
+
+MINIBATCH = 3
+"""Train conversations on which a rewrite is compared with its parent: gepa's own default."""
+
+
+def metric_calls(tuning: Tuning) -> int:
+    """Conversations that the search may evaluate: the seed's validation, and what the rounds of the loop may take."""
+    settings, validation = tuning.settings, len(tuning.validation)
+    return validation + settings.rounds * (settings.proposals * SCREENED + FINALISTS * validation + len(tuning.train))
+
+
+def plain_gepa(tuning: Tuning) -> str:
+    """An `Optimizer` that hands the search to gepa; the proposer model reflects.
+
+    Raises:
+        ConfigError: rewrites by hand are given, for which gepa has no place.
+    """
+    import gepa
+    from gepa.utils import ScoreThresholdStopper
+
+    if tuning.settings.hand:
+        raise ConfigError("--candidates: the optimizer gepa takes no rewrites by hand; take --optimizer closed-loop")
+    if not tuning.settings.rounds:
+        return DONE
+    author = Author(tuning.author, tuning.settings.seed)
+    adapter = _Adapter(tuning)
+    with adapter:
+        gepa.optimize(
+            seed_candidate=dict(tuning.seed),
+            trainset=list(tuning.train),
+            valset=list(tuning.validation),
+            adapter=adapter,
+            reflection_lm=author,
+            reflection_minibatch_size=min(MINIBATCH, len(tuning.train)),
+            max_metric_calls=metric_calls(tuning),
+            # It would go on spending after a perfect score, and ask an author again whose budget is spent.
+            stop_callbacks=[ScoreThresholdStopper(1.0), lambda state: author.stopped is not None],
+            callbacks=[adapter],
+            logger=DebugLog(),
+            # Its cache answers one conversation with another's score where train and validation differ.
+            cache_evaluation=False,
+            run_dir=None,
+            display_progress_bar=False,
+            raise_on_exception=True,
+            seed=tuning.settings.seed,
+        )
+    if author.stopped is not None:
+        raise author.stopped
+    return "all metric calls of gepa done"
+
+
+class _Adapter:
+    """gepa's view of the tuning, and the record of what gepa does: its adapter and its callback."""
+
+    propose_new_texts = None  # gepa asks for the attribute
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._held = ExitStack()
+        self._iteration: Iteration | None = None
+        self._parent: Candidate = dict(tuning.seed)
+        self._before: dict[str, float] = {}
+        self._best = sum(outcome.score for outcome in tuning.outcomes("val"))
+
+    def __enter__(self) -> _Adapter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._held.close()
+
+    def on_iteration_start(self, event: Mapping[str, Any]) -> None:
+        self._held.close()
+        self._iteration = self._held.enter_context(self._tuning.iteration(int(event["iteration"])))
+
+    def on_iteration_end(self, event: Mapping[str, Any]) -> None:
+        self._held.close()
+
+    def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        from gepa.core.adapter import EvaluationBatch
+
+        outcomes = self._outcomes(batch, candidate)
+        # A prompt that breaks its contract, or under which the system fails, is as bad as wrong answers.
+        scores = [0.0 if outcome is None or outcome.tainted is not None else outcome.score for outcome in outcomes]
+        self._note(batch, candidate, scores, sound=all(each and each.tainted is None for each in outcomes))
+        return EvaluationBatch(
+            outputs=[conversation.id for conversation in batch],
+            scores=scores,
+            trajectories=outcomes if capture_traces else None,
+        )
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Executions behind wrong answers, then behind right ones, as many as a small context holds."""
+        self._parent = dict(candidate)
+        outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
+        self._before = {
+            outcome.conversation.id: score
+            for outcome, score in zip(eval_batch.trajectories, eval_batch.scores, strict=True)
+            if outcome is not None
+        }
+        shown: dict[str, list[dict[str, Any]]] = {}
+        for name in components_to_update:
+            failed, passed = unattributed_examples(self._tuning.prompts[name], self._tuning.operations, outcomes)
+            right = [{**record_of(each), "Feedback": "The final answer was right."} for each in passed]
+            records = [*map(record_of, failed), *right][:EXAMPLES_SHOWN]
+            shown[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
+        return shown
+
+    def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome | None]:
+        tuning = self._tuning
+        if any(tuning.prompts[name].contract.violations(text) for name, text in candidate.items()):
+            return [None] * len(batch)
+        if candidate == tuning.seed and batch == list(tuning.validation):
+            return tuning.seed_validation
+        tuning.allow(len(batch))
+        number = self._iteration.n if self._iteration is not None else 0
+        return tuning.measure(candidate, batch, f"iteration {number}: gepa")
+
+    def _note(
+        self, batch: Sequence[Conversation], candidate: dict[str, str], scores: Sequence[float], *, sound: bool
+    ) -> None:
+        """Keep an attempt with how far it got; the best on validation so far becomes the champion."""
+        tuning, iteration = self._tuning, self._iteration
+        changed = [name for name, text in candidate.items() if text != self._parent[name]]
+        if iteration is None or not changed:
+            return
+        validated = list(batch) == list(tuning.validation)
+        for name in changed:
+            attempt = iteration.attempts.get(name) or Attempt(name, "gepa", "rewritten by reflection", candidate[name])
+            if validated:
+                mean = sum(scores) / len(scores)
+                better = "the best so far" if sum(scores) > self._best else "not better than the best"
+                gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
+                attempt = Attempt(name, attempt.source, attempt.reason, attempt.text, attempt.screening, gate)
+            elif sound:
+                gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
+                attempt = Attempt(name, attempt.source, attempt.reason, attempt.text, round(gain / len(scores), 9))
+            iteration.attempts[name] = attempt
+        iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
+        if validated and sound and sum(scores) > self._best:
+            self._best = sum(scores)
+            if all(tuning.approves(iteration.attempts[name]) for name in changed):
+                tuning.crown(candidate)

@@ -1,0 +1,170 @@
+"""Rounds of proposals that must pass the gate: a prompt is chosen, its rewrites race, the best two are validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from optimizer.gating.gate import GateDecision, behind, decide
+from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.search.results import Attempt, BlameShare
+from optimizer.search.screening import SCREENED, drawn, race
+from optimizer.search.selection import Choice, Edit
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.proposers.examples import Example
+    from optimizer.search.tuning import Iteration, Tuning
+    from tracing.systems.prompts import Candidate, PromptSpec
+
+FINALISTS = 2
+"""Proposals of one iteration that meet the validation conversations, best of the screening first."""
+
+DONE = "all rounds done"
+NOTHING_WRONG = "no wrong answer is left on the train conversations"
+
+
+class Guide(Protocol):
+    """Says where rounds look for an improvement."""
+
+    def look(self, n: int) -> bool:
+        """Take in what the champion of iteration `n` does on train; False where nothing is left to improve."""
+        ...
+
+    def blame(self) -> Mapping[str, BlameShare]:
+        """Each operation's share of the failures, as far as that was looked at."""
+        ...
+
+    def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
+        """The prompt to rewrite."""
+        ...
+
+    def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+        """Executions of the prompt's operation held against it, and those behind right answers."""
+        ...
+
+    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+        """At most `wanted` rewrites, and those by hand."""
+        ...
+
+
+def gated_rounds(tuning: Tuning, guide: Guide) -> str:
+    """Go through the rounds of the tuning's settings, as `guide` says; returns why they ended.
+
+    Raises:
+        BudgetExceededError: a hard budget ended them.
+    """
+    return _Rounds(tuning, guide).run()
+
+
+class _Rounds:
+    def __init__(self, tuning: Tuning, guide: Guide) -> None:
+        self.tuning, self.guide = tuning, guide
+        self.history: list[Edit] = []
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+
+    def run(self) -> str:
+        seen, left = None, True
+        for n in range(1, self.tuning.settings.rounds + 1):
+            if self.tuning.champion != seen:
+                seen, left = self.tuning.champion, self.guide.look(n)
+            if not left:
+                return NOTHING_WRONG
+            self.tuning.allow(SCREENED)
+            with self.tuning.iteration(n) as iteration:
+                iteration.blame = self.guide.blame()
+                self._iterate(iteration)
+        return DONE
+
+    def _iterate(self, iteration: Iteration) -> None:
+        tuning, n, attempts = self.tuning, iteration.n, iteration.attempts
+        choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
+        if choice is None:
+            return
+        iteration.edited = (choice.prompt,)
+        failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
+        batch = drawn(tuning.outcomes("train"), failed, seed=self._seed_of(n))
+        for each in self._propose(n, choice, failed, passed, batch):
+            attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
+        accepted = False
+        for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
+            challenger = {**tuning.champion, finalist.prompt: finalist.text}
+            decision = self._validate(n, challenger)
+            attempts[finalist.text] = replace(finalist, gate=decision.reason)
+            if decision.accepted and not tuning.approves(attempts[finalist.text]):
+                attempts[finalist.text] = replace(finalist, gate=f"declined by hand, though {decision.reason}")
+            elif decision.accepted:
+                tuning.crown(challenger)
+                accepted = True
+                break
+        self.history.append(Edit(choice.prompt, accepted))
+
+    def _editable(self) -> Mapping[str, PromptSpec]:
+        """The prompts to choose from: those with rewrites by hand that were not tried, where there are any."""
+        prompts = self.tuning.prompts
+        waiting = {
+            each.prompt
+            for each in self.tuning.settings.hand
+            if each.text not in self.tried[each.prompt] and not prompts[each.prompt].contract.violations(each.text)
+        }
+        return {name: prompts[name] for name in waiting} or prompts
+
+    def _seed_of(self, n: int) -> int:
+        return self.tuning.settings.seed * 1000 + n
+
+    def _propose(
+        self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
+    ) -> list[Proposal]:
+        """Rewrites of the chosen prompt that were not tried before."""
+        tuning, wanted = self.tuning, self.tuning.settings.proposals
+        request = ProposalRequest(
+            prompt=tuning.prompts[choice.prompt],
+            stage=next(each.stage for each in tuning.operations if each.prompt == choice.prompt),
+            text=tuning.champion[choice.prompt],
+            candidate=dict(tuning.champion),
+            signal=choice.signal,
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in batch),
+            count=max(1, -(-wanted // 2)),
+            seed=self._seed_of(n),
+            tried=frozenset(self.tried[choice.prompt]),
+        )
+        proposals = self.guide.propose(n, request, wanted)
+        self.tried[choice.prompt].update(each.text for each in proposals)
+        return proposals
+
+    def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
+        """Note each attempt's gain on the screening conversations.
+
+        Returns:
+            Those that beat the champion there, best first.
+        """
+        tuning, phase = self.tuning, f"iteration {n}: screening of {len(attempts)} proposals"
+        total = len(attempts) * len(batch)
+        measured: list[Outcome] = []
+
+        def measure(attempt: Attempt, reference: Outcome) -> Outcome:
+            tuning.allow(1)
+            challenger = {**tuning.champion, attempt.prompt: attempt.text}
+            measured.extend(tuning.measure(challenger, [reference.conversation], phase, before=measured, total=total))
+            return measured[-1]
+
+        attempts.update(race(attempts, batch, measure))
+        tuning.progress(phase, measured, total)
+        better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
+        return sorted(better, key=lambda each: -(each.screening or 0.0))
+
+    def _validate(self, n: int, challenger: Candidate) -> GateDecision:
+        """The gate's decision on a challenger; one that is behind after half of the conversations meets no more."""
+        tuning, champion, conversations = self.tuning, self.tuning.outcomes("val"), self.tuning.validation
+        phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
+        tuning.allow(total)
+        outcomes = tuning.measure(challenger, conversations[:half], phase, total=total) if half else []
+        decision = behind(champion[:half], outcomes) if half else None
+        if decision is None:
+            outcomes += tuning.measure(challenger, conversations[half:], phase, before=outcomes, total=total)
+            decision = decide(champion, outcomes, tuning.seed_validation)
+        tuning.progress(phase, outcomes, total)
+        return decision

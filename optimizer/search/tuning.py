@@ -1,0 +1,308 @@
+"""A tuning under way: what every optimizer works with, and what is the same whichever searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from attribution.signals import Signals, aggregate
+from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
+from optimizer.evaluation.scores import Score, SplitName, Splits
+from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
+from optimizer.search.reserve import TimeReserve
+from optimizer.search.results import (
+    Attempt,
+    BlameShare,
+    CallCounts,
+    IterationRecord,
+    LoopResult,
+    LoopSettings,
+    Observer,
+)
+from tracing.errors import RunError
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate, check_candidate
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from optimizer.proposers.sources import ProposalSources
+    from optimizer.search.failures import Failures
+    from tracing.llm.access import ModelAccess
+    from tracing.llm.models import ChatModel
+    from tracing.systems.prompts import PromptSpec
+    from tracing.systems.protocol import OperationSpec
+
+Learned = Literal["train", "val"]
+"""The splits that an optimizer sees. Test conversations are met after it has ended."""
+
+
+class ChampionUnscoredError(RunError):
+    """The champion's prompts fail on a conversation. It ends the search or the test, but not what was reached."""
+
+
+@dataclass(slots=True)
+class Iteration:
+    """What an iteration did so far; it is recorded at its end, also where a budget ends it.
+
+    Attributes:
+        n: counted from 1.
+        blame: operation name → its share of the failures that the iteration started from.
+        edited: names of the prompts that it tried to rewrite.
+        attempts: by a key of the optimizer's choice, the rewrites that were tried.
+    """
+
+    n: int
+    blame: Mapping[str, BlameShare] = field(default_factory=dict)
+    edited: tuple[str, ...] = ()
+    attempts: dict[str, Attempt] = field(default_factory=dict)
+
+
+class Tuning:
+    """One search for better prompts of a system.
+
+    An optimizer reads `prompts`, `champion`, `settings` and `outcomes`, measures candidates with `measure`, and makes
+    the better one the champion with `crown`. What it does between is up to it. Whatever method raises
+    `BudgetExceededError` has to be let through: the best so far is kept, and the test still follows.
+
+    Attributes:
+        prompts: name → specification of each prompt.
+        operations: of the system, in pipeline order.
+        train, validation: the conversations to learn from and to compare on.
+        seed: the texts that the search started from.
+        champion: the best texts so far.
+        settings: how long and how widely to search.
+        sources: of proposals, as configured.
+        author: the model that writes prompts.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        splits: Splits,
+        seed: Candidate,
+        settings: LoopSettings,
+        access: ModelAccess,
+        failures: Failures,
+        sources: ProposalSources,
+        observer: Observer,
+    ) -> None:
+        self.prompts: Mapping[str, PromptSpec] = evaluator.system.prompts
+        self.operations: Sequence[OperationSpec] = evaluator.system.operations
+        self.train, self.validation, self._splits = splits.train, splits.validation, splits
+        self.seed, self.champion = dict(seed), dict(seed)
+        self.settings, self.sources = settings, sources
+        self.author: ChatModel = access.proposer
+        self._evaluator, self._access, self._failures, self._observer = evaluator, access, failures, observer
+        self._reserve = TimeReserve(access.budget, len(splits.test), access.concurrency)
+        self._outcomes: dict[SplitName, tuple[Candidate, list[Outcome]]] = {}
+        self._baseline: dict[SplitName, Score] = {}
+        self._scores: dict[SplitName, Score] = {}
+        self._iterations: list[IterationRecord] = []
+        self._verdict: Verdict | None = None
+        self._tokens: dict[Literal["baseline", "champion"], float] = {}
+        self.seed_validation: list[Outcome] = []
+        """The seed's outcomes on the validation conversations."""
+
+    def outcomes(self, split: Learned) -> list[Outcome]:
+        """The champion's outcomes on a split; evaluated where it was not yet.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        known = self._outcomes.get(split)
+        if known is not None and known[0] == self.champion:
+            return known[1]
+        self.allow(len(self._splits.named()[split]))
+        return self._score(split, self.champion, self._scores)
+
+    def measure(
+        self,
+        candidate: Candidate,
+        conversations: Sequence[Conversation],
+        phase: str,
+        *,
+        before: Sequence[Outcome] = (),
+        total: int | None = None,
+    ) -> list[Outcome]:
+        """The outcomes of a candidate on conversations, in order; a tainted one has no score.
+
+        Args:
+            candidate: a text for each prompt.
+            conversations: of train and validation.
+            phase: what it is for, in the words of a progress bar.
+            before, total: outcomes that the phase has already, and how many it will have, if it has several calls.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow it.
+            ContractError: a text breaks its prompt's contract.
+        """
+
+        failed_before = failed_in(before)
+        done_before = len(before) - failed_before
+
+        def progress(done: int, _: int, failed: int) -> None:
+            self._observer.progress(phase, done_before + done, total or len(conversations), failed_before + failed)
+
+        progress(0, 0, 0)
+        with self._reserve.timed(len(conversations)):
+            return self._evaluator.evaluate(candidate, conversations, progress=progress)
+
+    def allow(self, conversations: int) -> None:
+        """Make sure that so many conversations can be evaluated and the test still be finished in time.
+
+        Raises:
+            BudgetExceededError: the time that is left is needed for the test.
+        """
+        self._reserve.allow(conversations)
+
+    def progress(self, phase: str, outcomes: Sequence[Outcome], total: int) -> None:
+        """Report that a phase of `total` conversations has ended with these outcomes; what was skipped counts."""
+        failed = failed_in(outcomes)
+        self._observer.progress(phase, total - failed, total, failed)
+
+    def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
+        """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the iteration it is for.
+
+        Raises:
+            BudgetExceededError: the method asks a model, and a hard budget does not allow it.
+        """
+        train = self.outcomes("train")
+        attributions = [each for outcome in train for each in self._failures.of(outcome)]
+        total = sum(len(outcome.cases) for outcome in train)
+        signals = aggregate(attributions, self.operations, total_cases=total, seed=self.settings.seed)
+        self._observer.blame(n, signals.signals)
+        return attributions, signals
+
+    def approves(self, attempt: Attempt) -> bool:
+        """Whether the user, where they wish to be asked, lets an attempt replace the champion's text."""
+        return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
+
+    def crown(self, candidate: Candidate) -> None:
+        """Make a candidate the champion. Its validation is evaluated, if that was not done before.
+
+        Raises:
+            ContractError: it lacks a prompt, or a text breaks a contract.
+            RunError: it cannot be scored on the validation conversations.
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        check_candidate(self.prompts, candidate)
+        outcomes = self._evaluator.known(candidate, self.validation)
+        if len(outcomes) < len(self.validation):
+            outcomes = self.measure(candidate, self.validation, "champion validation")
+        tainted = next((each for each in outcomes if each.tainted is not None), None)
+        if tainted is not None:
+            raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
+        self.champion = dict(candidate)
+        self._outcomes["val"] = self.champion, outcomes
+        self._scores["val"] = score_of(outcomes, seed=self.settings.seed)
+        # Known again only where another iteration scores the new champion.
+        self._scores.pop("train", None)
+
+    @contextmanager
+    def iteration(self, n: int) -> Iterator[Iteration]:
+        """An iteration, which is recorded and told at its end; what is noted in it need not be complete."""
+        before, champion, noted = self._access.meter.totals(), self.champion, Iteration(n)
+        try:
+            yield noted
+        finally:
+            after = self._access.meter.totals()
+            record = IterationRecord(
+                n=n,
+                blame=noted.blame,
+                edited=noted.edited,
+                proposals=len(noted.attempts),
+                accepted=self.champion != champion,
+                val_score=self._scores["val"].score,
+                calls_made=int(after["calls_made"] - before["calls_made"]),
+                calls_cached=int(after["calls_cached"] - before["calls_cached"]),
+                tokens=int(_tokens(after) - _tokens(before)),
+                champion=dict(self.champion),
+                attempts=tuple(noted.attempts.values()),
+            )
+            self._iterations.append(record)
+            self._observer.iteration(record)
+
+    def baselines(self) -> None:
+        """Score the seed on train and validation.
+
+        Raises:
+            RunError: the seed prompts cannot be scored.
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        self._score("train", self.seed, self._baseline)
+        self.seed_validation = self._score("val", self.seed, self._baseline)
+
+    def test(self) -> None:
+        """Seed and champion meet the test conversations, once.
+
+        Raises:
+            RunError: their prompts fail on one.
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        base = self._score("test", self.seed, self._baseline)
+        self._tokens["baseline"] = _tokens_a_question(base)
+        if self.champion == self.seed:
+            self._tokens["champion"] = self._tokens["baseline"]
+            self._verdict = NO_CHANGE
+        else:
+            best = self._score("test", self.champion, self._scores)
+            self._tokens["champion"] = _tokens_a_question(best)
+            self._verdict = verdict_of(base, best, seed=self.settings.seed)
+        self._observer.verdict(self._verdict)
+
+    def result(self, stopped: str) -> LoopResult:
+        """What was reached; `stopped` says why it ended."""
+        said = self._verdict
+        totals = self._access.meter.totals()
+        made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
+        spent = self._evaluator.spent
+        outside = made + cached - spent.made - spent.cached
+        return LoopResult(
+            baseline=self._baseline,
+            champion=self._scores,
+            champion_candidate=self.champion,
+            verdict=said.verdict if said else None,
+            delta=said.delta if said else None,
+            delta_ci=said.delta_ci if said else None,
+            p_value=said.p_value if said else None,
+            power=said.power if said else None,
+            iterations=self._iterations,
+            stopped=stopped,
+            calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
+            tokens_per_question=self._tokens,
+        )
+
+    def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
+        """Outcomes on a split that must be scored, its score noted in `into` and told where it is the baseline's."""
+        whose = "baseline" if candidate == self.seed else "champion"
+        phase = f"{whose} {'validation' if split == 'val' else split}"
+        outcomes = self.measure(candidate, self._splits.named()[split], phase)
+        for outcome in outcomes:
+            if outcome.tainted is not None:
+                raise (RunError if candidate == self.seed else ChampionUnscoredError)(
+                    f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
+                    "mend the cause and start the run again (finished calls are cached)"
+                )
+        into[split] = score_of(outcomes, seed=self.settings.seed)
+        if into is self._baseline:
+            self._observer.baseline(split, into[split])
+            if self.champion == self.seed:
+                self._scores[split] = into[split]
+        if candidate == self.champion:
+            self._outcomes[split] = candidate, outcomes
+        return outcomes
+
+
+def failed_in(outcomes: Sequence[Outcome]) -> int:
+    """How many conversations are tainted."""
+    return sum(outcome.tainted is not None for outcome in outcomes)
+
+
+def _tokens(totals: Mapping[str, float]) -> float:
+    return totals["prompt_tokens"] + totals["completion_tokens"]
+
+
+def _tokens_a_question(outcomes: Sequence[Outcome]) -> float:
+    return sum(outcome.tokens for outcome in outcomes) / sum(len(outcome.cases) for outcome in outcomes)

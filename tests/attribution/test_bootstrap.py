@@ -1,0 +1,23 @@
+"""Intervals over drawn-anew units."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from attribution.bootstrap import mean_interval, middle
+
+
+def test_the_middle_leaves_two_and_a_half_per_cent_on_either_side() -> None:
+    values = list(range(1001))
+    random.Random(1).shuffle(values)  # noqa: S311
+    assert middle(values) == (25, 975)
+
+
+def test_equal_seeds_give_equal_intervals_and_an_interval_needs_values() -> None:
+    values = [0.1, 0.4, 0.9, 0.3]
+    first, again, other = (mean_interval(values, resamples=500, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+    with pytest.raises(ValueError, match="at least one"):
+        mean_interval([], resamples=500, seed=0)

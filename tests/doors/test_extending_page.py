@@ -1,0 +1,98 @@
+"""What docs/extending.md shows works as it stands there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from own_parts import install
+from scripted_server import ScriptedServer
+
+from experiments.command import cli
+from experiments.runs.config import RunConfig
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, trace
+from tracing.systems.conformance import Conformance
+from tracing.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
+from tracing.systems.protocol import MemorySystem
+from tracing.systems.registry import SYSTEMS, open_system
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+MODULES = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The page's modules as files of the current folder."""
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def test_every_python_block_is_a_named_module() -> None:
+    assert len(MODULES) == len(blocks("python")) > 5
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_the_page_runs_and_its_suites_find_nothing(name: str) -> None:
+    module = importlib.import_module(name)
+    suites = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
+    for suite in suites:
+        if issubclass(suite, Conformance):
+            assert suite().problems() == []
+    if name.startswith("test_"):
+        assert suites
+        assert len(MODULES[name].splitlines()) <= 16
+
+
+def test_the_pages_configuration_names_the_pages_system() -> None:
+    (text,) = blocks("yaml")
+    config = RunConfig.model_validate(yaml.safe_load(text))
+    assert isinstance(open_system(config.system, config.system_settings), MemorySystem)
+
+
+def test_the_pages_entry_points_are_found(written: Path) -> None:
+    (text,) = blocks("toml")
+    declared = tomllib.loads(text)["project"]["entry-points"]
+    for group, points in declared.items():
+        for name, target in points.items():
+            install(written, group, name, target)
+    assert isinstance(open_system("my-memory"), MemorySystem)
+    assert isinstance(open_exporter("json"), Exporter)
+    assert {f"memtune.{door.kind}" for door in (SYSTEMS, EXPORTERS)} == set(declared)
+
+
+def test_a_client_at_the_gateway_is_part_of_the_operation_that_asks(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = lambda body: "Oslo"
+    access = open_access()
+    with trace() as recorder, operation("reply"):
+        assert importlib.import_module("my_client").ask(access, "Where?") == "Oslo"
+    (recorded,) = recorder.graph.operations.values()
+    assert (recorded.name, recorded.calls) == ("reply", 1)
+
+
+def test_every_command_and_protocol_of_the_page_exists() -> None:
+    commands = set(re.findall(r"^memtune (\w+)", PAGE, re.MULTILINE))
+    assert commands
+    assert commands <= set(cli.list_commands(click.Context(cli)))
+    protocols = importlib.import_module("tracing.systems.protocol")
+    named = re.findall(r"^\| `\w+\(.*?\)` \| `(\w+)` \|", PAGE, re.MULTILINE)
+    assert len(named) == 5
+    assert all(hasattr(protocols, name) for name in named)

@@ -1,0 +1,90 @@
+"""A busy machine makes the embedded model slower, not a hundred times slower, and changes none of its replies."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracing.llm.serving import cores
+from tracing.llm.serving.cores import FreeCores, allowed_cores
+
+ROOT = Path(__file__).resolve().parents[2]
+ASKS = """
+import json, sys, time
+from tracing.llm.serving.embedded import EmbeddedModel, _load_chat
+from tracing.llm.serving.weights import locate
+runtime = _load_chat(EmbeddedModel("small", lambda: locate("smollm2-135m"), 512), int(sys.argv[1]))
+ask = {"messages": [{"role": "user", "content": "Name a bird."}], "max_tokens": 8, "temperature": 0}
+started = time.process_time()
+reply = runtime.handle_chat_completions(ask)["choices"][0]["message"]["content"]
+print(json.dumps([reply, time.process_time() - started]))
+"""
+
+
+def busy(count: int) -> list[subprocess.Popen[bytes]]:
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+
+
+def answered(threads: int) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKS, str(threads)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_weights")
+def test_threads_on_busy_cores_do_not_compute_while_they_wait_and_reply_as_one_would() -> None:
+    """Counted is what the threads compute, which, unlike the time, does not depend on what else runs here."""
+    alone, least = answered(1)
+    others = busy(os.cpu_count() or 2)
+    try:
+        reply, spent = answered(max(2, os.cpu_count() or 2))
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    assert reply == alone
+    assert spent < 2.5 * least
+
+
+def test_cores_that_others_keep_busy_are_not_counted_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_SAMPLE_S", 1.0)
+    others = busy(allowed_cores())
+    try:
+        assert FreeCores().count < max(2, allowed_cores())
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.parametrize(("cores_busy", "free"), [(0.0, 8), (1.0, 7), (0.67, 7), (7.9, 1), (12.0, 1)])
+def test_what_this_process_computes_is_not_held_against_it(
+    cores_busy: float, free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight cores for ten seconds, in which this process computed fifteen."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(cores, "allowed_cores", lambda: 8)
+    monkeypatch.setattr(cores, "_SAMPLE_S", 0.0)
+    moments = iter([(0.0, 100.0, 5.0), (10.0, 100.0 + 15 + 10 * cores_busy, 20.0)])
+    monkeypatch.setattr(cores, "_times", lambda: next(moments))
+    assert FreeCores().count == free
+
+
+def test_a_container_is_held_to_its_quota(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.setattr(cores, "_QUOTA", tmp_path / "cpu.max")
+    for said, allowed in (("300000 100000", 3), ("50000 100000", 1), ("max 100000", 8), ("nonsense", 8)):
+        (tmp_path / "cpu.max").write_text(said)
+        assert allowed_cores() == allowed
+    monkeypatch.setattr(cores, "_QUOTA", tmp_path / "gone")
+    for quota, allowed in (("200000", 2), ("-1", 8)):
+        for path, said in (("_OLD_QUOTA", quota), ("_OLD_PERIOD", "100000")):
+            (tmp_path / path).write_text(said)
+            monkeypatch.setattr(cores, path, tmp_path / path)
+        assert allowed_cores() == allowed

@@ -1,0 +1,248 @@
+"""Every optimizer leaves a whole result, stops on budgets, and ends the same for the same seed and replies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_world import WeakModel, memory, world
+
+from attribution.methods import survival
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, open_proposers
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
+from optimizer.search.results import LoopResult, LoopSettings
+from optimizer.search.tuning import Tuning
+from tracing.errors import ConfigError, RunError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+from tracing.systems.fact_memory import FactMemory
+
+SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BUILT_IN = sorted(OPTIMIZERS.built_in)
+
+
+class Silent:
+    """Nobody is told."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *told, **more: None
+
+
+class Author(WeakModel):
+    """The weak model, which as an author of prompts knows what cures it."""
+
+    def __call__(self, body: dict[str, Any]) -> Reply | str:
+        text = prompt_of(body)
+        if "```" not in text:
+            return super().__call__(body)
+        current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
+        assert current is not None
+        return f"```\n{self.cures[0]}\n{current[1]}\n```"
+
+
+Run = Callable[..., LoopResult]
+
+
+@pytest.fixture
+def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
+    """Runs an optimizer through the scripted server; the response cache lasts for the test where it is wanted."""
+
+    def run_it(
+        optimizer: Any,
+        model: Callable[[dict[str, Any]], Reply | str],
+        *,
+        limits: Limits | None = None,
+        cache: bool = False,
+        proposers: Any = None,
+        **settings: Any,
+    ) -> LoopResult:
+        scripted_server.script = model
+        access = open_access(limits, cache=cache, retries=0)
+        folder = tmp_path / f"memories{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        system = memory()
+        return optimize(
+            evaluator=Evaluator(system, access, "short_contains", folder),
+            splits=world(train=3, validation=4, test=6),
+            seed_candidate=SEED,
+            settings=LoopSettings(**{"rounds": 3, "proposals": 3, **settings}),
+            access=access,
+            failures=Failures(survival, access, system.operations),
+            observer=Silent(),
+            optimizer=open_optimizer(optimizer) if isinstance(optimizer, str) else optimizer,
+            proposers=proposers,
+        )
+
+    return run_it
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> None:
+    model = Author("answer")
+    result = run(name, model, rounds=6)
+    assert set(result.baseline) == {"train", "val", "test"}
+    assert result.baseline["test"].score == 0.5
+    assert (result.champion["val"].score, result.champion["test"].score) == (1.0, 1.0)
+    assert any(cure in result.champion_candidate["answer"] for cure in model.cures)
+    assert (result.verdict, result.delta) == ("improved", 0.5)
+    assert set(result.tokens_per_question) == {"baseline", "champion"}
+    assert [record.n for record in result.iterations] == list(range(1, len(result.iterations) + 1))
+    (accepted,) = [record for record in result.iterations if record.accepted]
+    assert accepted.val_score == 1.0
+    kept = [each for each in accepted.attempts if each.text == result.champion_candidate[each.prompt]]
+    assert kept
+    assert kept[0].gate is not None
+    assert result.stopped
+    assert result.calls.made < result.calls.without_reuse
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server: ScriptedServer, name: str) -> None:
+    calls = run(name, Author("answer", curable=False) if name != "gepa" else Author("answer")).calls.made
+    for most in (calls // 3, calls * 2 // 3):
+        before = scripted_server.count
+        result = run(name, Author("answer"), limits=Limits(calls=most))
+        assert result.stopped.startswith("budget: ")
+        assert result.verdict is None
+        assert set(result.baseline) <= {"train", "val"}
+        assert scripted_server.count - before <= most + 3, "embeddings are not counted"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
+    run: Run, scripted_server: ScriptedServer, name: str
+) -> None:
+    first = run(name, Author("answer"), cache=True, seed=3)
+    before = scripted_server.count
+    again = run(name, Author("answer"), cache=True, seed=3)
+    assert scripted_server.count == before, "all replies were known"
+    assert _course(again) == _course(first)
+
+
+def _course(result: LoopResult) -> Any:
+    attempts = [(each.n, each.accepted, each.val_score, each.edited, each.attempts) for each in result.iterations]
+    return result.champion_candidate, result.champion, result.stopped, attempts
+
+
+def test_random_search_asks_no_attribution(run: Run) -> None:
+    result = run("random", Author("answer"))
+    assert all(record.blame == {} for record in result.iterations)
+    assert all(attempt.source != "random" for record in result.iterations for attempt in record.attempts)
+
+
+def test_gepa_takes_no_rewrites_by_hand(run: Run) -> None:
+    hand = (Proposal("answer", SEED["answer"] + " Be brief.", "hand", "mine"),)
+    with pytest.raises(ConfigError, match="takes no rewrites by hand"):
+        run("gepa", Author("answer"), hand=hand)
+
+
+def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scripted_server: ScriptedServer) -> None:
+    asked: list[str] = []
+
+    class Careless(WeakModel):
+        def __call__(self, body: dict[str, Any]) -> Reply | str:
+            text = prompt_of(body)
+            if "```" in text:
+                return "```\nAnswer {nothing} at all.\n```"
+            asked.append(text)
+            return super().__call__(body)
+
+    result = run("gepa", Careless("answer"))
+    assert not any("at all" in text for text in asked)
+    assert result.champion_candidate == SEED
+    assert result.verdict == "inconclusive"
+
+
+def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversations(run: Run) -> None:
+    cure = Author("answer").cures[0]
+
+    def try_one(tuning: Tuning) -> str:
+        assert not hasattr(tuning, "test_conversations")
+        candidate = {**tuning.champion, "answer": f"{cure}\n{tuning.champion['answer']}"}
+        with tuning.iteration(1) as iteration:
+            iteration.edited = ("answer",)
+            outcomes = tuning.measure(candidate, tuning.validation, "one try")
+            if sum(each.score for each in outcomes) > sum(each.score for each in tuning.outcomes("val")):
+                tuning.crown(candidate)
+        return "one try\nis enough"
+
+    result = run(try_one, Author("answer"))
+    assert (result.verdict, result.stopped) == ("improved", "one try\nis enough")
+    assert [(each.edited, each.accepted) for each in result.iterations] == [(("answer",), True)]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return {'best': 1}", "'theirs:search' returned a dict; return why the search ended"),
+        ("return None", "'theirs:search' returned a NoneType"),
+        ("raise KeyError('a\\nb')", "'theirs:search' failed: KeyError"),
+        (
+            "tuning.crown({'answer': 'x'}); return 'x'",
+            "gave a candidate that breaks its contracts: extract",
+        ),
+        ("tuning.crown(7); return 'x'", "'theirs:search' failed: "),
+        ("tuning.nothing_like_it(); return 'x'", "no attribute 'nothing_like_it'"),
+    ],
+)
+def test_an_optimizer_that_fails_or_returns_rubbish_is_named_in_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, expected: str
+) -> None:
+    (tmp_path / "theirs.py").write_text(f"def search(tuning):\n    {body}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "theirs", raising=False)
+    with pytest.raises(RunError) as caught:
+        run("theirs:search", Author("answer"))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+class Shouting:
+    """A proposer of the user's."""
+
+    name = "shouting"
+
+    def __init__(self, means: Means) -> None:
+        self.known = {conversation.id for conversation in means.train}
+
+    def propose(self, request: ProposalRequest) -> list[Proposal]:
+        text = f"{Author('answer').cures[0]}\n{request.text}"
+        return [Proposal(request.prompt.name, text, "something else", "louder")]
+
+
+class Rubbish(Shouting):
+    def propose(self, request: ProposalRequest) -> Any:
+        return ["a text"]
+
+
+class Failing(Shouting):
+    def propose(self, request: ProposalRequest) -> Any:
+        raise ZeroDivisionError("no\nway")
+
+
+def test_an_own_proposer_is_the_source_of_what_it_writes(run: Run) -> None:
+    result = run("closed-loop", Author("answer"), proposers=[*open_proposers(["structure"]), Shouting])
+    tried = [attempt for record in result.iterations for attempt in record.attempts]
+    assert {attempt.source for attempt in tried} <= {"structure", "shouting"}
+    assert any(attempt.source == "shouting" and attempt.gate for attempt in tried)
+
+
+@pytest.mark.parametrize(
+    ("proposer", "expected"),
+    [
+        (Rubbish, r"proposers: 'shouting' returned no list of `Proposal`s but \['a text'\]"),
+        (Failing, "proposers: 'shouting' failed: ZeroDivisionError: no way; mend it"),
+    ],
+)
+def test_a_proposer_that_fails_or_returns_rubbish_is_named_in_one_line(
+    run: Run, proposer: Callable[[Means], Any], expected: str
+) -> None:
+    with pytest.raises(RunError, match=expected):
+        run("closed-loop", Author("answer"), proposers=[proposer])

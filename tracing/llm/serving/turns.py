@@ -1,0 +1,72 @@
+"""Programs of one user on one machine take turns at work that keeps every core busy.
+
+Two such programs at once are slower than one after the other: their threads wait for each other at every step, and the
+one waited for may not be running. A turn is the lock of a file, which the system releases however its holder ends.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+LONGEST_WAIT_S = 120.0
+"""Where a turn takes longer, its holder is taken to be suspended, and the others go on without taking turns."""
+
+_LOOK_S = 0.02
+
+
+class Turns:
+    """Gives turns to the processes that name the same folder on the same machine."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` may be shared with other machines; it is made when the first turn is taken."""
+        machine = re.sub(r"[^\w.-]", "_", platform.node())
+        self._current = folder / f"turn-{machine}.lock"
+        self._next = folder / f"turn-{machine}.next.lock"
+        self._patience = LONGEST_WAIT_S
+
+    @contextmanager
+    def turn(self, check: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Wait for a turn, and keep it until the block ends.
+
+        A process that asks again waits behind those that are waiting. Where no lock can be kept in the folder, or a
+        turn does not end, the block runs without one.
+
+        Args:
+            check: called while waiting; what it raises ends the wait.
+        """
+        until = time.monotonic() + self._patience
+        current, following = FileLock(self._current), FileLock(self._next)
+        try:
+            with suppress(OSError):
+                self._current.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    # A lock alone would go back, time and again, to the process that has just released it. With two,
+                    # that process must first be next in line, and somebody else is.
+                    _take(following, until, check)
+                    _take(current, until, check)
+                    self._patience = LONGEST_WAIT_S
+                except Timeout:
+                    self._patience = 0.0
+                finally:
+                    following.release()
+            yield
+        finally:
+            current.release()
+
+
+def _take(lock: FileLock, until: float, check: Callable[[], object]) -> None:
+    while True:
+        check()
+        with suppress(Timeout):
+            lock.acquire(blocking=False)
+            return
+        if time.monotonic() >= until:
+            raise Timeout(lock.lock_file)
+        time.sleep(_LOOK_S)

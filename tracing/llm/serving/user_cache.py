@@ -1,0 +1,22 @@
+"""The folder of what memtune keeps once for a user, whatever home a run works in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tracing.errors import ConfigError
+
+
+def user_cache() -> Path:
+    """`memtune` in `$XDG_CACHE_HOME`, or else in `.cache` in the user's home directory. It need not exist yet.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named).expanduser().absolute() / "memtune"
+    try:
+        return Path.home() / ".cache" / "memtune"
+    except RuntimeError:
+        raise ConfigError("no home directory: set MEMTUNE_WEIGHTS to a folder for the embedded models") from None

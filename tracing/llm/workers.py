@@ -1,0 +1,172 @@
+"""Threads that keep an endpoint busy: independent pieces of work at the same time, with results in their order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_IDLE_S = 5.0
+"""How long a thread waits for more work before it ends."""
+
+
+class GivenUp(BaseException):
+    """Ends work whose result nobody waits for any more. Not an `Exception`, so that no system swallows it."""
+
+
+class Workers:
+    """At most `count` threads for all work of one access, however deeply it is nested.
+
+    Work may share its own parts out: it takes part in them itself, and is helped by whatever threads are free then.
+    So nobody ever waits for a thread, and work that was begun is finished first.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._changed = threading.Condition()
+        self._open: list[_Batch[Any, Any]] = []
+        self._threads = self._idle = 0
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """`work(item)` for each item, in the context of the caller; the results in the order of the items.
+
+        Each comes as soon as it and those before it are there. The first error in that order is raised; what has not
+        begun by then is left out, and what is under way has ended before the error leaves, or the caller does.
+        """
+        outer = _batch.get()
+        batch = _Batch(work, items, outer)
+        try:
+            with self._changed:
+                self._open.append(batch)
+            self._call_threads(len(items) if outer is None else len(items) - 1)
+            if outer is not None:
+                # Who came from outside tells others how far the work is, and waits; who is a worker goes on working.
+                while (at := batch.take()) is not None:
+                    batch.do(at)
+            yield from batch.results()
+        finally:
+            with self._changed:
+                if batch in self._open:
+                    self._open.remove(batch)
+            batch.end()
+
+    def _call_threads(self, wanted: int) -> None:
+        with self._changed:
+            self._changed.notify(wanted)
+            new = min(wanted - self._idle, self.count - self._threads)
+            for _ in range(new):
+                self._threads += 1
+                # Each piece of work brings its own context.
+                threading.Thread(target=Context().run, args=(self._work,), name="memtune-worker", daemon=True).start()
+
+    def _work(self) -> None:
+        """What a thread does: the oldest work first."""
+        while (found := self._next()) is not None:
+            batch, at = found
+            batch.do(at)
+
+    def _next(self) -> tuple[_Batch[Any, Any], int] | None:
+        with self._changed:
+            while True:
+                while self._open:
+                    batch = self._open[0]
+                    at = batch.take()
+                    if at is not None:
+                        return batch, at
+                    del self._open[0]
+                self._idle += 1
+                called = self._changed.wait(_IDLE_S)
+                self._idle -= 1
+                if not called and not self._open:
+                    self._threads -= 1
+                    return None
+
+
+def end_if_given_up() -> None:
+    """End here if nobody waits for the result any more.
+
+    Raises:
+        GivenUp: that is so.
+    """
+    batch = _batch.get()
+    if batch is not None and batch.given_up:
+        raise GivenUp
+
+
+class _Batch(Generic[T, R]):
+    """The work of one `map`."""
+
+    def __init__(self, work: Callable[[T], R], items: Sequence[T], outer: _Batch[Any, Any] | None) -> None:
+        self._work, self._items, self._outer = work, items, outer
+        self._context = copy_context()
+        self._context.run(_batch.set, self)
+        self._next = self._under_way = 0
+        self._left = False
+        self._done: dict[int, R] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._changed = threading.Condition()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody waits for the results any more."""
+        return self._left or (self._outer is not None and self._outer.given_up)
+
+    def take(self) -> int | None:
+        """The number of the next item, which the caller then has to `do`; None where nothing is to be begun."""
+        with self._changed:
+            if self.given_up or self._errors or self._next == len(self._items):
+                return None
+            self._next += 1
+            self._under_way += 1
+            return self._next - 1
+
+    def do(self, at: int) -> None:
+        """Do the work on one item, and keep what comes of it."""
+        error: BaseException | None = None
+        try:
+            done = self._context.copy().run(self._work, self._items[at])
+        except BaseException as raised:
+            error = raised
+        with self._changed:
+            self._under_way -= 1
+            if error is None:
+                self._done[at] = done
+            else:
+                self._errors[at] = error
+            self._changed.notify_all()
+
+    def results(self) -> Iterator[R]:
+        """The results in order, as they come.
+
+        Raises:
+            Whatever the work raised, the first in order.
+        """
+        for at in range(len(self._items)):
+            with self._changed:
+                while at not in self._done and at not in self._errors and not self._abandoned(at):
+                    self._changed.wait()
+                if at in self._errors:
+                    raise self._errors[at]
+                if at not in self._done:
+                    raise GivenUp
+                done = self._done.pop(at)
+            yield done
+
+    def end(self) -> None:
+        """Begin nothing further, and return when no thread works on it any more."""
+        with self._changed:
+            self._left = True
+            while self._under_way:
+                self._changed.wait()
+
+    def _abandoned(self, at: int) -> bool:
+        """Whether an item will not be begun."""
+        return at >= self._next and (self.given_up or bool(self._errors))
+
+
+_batch: ContextVar[_Batch[Any, Any] | None] = ContextVar("memtune_batch", default=None)
+"""The batch whose work runs in this context."""
