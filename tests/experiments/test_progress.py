@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.progress import DownloadColumn
-from scripted_server import Reply, ScriptedServer
+from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.display import progress
@@ -71,8 +71,10 @@ def test_a_run_whose_calls_fail_does_not_look_as_if_it_went_on(
     monkeypatch.chdir(tmp_path)
 
     def refuse(body: dict[str, object]) -> Reply:
+        if len(prompt_of(body)) < 200:  # what is asked before the start, to see whether the model is there
+            return Reply("yes")
         time.sleep(0.03)
-        return Reply("no such model", status=400)
+        return Reply("too long", status=400)
 
     scripted_server.script = refuse
     endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
