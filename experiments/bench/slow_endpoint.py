@@ -25,7 +25,7 @@ REFUSED_EVERY = 50
 RETRY_AFTER_S = 0.5
 
 
-class Counts(BaseModel):
+class ServedCounts(BaseModel):
     """What the endpoint saw.
 
     Attributes:
@@ -49,7 +49,7 @@ class SlowEndpoint:
         self._lock = threading.Lock()
         self._number = self._under_way = 0
         self._refused: dict[str, float] = {}
-        self._counts = Counts()
+        self._counts = ServedCounts()
 
     def chat(self, request: Request) -> Mapping[str, Any]:
         """Answer after a while.
@@ -77,7 +77,7 @@ class SlowEndpoint:
         data = [{"index": at, "embedding": [1.0]} for at, _ in enumerate(request.body["input"])]
         return {"model": MODEL, "data": data}
 
-    def counts(self) -> Counts:
+    def counts(self) -> ServedCounts:
         """What was seen so far."""
         with self._lock:
             return self._counts.model_copy()
@@ -99,17 +99,17 @@ class SlowEndpoint:
 
 
 @contextmanager
-def slow_endpoint(latency_s: float, allowed: int) -> Iterator[tuple[ModelSettings, Callable[[], Counts]]]:
+def slow_endpoint(latency_s: float, allowed: int) -> Iterator[tuple[ModelSettings, Callable[[], ServedCounts]]]:
     """Serve such an endpoint while inside; gives the settings that reach it, and what tells what it has seen."""
     command = [sys.executable, "-m", __name__, f"{latency_s}", f"{allowed}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         asked, told = process.stdin, process.stdout
         assert asked is not None and told is not None  # noqa: S101, PT018 (both are pipes)
 
-        def counts() -> Counts:
+        def counts() -> ServedCounts:
             asked.write("\n")
             asked.flush()
-            return Counts.model_validate_json(told.readline())
+            return ServedCounts.model_validate_json(told.readline())
 
         try:
             reached = json.loads(told.readline())

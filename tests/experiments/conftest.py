@@ -39,8 +39,8 @@ def whole(configured: Callable[..., None], scripted_server: ScriptedServer) -> W
     """Run once for all tests."""
     if not _WHOLE:
         configured("whole")
-        before = scripted_server.count
+        before = scripted_server.asked
         assert live(["run", "run.yaml", "--out", "whole", "--home", "home0"], None) == 0
         folder = RunFolder(Path("whole"))
-        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.count - before))
+        _WHOLE.append(Whole(outcome(folder), curves(folder), scripted_server.asked - before))
     return _WHOLE[0]

@@ -79,10 +79,10 @@ def full_disk_at_the_start(stage: Stage) -> None:
 
 
 def full_disk_on_the_way(stage: Stage) -> None:
-    before, model = stage.server.count, GoldModel()
+    before, model = stage.server.asked, GoldModel()
 
     def fill(body: dict[str, Any]) -> Reply:
-        if stage.server.count - before == 40:
+        if stage.server.asked - before == 40:
             stage.disk.fill(leave=8192)
         return model(body)
 
@@ -117,7 +117,7 @@ def test_what_is_left_goes_on_to_the_same_result_and_the_next_run_has_it_too(
     stage: Stage, whole: Whole, stop: Callable[[Stage], None]
 ) -> None:
     home = Path("disk/home")
-    before = stage.server.count
+    before = stage.server.asked
     stop(stage)
     left = RunFolder.all(home)
     for folder in left:
@@ -133,7 +133,7 @@ def test_what_is_left_goes_on_to_the_same_result_and_the_next_run_has_it_too(
     assert unspent(outcome(latest)) == unspent(whole.outcome)
     if stop is not two_killed_at_once:
         # Only of a call that was under way at a kill nobody knows that it was paid.
-        assert whole.calls <= stage.server.count - before <= whole.calls + (stop is killed)
+        assert whole.calls <= stage.server.asked - before <= whole.calls + (stop is killed)
     assert {path.name for path in home.iterdir() if "unfinished" not in path.name} == {
         *("runs", "cache", "artifacts", "mlflow.db", ".mlflow.db.lock")
     }

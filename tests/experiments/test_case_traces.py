@@ -39,7 +39,7 @@ def traces_of(box: Outbox, title: str) -> list[Any]:
 
 
 def written(*seen: Any) -> Sequence[LogCase]:
-    return list(case_traces("seed", seen, "short_contains"))
+    return list(case_traces("seed", seen, "short_contains", "survival"))
 
 
 def test_a_trace_has_a_span_an_operation_at_its_own_time_inside_the_right_parent(outbox: Outbox) -> None:

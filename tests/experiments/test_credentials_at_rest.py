@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from run_shapes import run_folder
-from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_server import CHECK, Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
@@ -86,7 +86,7 @@ def test_it_is_sent_and_only_caches_and_the_users_own_data_hold_it(
     ran: Callable[..., int], scripted_server: ScriptedServer, mlflow_home: Path, tmp_path: Path
 ) -> None:
     assert ran("run", "rag.yaml", "--home", "home", "--out", "run") == 0
-    asked = [prompt_of(body) for body in scripted_server.requests]
+    asked = [prompt_of(body) for body in scripted_server.requests if body.get("messages") != CHECK]
     assert asked
     assert all(ADDRESS in prompt for prompt in asked)
     ran("attribute", "run", "--home", "home", "--out", "attributions.jsonl")

@@ -188,7 +188,7 @@ def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
     assert case.attribution is not None
     (blame,) = case.attribution.decisive
     hostile = replace(case.attribution, decisive=(replace(blame, reason=" ".join(NAMES)),))
-    (trace,) = case_traces("seed", [replace(case, attribution=hostile)], "em")
+    (trace,) = case_traces("seed", [replace(case, attribution=hostile)], "em", "survival")
     (rationale,) = [one.rationale for one in trace.feedback if one.rationale is not None]
     page = Page(MARKDOWN.render(rationale))
     assert page.tags == ["p"]

@@ -79,6 +79,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, mlflow_home: Path) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("MEMTUNE_HOME", str(folder / "home"))
+        patch.setenv("MEMTUNE_WEIGHTS", str(folder / "weights"))
         patch.setenv("COLUMNS", "3000")
         patch.setenv("FORCE_COLOR", "1")
         made = World(folder, server, store_uri(mlflow_home))
