@@ -163,15 +163,19 @@ def _prepare(
     access = held.enter_context(open_access(config, home))
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
-    access.check()
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
-    folder = resume or RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
-    held.enter_context(locked(folder.path / LOCK))
-    if resume is not None:
+    if resume is None:
+        access.check()
+        folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
+        held.enter_context(locked(folder.path / LOCK))
+    else:
+        folder = resume
+        held.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, depends_on)
+        access.check()
         folder.write(CONFIG, files[CONFIG])
     access = access.with_ledger(
         held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))

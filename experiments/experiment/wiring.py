@@ -122,12 +122,14 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
 
 
 def ready_system(config: RunConfig) -> MemorySystem:
-    """The memory system of `config`.
+    """The memory system of `config`, once its metric can be opened too.
 
     Raises:
-        ConfigError: a setting does not fit, or the system's library is not installed.
+        ConfigError: a setting does not fit, there is no such metric, or the system's library is not installed.
     """
     system = open_system(config.system, config.system_settings)
+    if config.metric != LLM_JUDGE:
+        open_metric(config.metric)  # refused before anything starts, not with the first reply
     if isinstance(system, ChecksItself):
         system.require_library()
     return system
@@ -145,8 +147,6 @@ def evaluator_of(
     from optimizer.evaluation.evaluator import Evaluator
 
     judged_by_model = config.metric == LLM_JUDGE
-    if not judged_by_model:
-        open_metric(config.metric)  # refused before anything starts, not with the first reply
     return Evaluator(
         system,
         access,

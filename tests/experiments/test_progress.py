@@ -79,7 +79,7 @@ def test_a_run_whose_calls_fail_does_not_look_as_if_it_went_on(
     scripted_server.script = refuse
     endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
     Path("run.yaml").write_text(
-        "system: fact-memory\nlimits: {conversations: 9, questions: 1}\nrounds: 0\n"
+        "system: fact-memory\nlimits: {conversations: 9, questions: 1}\nrounds: 0\nconcurrency: 1\n"
         f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
         f"tracking: {{uri: 'sqlite:///{mlflow_home / 'mlflow.db'}', experiment: {tmp_path.name}}}\n"
     )

@@ -47,7 +47,7 @@ class RecordReader:
                 raise TraceError("a graph record is malformed: its attributes are no object")
             self.graph.attributes.update(facts)
             return None
-        if kind not in FIELDS:
+        if not isinstance(kind, str) or kind not in FIELDS:
             raise TraceError(f"a record has the unknown type {kind!r}; known are {', '.join((GRAPH, *FIELDS))}")
         if kind == "variable" and "value_of" in record:
             record = self._with_value(record)
