@@ -13,24 +13,27 @@ from tracing.llm.workers import GivenUp, Workers, end_if_given_up
 
 
 class Counted:
-    """Work that takes a while, and counts how often it runs at once."""
+    """Work that waits until `wanted` of it run at once, at most for a few seconds, and counts how many did."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: int = 1) -> None:
         self.most = self.now = 0
+        self._wanted, self._reached = wanted, threading.Event()
         self._lock = threading.Lock()
 
     def __call__(self, item: int) -> int:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.02)
+            if self.most >= self._wanted:
+                self._reached.set()
+        self._reached.wait(5)
         with self._lock:
             self.now -= 1
         return item
 
 
 def test_results_come_in_order_and_all_threads_work_at_every_depth() -> None:
-    counted, workers = Counted(), Workers(6)
+    counted, workers = Counted(6), Workers(6)
     nested = list(workers.map(lambda n: list(workers.map(counted, range(n, n + 20))), range(2)))
     assert nested == [list(range(20)), list(range(1, 21))]
     assert counted.most == 6
