@@ -1,17 +1,18 @@
 """What the README shows works as it stands there."""
 
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 README = Path(__file__).parent.parent / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 def test_the_readmes_python_example_records_a_loadable_trace(tmp_path: Path) -> None:
-    code = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(code) == 1
-    ran = subprocess.run([sys.executable, "-c", code[0]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    (code,) = [block for block in BLOCKS if "from tracing" in block]
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Mara lives in Oslo." in ran.stdout
     assert "I moved to Oslo" in ran.stdout
@@ -21,6 +22,17 @@ def test_the_readmes_python_example_records_a_loadable_trace(tmp_path: Path) -> 
     loaded = load_trace(tmp_path / "run.jsonl")
     assert loaded.problem is None
     assert [operation.name for operation in loaded.graph.operations.values()] == ["extract_facts"]
+
+
+def test_what_the_readme_uses_of_the_python_api_exists() -> None:
+    import memtune
+
+    (code,) = [block for block in BLOCKS if "import memtune" in block]
+    used = set(re.findall(r"result\.(\w+)", code))
+    assert used
+    assert all(hasattr(memtune.Result, name) for name in used)
+    arguments = re.findall(r"(\w+)=", code)
+    assert set(arguments) <= set(inspect.signature(memtune.run).parameters)
 
 
 def test_every_command_the_readme_names_exists() -> None:

@@ -154,9 +154,9 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
 
     scripted_server.script = script
     judging = evaluator(open_access(retries=0, concurrency=1), tmp_path, system=system)
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, ...]] = []
     tainted, sound = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
-    assert told == [(1, 2)]  # a failure is no progress
+    assert told == [(0, 2, 1), (1, 2, 1)]  # a failure is no progress
     assert "out of order" in str(tainted.tainted)
     assert tainted.cases == ()
     with pytest.raises(ModelError, match="out of order"):
