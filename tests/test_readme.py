@@ -26,11 +26,12 @@ def test_the_readmes_python_example_records_a_loadable_trace(tmp_path: Path) -> 
 
 def test_what_the_readme_uses_of_the_python_api_exists() -> None:
     import memtune
+    from experiments.api.result import Result
 
     (code,) = [block for block in BLOCKS if "import memtune" in block]
     used = set(re.findall(r"result\.(\w+)", code))
     assert used
-    assert all(hasattr(memtune.Result, name) for name in used)
+    assert all(hasattr(Result, name) for name in used)
     arguments = re.findall(r"(\w+)=", code)
     assert set(arguments) <= set(inspect.signature(memtune.run).parameters)
 
