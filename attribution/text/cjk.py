@@ -1,4 +1,4 @@
-"""Chinese and Japanese text, prepared to be cut into pairs of characters: numerals in digits, no words of grammar."""
+"""Chinese and Japanese text, prepared to be cut into pairs of characters: numerals in digits, no function words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GRAMMAR = re.compile(
 
 
 def without_function_words(text: str) -> str:
-    """A text with what is counted written after its number in digits, and spaces in place of the words of grammar."""
+    """A text with numbers in digits before what they count, and spaces in place of function words."""
     return _GRAMMAR.sub(" ", _COUNTED.sub(_in_digits, text))
 
 
