@@ -39,7 +39,7 @@ class Case:
         question: the question with its accepted answers.
         reply: what the system answered.
         judgement: how well that matches.
-        prediction: id of the reply's variable in the conversation's graph, where one was recorded.
+        prediction: id of the reply's variable in the conversation's graph, if recorded.
     """
 
     conversation: str
@@ -71,7 +71,7 @@ class Blame:
             how it is computed.
         reason: one plain sentence that names turns, entries and values.
         evidence: ids of the variables the sentence rests on.
-        verdict: what replay says of it; None where it was not replayed.
+        verdict: replay's finding; None if it was not replayed.
     """
 
     operation: str

@@ -83,7 +83,7 @@ class Agent:
     Args:
         graph: the graph to explore.
         model: chat model of a `ModelAccess`.
-        steps: tools it may use for a case.
+        steps: maximum tool calls per case.
         operations: the system's operations with their stages, if known.
         context: maximum tokens of a request and its reply; an embedded model's own context if that is less.
         seconds: after which it takes no further step; None for no limit.

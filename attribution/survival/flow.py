@@ -167,7 +167,7 @@ class ContentFlow:
         return None
 
     def at_fault(self, operation: Operation) -> Operation:
-        """Who is responsible for an update operation's effect: the one that decided it, unless it did something else."""
+        """Who is responsible for what an update operation did: its decider, unless it did something else."""
         if self.has_prompt(operation):
             return operation
         decider = self.decider(operation)

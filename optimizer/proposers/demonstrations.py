@@ -89,7 +89,7 @@ class DemonstrationProposer:
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
         parts = take_apart(request.text)
         if not parts.data:
-            # The system adds the data in a layout of its own, which a demonstration would have to share.
+            # The system adds the data in its own layout, which a demonstration would have to share.
             return []
         found: dict[str, Proposal] = {}
         for chosen in _sets(pool, request):

@@ -26,7 +26,7 @@ class ProposalSources:
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
-        All rewrites by hand that were not tried come before them, also where they are more.
+        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
@@ -49,7 +49,7 @@ class ProposalSources:
     def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
 
-        All rewrites by hand that were not tried come before them, also where they are more.
+        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
 
         Raises:
             BudgetExceededError, RunError: as `propose`.
