@@ -1,7 +1,7 @@
-"""Methods of attribution: what they have in common, and where users' own come in.
+"""Methods of attribution: what they have in common, and how users add their own.
 
-A method is named by its factory, which sets it up for one recording. `docs/extending-loop.md` teaches writing one, and
-`attribution.contract_suite` checks it.
+A method is named by its factory, which sets it up for one recording. `docs/extending-loop.md` explains how to write
+one, and `attribution.contract_suite` checks it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Attributor(Protocol):
     def attribute(self, case: Case) -> Attribution:
         """Whose fault a wrong answer is.
 
-        It is called from several threads. What it raises becomes an abstention of this case, and the others go on.
+        It is called from several threads. An exception becomes an abstention of this case; other cases go on.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call; this ends the run.
@@ -55,13 +55,13 @@ class AttributorFactory(Protocol):
 
 @runtime_checkable
 class AsksModel(Protocol):
-    """What a factory has besides when its method asks a model for most cases.
+    """An `AttributorFactory` whose method asks a model for most cases.
 
-    memtune then makes sure of the model before it starts, and asks it only about cases that the loop works with.
+    memtune then checks the model before it starts, and asks it only about cases that the loop works with.
     """
 
     def within(self, seconds: float) -> AttributorFactory:
-        """The same method with at most so many seconds of a model's time for a case."""
+        """The same method with at most this many seconds of a model's time per case."""
         ...
 
 
@@ -70,26 +70,26 @@ def open_attributor(name: str, *, seconds: float | None = None) -> AttributorFac
 
     Args:
         name: of `ATTRIBUTORS`, or of the form `module:Object`.
-        seconds: that a case may take a model; None for no limit.
+        seconds: limit on a model's time per case; None for no limit.
 
     Raises:
-        ConfigError: there is none, it cannot be imported, or it does not take a recording and a model access.
+        ConfigError: it does not exist, cannot be imported, or does not take a recording and a model access.
     """
     factory = cast("AttributorFactory", ATTRIBUTORS.open_callable(name, "recording", "access"))
     return factory.within(seconds) if seconds is not None and isinstance(factory, AsksModel) else factory
 
 
 def bound(factory: AttributorFactory, access: ModelAccess | None) -> Callable[[Recording], Attributor]:
-    """The factory with its models, which only `survival` can do without."""
+    """The factory with its models; only `survival` works without."""
     return lambda recording: factory(recording, cast("ModelAccess", access))
 
 
 class Guarded:
-    """An `Attributor` around the method that `make` sets up: what goes wrong in it is an abstention of that case."""
+    """An `Attributor` around the method that `make` sets up: an exception in it is an abstention of that case."""
 
     def __init__(self, make: Callable[[], Attributor]) -> None:
         self.trouble: str | None = None
-        """What went wrong last; None where nothing did."""
+        """The last failure; None if there was none."""
         self._made: Attributor | Exception
         try:
             self._made = make()
@@ -116,10 +116,10 @@ class Guarded:
 
 
 def sound(said: object, case: Case) -> Attribution:
-    """What a method said of a case, where it is a whole attribution of it.
+    """A method's result for a case, checked to be a complete attribution of it.
 
     Raises:
-        MemtuneError: it is something else; says what.
+        MemtuneError: it is not; says why.
     """
     if not isinstance(said, Attribution):
         raise MemtuneError(f"the method returned a {type(said).__name__}, not an Attribution")

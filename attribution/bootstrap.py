@@ -1,4 +1,4 @@
-"""Bootstrap intervals: how far a figure moves when the units that it comes from are drawn anew (Efron 1979)."""
+"""Bootstrap intervals: how far a figure moves when its units are resampled (Efron 1979)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mean_interval(values: Sequence[float], *, resamples: int, seed: int) -> Inte
 
 
 def middle(resampled: Sequence[float]) -> Interval:
-    """The middle 95 % of a figure's values in resamples, of which there must be one at least."""
+    """The middle 95 % of a figure's values in resamples; at least one is needed."""
     ordered = sorted(resampled)
     tail = (1 - _LEVEL) / 2 * (len(ordered) - 1)
     return ordered[math.floor(tail)], ordered[math.ceil(len(ordered) - 1 - tail)]

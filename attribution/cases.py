@@ -22,12 +22,12 @@ ErrorType = Literal[
 ]
 
 OUTSIDE_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
-"""Error types that no operation of the memory system is to blame for."""
+"""Error types for which no operation of the memory system is to blame."""
 
 ReplayVerdict = Literal["confirmed", "refuted", "not repairable"]
 """What replay finds about a blame: its repair makes the answer right; it does not; or there is nothing to repair.
 
-Of several operations whose repairs make the answer right only together, each is confirmed."""
+If several operations' repairs make the answer right only together, each is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Case:
         question: the question with its accepted answers.
         reply: what the system answered.
         judgement: how well that matches.
-        prediction: id of the reply's variable in the conversation's graph, where one was recorded.
+        prediction: id of the reply's variable in the conversation's graph, if recorded.
     """
 
     conversation: str
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def knows_answer(self) -> bool:
-        """Whether a right answer is known; of a complaint it is not."""
+        """Whether a right answer is known; a complaint may have none."""
         return any(answer.strip() for answer in self.question.answers)
 
     @property
@@ -68,10 +68,10 @@ class Blame:
         operation_id: its execution in the graph; None where the step that was due never ran.
         error_type: what went wrong.
         confidence: in (0, 1), how likely it is that this operation and error type are decisive; `survival` documents
-            how it comes about.
+            how it is computed.
         reason: one plain sentence that names turns, entries and values.
         evidence: ids of the variables the sentence rests on.
-        verdict: what replay says of it; None where it was not replayed.
+        verdict: replay's finding; None if it was not replayed.
     """
 
     operation: str
@@ -97,5 +97,5 @@ class Attribution:
 
     @property
     def main(self) -> Blame | None:
-        """The decisive blame where one is asked for: the earliest operation's; None if it abstains."""
+        """The earliest operation's decisive blame; None if the attribution abstains."""
         return self.decisive[0] if self.decisive else None

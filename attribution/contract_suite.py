@@ -8,7 +8,7 @@
         def metric(self):
             return my_metric  # takes (reply, answers)
 
-They need no network and no model of their own, and import no test framework.
+They need no network and no model, and import no test framework.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracing.systems.notebook import Notebook, notebook_conversations
 
 
 class AttributorContract:
-    """What memtune counts on in a method of attribution."""
+    """What memtune expects of a method of attribution."""
 
     def factory(self) -> AttributorFactory:
         """The factory under test."""
@@ -38,7 +38,7 @@ class AttributorContract:
         return cast("ModelAccess", None)
 
     def test_every_wrong_answer_is_blamed_or_abstained_from(self) -> None:
-        """Exactly one of the two, with confidences from 0 to 1, and of the very case that was asked about."""
+        """Exactly one of the two, with confidences from 0 to 1, for the case that was asked about."""
         recording, cases = recorded()
         method = self.factory()(recording, self.access())
         for case in cases:
@@ -48,7 +48,7 @@ class AttributorContract:
                 raise AssertionError(str(error)) from None
 
     def test_blames_name_operations_of_the_recording(self) -> None:
-        """A name that no operation has is lost from signals; an id must be that of an execution of the operation."""
+        """A name that no operation has is missing from signals; an id must be an execution of that operation."""
         recording, cases = recorded()
         method = self.factory()(recording, self.access())
         names = {spec.name for spec in recording.operations}
@@ -67,19 +67,19 @@ class AttributorContract:
                     )
 
     def test_equal_recordings_lead_to_equal_attributions(self) -> None:
-        """A resumed run attributes again, and has to arrive at the same."""
+        """A resumed run attributes again, and must get the same result."""
         said = []
         for _ in range(2):
             recording, cases = recorded()
             method = self.factory()(recording, self.access())
             said.append([method.attribute(case) for case in (*cases, *cases)])
-        _require(said[0] == said[1], "the same recording was attributed in another way")
+        _require(said[0] == said[1], "the same recording was attributed differently the second time")
         half = len(said[0]) // 2
-        _require(said[0][:half] == said[0][half:], "asked again, it attributed a case in another way")
+        _require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
 
 
 class MetricContract:
-    """What memtune counts on in a metric."""
+    """What memtune expects of a metric."""
 
     REPLIES = (
         "Zibbel",
@@ -110,7 +110,7 @@ class MetricContract:
                     raise AssertionError(str(error)) from None
 
     def test_the_same_reply_has_the_same_score(self) -> None:
-        """Traces are judged again by reports."""
+        """Reports judge traces again."""
         metric = self.metric()
         for reply in self.REPLIES:
             for answers in self.ANSWERS:
@@ -126,7 +126,7 @@ class MetricContract:
 
 
 def recorded() -> tuple[Recording, list[Case]]:
-    """A recording of a small system with its two wrong answers, which are right but far too long."""
+    """A recording of a small system and two failed cases: their replies are right but far too long."""
     system, (conversation,) = Notebook(), notebook_conversations("contract", 1)
     candidate, nobody = {"answer": system.prompts["answer"].text}, cast("Any", None)
     cases = []

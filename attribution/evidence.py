@@ -1,4 +1,4 @@
-"""Where to look: the turns that most likely hold what a question needs, for cases whose evidence nobody has annotated.
+"""Where to look: the turns that most likely hold what a question needs, for cases without annotated evidence.
 
 Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both, fused by
 reciprocal rank (Cormack et al. 2009).
@@ -89,7 +89,7 @@ class EvidenceIndex:
 
 
 def query_text(case: Case, query: Query) -> str:
-    """The text to search with; without a known answer, the reply stands in for it."""
+    """The text to search with; without a known answer, the reply replaces it."""
     asked = case.question.question
     if query == "question":
         return asked

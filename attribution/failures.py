@@ -1,4 +1,4 @@
-"""Failed cases read off a graph: annotated ones, those its judge called wrong, and a user's complaint."""
+"""Failed cases from a graph: annotated ones, those its judge called wrong, and a user's complaint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def failed_cases(recording: Recording) -> list[Case]:
 
 
 def case_of(annotation: Mapping[str, Any], recording: Recording) -> Case | None:
-    """The failed case that one of MemTraceBench's annotations is about; None if the graph has no such reply."""
+    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply."""
     variables = recording.graph.variables
     prediction = variables.get(str(annotation.get("prediction_id")))
     query = variables.get(str(annotation.get("query_id")))
@@ -63,11 +63,11 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
     Args:
         recording: of the trace that the answer is in.
         question: as it was asked.
-        reply: as it was given; may be empty where the trace has only one. Of several that say the same the last counts.
-        right: what would have been right; empty where the user does not know.
+        reply: as it was given; may be empty if the trace has only one. If several say the same, the last counts.
+        right: the right answer; empty if the user does not know it.
 
-    The reply is found by the words of question and reply. A question that the conversation has annotated keeps its
-    evidence, and its accepted answers where `right` is empty.
+    The reply is found by the words of question and reply. A question annotated in the conversation keeps its
+    evidence, and its accepted answers if `right` is empty.
 
     Raises:
         TraceError: the graph has no such answer, or several; lists what it has.
@@ -101,7 +101,7 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
 
 
 def _replies_to(graph: ExecutionGraph, question: str) -> list[tuple[Variable, Variable]]:
-    """The replies to a question, each with the query that it answers."""
+    """The replies to a question, each with its query."""
     return [
         (query, prediction)
         for prediction in graph.find_variables(kind="prediction")
@@ -132,7 +132,7 @@ def _case(
         evidence=tuple(dict.fromkeys(turn for turn in evidence if turn in known)),
     )
     reply = text_of(prediction.value)
-    # Whoever judged it said that it is wrong; how near it comes is still worth knowing.
+    # The reply was already judged wrong; how near it comes is still worth knowing.
     judgement = replace(judge(reply, question.answers), score=0.0)
     return Case(recording.conversation.id, question, reply, judgement, prediction.id)
 

@@ -10,14 +10,14 @@ from attribution.recordings import Recording
 
 @dataclass(frozen=True, slots=True)
 class LabelledCase:
-    """A wrong answer with the truth about it.
+    """A wrong answer with its label.
 
     Attributes:
         case: the wrong answer.
         recording: what it is attributed from; cases of one graph share it.
         error_type: the true one.
         operation_ids: the operation at fault; several where they share the fault, none where the label names none.
-        acceptable_op_ids: operations that may be blamed too, those at fault included.
+        acceptable_op_ids: operations that may be blamed, including those at fault.
         fault: kind of the injected fault; None for a case that people labelled.
     """
 

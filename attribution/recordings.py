@@ -1,7 +1,7 @@
-"""What a case is attributed from: a graph with its dialogue and its operations' stages; read off a graph where need be.
+"""What a case is attributed from: a graph with its dialogue and its operations' stages; inferred from it if need be.
 
-Our own runs know their conversation and their system. Of a graph from elsewhere both are worked out: the dialogue from
-its messages, and what an operation does with information from what it reads and makes.
+Our own runs know their conversation and their system. For a graph from elsewhere both are inferred: the dialogue from
+its messages, and an operation's stage from what it reads and makes.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def recording_of(graph: ExecutionGraph, name: str) -> Recording:
 
 
 def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
-    """The dialogue that a graph's messages are: speaker, text and time of each, in the order recorded.
+    """The dialogue in a graph's messages: speaker, text and time of each, in the order recorded.
 
-    A message is `Speaker: text`, with a line `Timestamp: …` or an attribute for the time; of several with one name the
+    A message is `Speaker: text`, with a line `Timestamp: …` or an attribute for the time; if several share a name, the
     first counts.
     """
     spoken: dict[str, dict[str, Turn]] = defaultdict(dict)
@@ -89,9 +89,9 @@ def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
 
 
 def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
-    """The operations of a graph whose stage shows, in pipeline order; judges and the like are left out.
+    """The operations of a graph whose stage can be inferred, in pipeline order; judges and similar ones are left out.
 
-    Those that write the memory have no prompt where what it holds is cut from the messages.
+    Those that write the memory have no prompt if its contents are cut from the messages.
     """
     executions: dict[str, list[Operation]] = defaultdict(list)
     for operation in graph.operations.values():
@@ -104,7 +104,7 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
 
 
 def _is_verbatim(graph: ExecutionGraph) -> bool:
-    """Whether most of what the memory holds stands in the messages word for word; paraphrase shares few long runs."""
+    """Whether most of what the memory holds is in the messages word for word; paraphrase shares few long runs."""
     said = {run for message in graph.find_variables(kind="message") for run in _runs_of(text_of(message.value))}
     held = [text_of(entry.value) for entry in graph.find_variables(kind="memory_entry")][:_MOST_ENTRIES]
     runs = [run for text in held for run in _runs_of(text)]
@@ -129,7 +129,7 @@ def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) ->
         return "extract"
     if made & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
         return "update"
-    # What only passes values on shows in nothing but its name.
+    # An operation that only passes values on can be recognised only by its name.
     return next((stage for stage, hint in _HINTS if hint.search(name)), None)
 
 

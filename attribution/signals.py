@@ -1,4 +1,4 @@
-"""From attributed cases to one signal an operation: how much of the loss is its, how sure, can a prompt mend it."""
+"""From attributed cases to one signal per operation: its share of the loss, how sure, and can a prompt fix it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ REPRESENTATIVES = 5
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What the failures say of one operation.
+    """What the failures show about one operation.
 
     Attributes:
         operation: its name.
         prompt: name of the prompt that steers it, or None.
-        share: its part of the loss, 0 to 1; a case counts by its confidence, divided among its blames.
-        share_ci: 95 % bootstrap interval of the share over conversations; (0, 1) where one conversation says all.
+        share: its share of the loss, 0 to 1; a case counts by its confidence, divided among its blames.
+        share_ci: 95 % bootstrap interval of the share over conversations; (0, 1) if there is only one conversation.
         failures: cases in which it is among the decisive operations.
-        loss: share × failure rate: the score that would be gained at most if it made no more errors.
-        loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) where one says all.
-        first: part of the bootstrap's resamples in which its share is the greatest: how stable its rank is; None where
-            one conversation says all.
-        error_types: in how many of these cases it made which error.
+        loss: share × failure rate: the most the score could gain if it made no more errors.
+        loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) if there is only one.
+        first: share of the bootstrap's resamples in which its share is the greatest: how stable its rank is; None if
+            there is only one conversation.
+        error_types: number of these cases by error type.
         cases: question ids of the most confident cases, at most five, from different conversations where possible.
-        fixable: whether a prompt can mend it.
-        confirmed: part of its blames, by confidence, that replay confirms of those it looked at; None if at none.
-        attainable: what a faultless stage would gain by the oracle ladder; None where that was not climbed.
+        fixable: whether a prompt can fix it.
+        confirmed: share of its replayed blames, by confidence, that replay confirms; None if none was replayed.
+        attainable: what a faultless stage would gain by the oracle ladder; None if that was not run.
     """
 
     operation: str
@@ -68,7 +68,7 @@ class Signals:
         signals: one for each operation, those without a failure included.
         failures: wrong answers seen.
         abstained: those of them that could not be attributed.
-        outside: those of them that the annotation or the judge explains, and no operation.
+        outside: those of them due to the annotation or the judge, not an operation.
         total: cases judged, right or wrong.
         prompts: the loss by prompt, the greatest first.
     """
@@ -82,7 +82,7 @@ class Signals:
 
     @property
     def fixable_share(self) -> float:
-        """Part of the loss, 0 to 1, that lies with operations a prompt can mend."""
+        """Share of the loss, 0 to 1, from operations that a prompt can fix."""
         return sum(signal.share for signal in self.signals if signal.fixable)
 
 
@@ -103,7 +103,7 @@ def aggregate(
         total_cases: number of cases judged, to turn shares into losses of score.
         seed: of the bootstrap.
         conversations: number of conversations judged, so that those without a failure count in the intervals; by
-            default the intervals are over those with one.
+            default only those with a failure count.
         gains: by stage, what a faultless one would gain, from the oracle ladder (`optimizer.evaluation.ladder`).
     """
     failed = [attribution for attribution in attributions if not attribution.case.passed]
@@ -210,7 +210,7 @@ def _resampled(units: Sequence[_Unit], names: Sequence[str], seed: int) -> list[
 
 
 def _interval(values: Sequence[float], *, most: float) -> Interval:
-    """The middle of resampled values; everything possible where there are none."""
+    """The middle 95 % of resampled values; the whole possible range if there are none."""
     return middle(values) if values else (0.0, most)
 
 
@@ -220,7 +220,7 @@ def _first(name: str, resampled: Sequence[_Resample]) -> float | None:
 
 
 def _of(name: str, blamed: Iterable[_Blamed]) -> list[tuple[Case, Blame]]:
-    """The cases that an operation is blamed for, each with the surest of its blames."""
+    """The cases that an operation is blamed for, each with its most confident blame."""
     own = ((attribution.case, [blame for blame in blames if blame.operation == name]) for attribution, blames in blamed)
     return [(case, max(blames, key=lambda blame: blame.confidence)) for case, blames in own if blames]
 

@@ -8,7 +8,7 @@
         def factory(self):
             return MyProposer  # takes (means)
 
-They run on a small system that asks no model. An author model is named but not there: what asks it gets an error.
+They run on a small system that asks no model. An author model is configured but unreachable: asking it is an error.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
 
 
 class OptimizerContract:
-    """What memtune counts on in an optimizer."""
+    """What memtune expects of an optimizer."""
 
     def optimizer(self) -> Optimizer:
         """The optimizer under test."""
         raise NotImplementedError
 
     def test_it_leaves_a_whole_result(self) -> None:
-        """Scores of seed and champion, a verdict of the test conversations, and why it ended."""
+        """Scores of seed and champion, a verdict on the test conversations, and why it ended."""
         result, _, _ = self._run()
         _require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
         _require(set(result.baseline) == {"train", "val", "test"}, "the seed was not scored on every split")
@@ -62,19 +62,19 @@ class OptimizerContract:
         check_candidate(Notebook.prompts, result.champion_candidate)
 
     def test_iterations_are_told_in_order_with_the_champion_of_each(self) -> None:
-        """Curves and a killed run's best so far come from them."""
+        """Curves, and a killed run's best so far, come from iterations."""
         result, observer, _ = self._run()
         _require(
             [each.n for each in result.iterations] == sorted({each.n for each in result.iterations}), "out of order"
         )
-        _require(list(result.iterations) == observer.records, "an iteration was not told, or told otherwise")
+        _require(list(result.iterations) == observer.records, "an iteration was not reported, or reported differently")
         if result.champion_candidate != SEED:
             _require(any(each.accepted for each in result.iterations), "the champion changed outside of an iteration")
             last = result.iterations[-1].champion
             _require(last == result.champion_candidate, "the last iteration does not hold the champion")
 
     def test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts(self) -> None:
-        """A resumed run goes through the search again."""
+        """A resumed run repeats the search."""
         (first, _, asked), (second, _, again) = self._run(seed=5), self._run(seed=5)
         _require(first.champion_candidate == second.champion_candidate, "another champion")
         _require(
@@ -84,7 +84,7 @@ class OptimizerContract:
         _require(sorted(asked) == sorted(again), "other candidates met the conversations")
 
     def test_test_conversations_are_met_at_the_end_by_seed_and_champion_alone(self) -> None:
-        """What was chosen by them proves nothing on them."""
+        """Conversations that the champion was chosen on prove nothing."""
         result, _, asked = self._run()
         texts = [text for conversation, text in asked if conversation.startswith("test-")]
         _require(set(texts) <= {SEED["answer"], result.champion_candidate["answer"]}, "another candidate met them")
@@ -92,7 +92,7 @@ class OptimizerContract:
         _require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
 
     def test_a_spent_budget_ends_it_with_the_best_so_far(self) -> None:
-        """`BudgetExceededError` has to be let through, wherever it is met."""
+        """The optimizer must let `BudgetExceededError` through, wherever it occurs."""
         _, _, asked = self._run()
         for most in {1, len(asked) // 3, 2 * len(asked) // 3}:
             result, _, _ = self._run(most=most)
@@ -126,14 +126,14 @@ class OptimizerContract:
 
 
 class ProposerContract:
-    """What memtune counts on in a proposer."""
+    """What memtune expects of a proposer."""
 
     def factory(self) -> ProposerFactory:
         """The factory under test."""
         raise NotImplementedError
 
     def test_it_proposes_no_more_than_is_asked_for_and_what_the_contract_admits(self) -> None:
-        """A text that breaks the contract, or was tried, is thrown away; so is the work for it."""
+        """A text that breaks the contract, or was already tried, is discarded, and its work is wasted."""
         with _asked() as (means, request):
             for count in (1, 3):
                 offered = self.factory()(means).propose(replace(request, count=count))
@@ -152,7 +152,7 @@ class ProposerContract:
         _require(all(each == said[0] for each in said), "it offered something else")
 
     def test_it_proposes_something_new_where_its_first_texts_were_tried(self) -> None:
-        """Offering nothing more is fine; offering the same again is not."""
+        """Offering nothing is fine; offering the same text again is not."""
         with _asked() as (means, request):
             proposer = self.factory()(means)
             tried = frozenset(each.text for each in offers_of(proposer, request)) | request.tried
@@ -160,7 +160,7 @@ class ProposerContract:
                 _require(each.text not in tried, "it offered a text that was tried")
 
     def test_it_can_do_without_examples(self) -> None:
-        """There are none where nothing is blamed, or nothing passed."""
+        """There are none if nothing is blamed, or nothing passed."""
         with _asked() as (means, request):
             offers_of(self.factory()(means), replace(request, failed=(), passed=()))
 

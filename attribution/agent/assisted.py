@@ -1,7 +1,7 @@
-"""Survival with a model's help: where words leave it open whether a variable carries the answer, ask about that one.
+"""Survival with a model's help: if words do not show whether a variable carries the answer, ask about that variable.
 
 A probe shows a model the question, the right answer and one variable's text, never more of the trace, and asks whether
-the text tells the answer, with a quote from it. What is not a well-formed reply, or quotes what the text does not say,
+the text gives the answer, with a quote from it. A malformed reply, or a quote that is not in the text,
 counts as no opinion, and the words decide.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 SURE = 0.8
-"""Least product of how the need is known and how clear its loss is for which no model is asked."""
+"""No model is asked if the need's prior times the loss's clarity is at least this."""
 
 MOST_PROBES = 3
 """Variables asked about in each stage, the likeliest first."""
@@ -55,7 +55,7 @@ _SCHEMA = {
 
 
 def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
-    """Survival that asks `model` where words leave it unsure; no more of one need after `seconds`."""
+    """Survival that asks `model` where words leave it unsure; no further probes for a need after `seconds`."""
     probe = Probe(model, seconds)
     return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
 
@@ -65,10 +65,10 @@ class Probe:
     """Asks a model about single variables; equal questions are answered from the model's cache.
 
     Attributes:
-        model: that is asked, at temperature 0.
+        model: the model, asked at temperature 0.
         seconds: after which no further probe is made in a review; None for no limit.
         asked: probes made.
-        unusable: those that gave no opinion: failed, empty, malformed or with an invented quote.
+        unusable: probes without an opinion: failed, empty, malformed or with an invented quote.
     """
 
     model: ChatModel
@@ -78,9 +78,9 @@ class Probe:
     unusable: int = 0
 
     def review(self, view: CaseView, trail: Trail) -> Trail:
-        """The trail as the model sees it, from the context backwards; as it was where it has no opinion.
+        """The trail as the model sees it, from the context backwards; unchanged where it has no opinion.
 
-        A stage that tells the answer ends the review: what is later lost is lost after it.
+        A stage that gives the answer ends the review: later losses happen after it.
         """
         if PRIORS[trail.need.basis] * trail.clarity >= SURE or not view.case.knows_answer:
             return trail
@@ -121,7 +121,7 @@ class Probe:
 
 
 def opinion_of(reply: str, text: str) -> bool | None:
-    """What a reply says of a text; None if it is malformed, or claims words that are not in the text."""
+    """What a reply says about a text; None if it is malformed, or quotes words that are not in the text."""
     said = last_object(reply)
     if said is None or not isinstance(said.get("tells"), bool):
         return None
@@ -146,7 +146,7 @@ def _likeliest(view: CaseView, trail: Trail, variables: Iterable[Variable]) -> S
 
 
 def _cut(lines: Sequence[tuple[float, str]]) -> str:
-    """The nearest lines, as many as a short request holds, in their own order."""
+    """The nearest lines, as many as a short request holds, in their original order."""
     kept: set[int] = set()
     size = 0
     for at in sorted(range(len(lines)), key=lambda at: -lines[at][0]):

@@ -1,4 +1,4 @@
-"""Looking around in a graph: what an agent may ask of it, each reply no longer than it has room for."""
+"""Exploring a graph: the tools an agent may use, each reply no longer than it has room for."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Exploration:
     """Answers an agent's questions about one graph.
 
     Args:
-        graph: to look around in.
-        most: characters of a reply at most.
+        graph: the graph to explore.
+        most: maximum characters of a reply.
     """
 
     def __init__(self, graph: ExecutionGraph, *, most: int = REPLY_CHARACTERS) -> None:
@@ -62,7 +62,7 @@ class Exploration:
         }
 
     def use(self, tool: str, target: str, text: str) -> str:
-        """What a tool says, cut to what there is room for; a mistake in using it is told in the reply."""
+        """A tool's reply, cut to fit; it also reports a mistake in using the tool."""
         if tool not in self._tools:
             return f"There is no tool {tool!r}; there are {', '.join(self._tools)}."
         try:
@@ -106,9 +106,9 @@ class Exploration:
             try:
                 found = list(islice(search(self.graph, f"(?i){text}", regex=True, kind=kind), _MOST_LINES))
             except TraceError:
-                found = []  # not a phrase that occurs, nor an expression
+                found = []  # neither a phrase that occurs nor a valid expression
         if not found:
-            # People search for several words; what has them all in some order is what they mean.
+            # A search for several words means: all of them, in any order.
             words = [word.casefold() for word in re.findall(r"\w+", text)]
             having = (
                 one

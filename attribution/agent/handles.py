@@ -20,7 +20,7 @@ class Handles:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
         ids = [*graph.variables, *graph.operations]
-        # A variable and an operation may share an id; then it says too little.
+        # A variable and an operation may share an id; then it is ambiguous.
         plain = all(len(one) <= LONGEST_ID for one in ids) and len(set(ids)) == len(ids)
         self._short = {
             **{("v", vid): vid if plain else f"v{place}" for place, vid in enumerate(graph.variables, start=1)},
@@ -38,15 +38,15 @@ class Handles:
         return self._short["o", oid]
 
     def find_variable(self, said: str) -> str | None:
-        """Id of the variable that a handle or an id means; also the name of only one; None if there is none."""
+        """Id of the variable with this handle, id or unique name; None if there is none."""
         return self._find("v", said)
 
     def find_operation(self, said: str) -> str | None:
-        """Id of the operation that a handle or an id means; also the name of one that ran once; None if none is."""
+        """Id of the operation with this handle or id, or with this name if it ran once; None if there is none."""
         return self._find("o", said)
 
     def unknown(self, text: str) -> list[str]:
-        """Handles in a text that mean nothing; none where ids are their own handles, which no pattern tells."""
+        """Unknown handles in a text; none where ids are their own handles, which no pattern matches."""
         if self._plain:
             return []
         known = self._meant["v"].keys() | self._meant["o"].keys()

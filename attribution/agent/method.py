@@ -1,9 +1,9 @@
 """An agent that explores a graph with tools: for wrong answers that survival leaves open, and for people's questions.
 
-Why a loop of its own and not `dspy.ReAct`: that one's context grows with every step until an endpoint refuses it, and
-the names of tools and ids are free text to it. Here a request is composed anew for each step, from the task, the latest
-replies and one line for each earlier one, so it fits a context of 4,096 tokens by construction; every step fits a JSON
-schema, to which a grammar holds the embedded model; and a conclusion is checked against the graph before it counts.
+Why not `dspy.ReAct`: its context grows with every step until an endpoint refuses it, and it treats the names of tools
+and ids as free text. Here each step's request is rebuilt from the task, the latest replies and one line for each
+earlier one, so it fits a context of 4,096 tokens by construction; every step fits a JSON schema, which a grammar
+enforces on the embedded model; and a conclusion is checked against the graph before it counts.
 The idea of a tool-using explorer is MemTrace's; so is that its verdict names an operation and an error type.
 """
 
@@ -34,13 +34,13 @@ STEPS = 12
 CONTEXT_TOKENS = 6000
 STEP_TOKENS, CONCLUSION_TOKENS = 220, 400
 MOST_GARBAGE = 3
-"""Replies in a row that are no step before it is asked for its conclusion."""
+"""Consecutive unusable replies after which it is asked for its conclusion."""
 MOST_REPEATS = 2
 CONCLUSIONS = 3
-"""How often it may try to conclude something that the graph bears out."""
+"""Attempts at a conclusion that the graph supports."""
 
 CONFIDENCE: Mapping[str, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
-"""What its words are worth. Models are surer of themselves than they are right."""
+"""Its words as confidences. Models are overconfident."""
 
 _MOST_SHOWN = 4
 
@@ -53,7 +53,7 @@ class AgentAnswer:
 
     Attributes:
         answer: in prose; None if it found none.
-        evidence: ids of the variables and operations it rests on, all of them in the graph.
+        evidence: ids of the variables and operations that support it, all of them in the graph.
         abstained: why there is no answer; None if there is one.
         steps: tools it used.
         tokens: sent and received, those of cached replies included.
@@ -81,13 +81,13 @@ class Agent:
     """Explores one graph by tools. An `Attributor`; safe to use from several threads.
 
     Args:
-        graph: that is explored.
+        graph: the graph to explore.
         model: chat model of a `ModelAccess`.
-        steps: tools it may use for a case.
-        operations: the system's operations with their stages, where they are known.
-        context: tokens of a request and its reply at most; an embedded model's own context where that is less.
-        seconds: after which it does no further step; None for no limit.
-        clock: tells seconds.
+        steps: maximum tool calls per case.
+        operations: the system's operations with their stages, if known.
+        context: maximum tokens of a request and its reply; an embedded model's own context if that is less.
+        seconds: after which it takes no further step; None for no limit.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class Agent:
         self._exploration = Exploration(graph, most=min(REPLY_CHARACTERS, self._room // 4))
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault a wrong answer is; an abstention where it comes to nothing the graph bears out.
+        """Whose fault a wrong answer is; an abstention if the graph supports no conclusion.
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.
-            OutOfTimeError: it is not done in time; more of it may do.
+            OutOfTimeError: it is not done in time; a longer limit may help.
         """
         if case.passed:
             return Attribution(case, abstained="the answer passed")
@@ -129,7 +129,7 @@ class Agent:
         return Attribution(case, (self._blame(verdict),))
 
     def ask(self, question: str) -> AgentAnswer:
-        """Answer a person's question about the graph from what it holds.
+        """Answer a person's question from the graph.
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.
@@ -151,7 +151,7 @@ class Agent:
     def _explore(
         self, progress: _Progress, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
     ) -> _Reply | str:
-        """The conclusion of an exploration; in words why there is none."""
+        """The conclusion of an exploration, or a message why there is none."""
         deadline = None if self._seconds is None else self._clock() + self._seconds
         garbage = 0
         with trace(), operation("attribution_agent", kind="llm"):
@@ -180,7 +180,7 @@ class Agent:
         return f"no usable conclusion in {CONCLUSIONS} attempts; the last: {why}"
 
     def _take(self, progress: _Progress, step: prompts.AgentStep) -> bool:
-        """Use a tool; False where it goes round in circles."""
+        """Use a tool; False if the step was repeated too often."""
         key = (step.tool, step.target, step.text)
         asked = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
         times = progress.asked[key] = progress.asked.get(key, 0) + 1
@@ -195,9 +195,9 @@ class Agent:
     def _next_reply(
         self, progress: _Progress, rules: str, kind: type[_Reply], most: int, deadline: float | None
     ) -> _Reply | str:
-        """The model's next reply, read; in words why it cannot be."""
+        """The model's next reply, parsed, or a message why it cannot be."""
         if deadline is not None and self._clock() > deadline:
-            raise OutOfTimeError(f"not done after {self._seconds:g} seconds; give --timeout more, or a quicker model")
+            raise OutOfTimeError(f"not done after {self._seconds:g} seconds; raise --timeout, or use a faster model")
         room = self._room - most - tokens_of(rules) - tokens_of(progress.task)
         asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}"
         reply = self._model.chat(
@@ -214,7 +214,7 @@ class Agent:
             return first_problem(error)
 
     def _wrong_with(self, verdict: prompts.AgentVerdict) -> str | None:
-        """Why a verdict cannot stand; None if it can."""
+        """Why a verdict is not valid; None if it is."""
         if verdict.error_type == "none" or verdict.error_type in OUTSIDE_THE_SYSTEM:
             return None
         if self._exploration.handles.find_operation(verdict.operation) is None:

@@ -1,4 +1,4 @@
-"""What an agent remembers of its steps: the latest in full, the earlier in a line, the earliest not at all."""
+"""What an agent remembers of its steps: the latest in full, earlier ones in a line, the earliest not at all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Note:
 
     @property
     def whole(self) -> str:
-        """All of it."""
+        """The whole step."""
         return f"> {self.asked}\n{self.reply}"
 
     @property
     def brief(self) -> str:
-        """One line of it."""
+        """The step in one line."""
         line = f"> {self.asked} => {' '.join(self.reply.split())}"
         return line if len(line) <= BRIEF_CHARACTERS else f"{line[: BRIEF_CHARACTERS - 1]}…"
 
@@ -35,8 +35,8 @@ def tokens_of(text: str) -> int:
 def remembered(notes: Sequence[Note], room: int) -> str:
     """As much of the notes as fits into `room` tokens, in their order.
 
-    From the latest on they stand whole as long as all earlier ones can still have a line; what does not fit even so is
-    counted. The latest note is always there, cut where need be.
+    The latest are kept whole as long as all earlier ones can still have a line; what still does not fit is
+    counted. The latest note is always included, cut if need be.
     """
     kept: list[str] = []
     room -= tokens_of("(000 earlier steps left out)\n")

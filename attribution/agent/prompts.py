@@ -1,7 +1,7 @@
-"""What the agent is told, and the shapes its replies must have.
+"""The agent's prompts, and the shapes its replies must have.
 
-The shapes forgive what models get wrong in writing but not in meaning: null for an empty text, a number for a text, one
-id for a list, too many words. Only endpoints that hold a model to the schema spare it all that.
+The shapes accept errors of form but not of meaning: null for an empty text, a number for a text, one
+id for a list, too many words. Only endpoints that enforce the schema prevent them all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES = {name.casefold(): name for name in (*get_args(ErrorType), "none")}
 
 
 def _text(said: Any, about: ValidationInfo) -> Any:
-    """What stands for a text: nothing for null, digits for a number; too long a one is cut."""
+    """A value as text: empty for null, digits for a number; cut if too long."""
     if said is None:
         return ""
     text = str(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
@@ -34,7 +34,7 @@ def _text(said: Any, about: ValidationInfo) -> Any:
 
 
 def _ids(said: Any) -> Any:
-    """What stands for a list of ids: one alone, null, and the first of too many."""
+    """A value as a list of ids: from a single id, null, or a list that is too long (the first are kept)."""
     listed = [said] if isinstance(said, str) else said or []
     return [str(one) for one in listed[:_MOST_IDS]] if isinstance(listed, list) else listed
 
@@ -59,7 +59,7 @@ _Text = BeforeValidator(_text)
 _Ids = Annotated[list[str], BeforeValidator(_ids), Field(max_length=_MOST_IDS)]
 
 
-# The titles are part of the request, so that they outlive the names of the classes.
+# The titles are part of the request; fixed here, they survive a renaming of the classes.
 class AgentStep(BaseModel, title="Step"):
     """One use of a tool."""
 

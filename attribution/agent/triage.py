@@ -16,9 +16,9 @@ UNSURE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """An `Attributor` that asks `first`, and `second` where that abstains or is less sure than `unsure`.
+    """An `Attributor` that asks `first`, and `second` if `first` abstains or its confidence is below `unsure`.
 
-    Where both name something, the surer one is followed and the other kept as an alternative.
+    If both name something, the more confident one wins and the other is kept as an alternative.
     """
 
     first: Attributor
@@ -26,7 +26,7 @@ class Triage:
     unsure: float = UNSURE
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is. Where the time for `second` is over, what `first` said stands.
+        """Whose fault the case is. If `second` runs out of time, the result of `first` is kept.
 
         Raises:
             BudgetExceededError: a budget does not allow the next call.

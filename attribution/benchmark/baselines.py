@@ -32,7 +32,7 @@ class Constant:
         self._flow = ContentFlow(recording.graph, recording.operations)
 
     def attribute(self, case: Case) -> Attribution:
-        """The same for every case; the confidence says nothing."""
+        """The same for every case; the confidence has no meaning."""
         return Attribution(case, (_blame(self._flow, case, self._error_type, 0.5, "always named"),))
 
 
@@ -44,7 +44,7 @@ class Random:
         self._seed = seed
 
     def attribute(self, case: Case) -> Attribution:
-        """Drawn anew for every case, from nothing but the seed and the case's name."""
+        """Drawn for every case, from the seed and the case's name alone."""
         chance = random.Random(f"{self._seed} {case.conversation} {case.question.id}")  # noqa: S311 - no secret
         types = list(STAGES)
         return Attribution(case, (_blame(self._flow, case, chance.choice(types), 1 / len(types), "drawn"),))

@@ -22,7 +22,7 @@ _FARTHEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a method said of one case.
+    """A method's result for one case.
 
     Attributes:
         attribution: its verdict.
@@ -77,19 +77,19 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
     """Score predictions, one for each case of the suite in its order; everything in the result is plain JSON.
 
     An abstention is never right; a blame without an operation names none. Keys:
-        n: cases. eta: part of them with the right error type; eta_ci: its 95 % bootstrap interval over cases.
-        oia: part of the oia_n cases with a known operation where that one is named; oia_acceptable: or one as good.
+        n: cases. eta: share of them with the right error type; eta_ci: its 95 % bootstrap interval over cases.
+        oia: share of the oia_n cases with a known operation where it is named; oia_acceptable: or an acceptable one.
         joint: error type and operation right, over the same cases. top2: the right error type among the two likeliest.
         majority_eta, random_eta: accuracy of always naming the most frequent type of this suite, and of drawing the
             type uniformly from those that occur in it.
-        macro_f1: mean F1 over the types that occur in the labels. abstention: part of the cases abstained from.
+        macro_f1: mean F1 over the types that occur in the labels. abstention: share of the cases abstained from.
         distance: mean number of steps from the named to the true operation, each over a variable that both have; 0 for
             the same.
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
-        ece_cross_fitted: the same with each fifth of the cases calibrated on the other four. Where the method's own
-            calibration was learnt from this suite, `ece` flatters it and this does not.
+        ece_cross_fitted: the same with each fifth of the cases calibrated on the other four. If the method's own
+            calibration was fitted on this suite, `ece` flatters it and this does not.
         tokens_per_case, ms_per_case: means. by_type, by_fault: n, eta and oia for each. cases: one row for each.
-        confusion: for each true type how often which was named, "abstained" where none was.
+        confusion: for each true type, how often each type was named; "abstained" where none was.
 
     Raises:
         ValueError: the numbers of predictions and cases differ, or there are none.

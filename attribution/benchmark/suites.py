@@ -53,12 +53,12 @@ def load_suite(path: Path) -> Suite:
 
 
 def run(suite: Suite, make: Callable[[Recording], Attributor], access: ModelAccess | None = None) -> list[Prediction]:
-    """Attribute every case of a suite, in its order; a case that fails is one abstention, and the rest goes on.
+    """Attribute every case of a suite, in its order; a case that fails is an abstention, and the rest goes on.
 
     Args:
         suite: the cases.
-        make: sets the method up, once a recording.
-        access: whose tokens are counted.
+        make: sets the method up, once per recording.
+        access: the models whose tokens are counted.
     """
     made: dict[int, Attributor | MemtuneError] = {}
     predictions: list[Prediction] = []

@@ -12,11 +12,11 @@ class Agreement:
 
     Attributes:
         n: cases that both judged.
-        accuracy: part of them on which they agree.
-        kappa: Cohen's kappa (Cohen 1960), agreement beyond chance; None where chance alone explains everything, as when
+        accuracy: share of them on which they agree.
+        kappa: Cohen's kappa (Cohen 1960), agreement beyond chance; None if chance alone explains everything, as when
             both always say the same.
         auc: chance that the first judge's margin is higher for a case that the second calls right than for one that it
-            calls wrong; None where the second calls all the same.
+            calls wrong; None if the second gives all the same verdict.
     """
 
     n: int

@@ -1,9 +1,9 @@
 """Judging a reply by asking a model whether it says the same as an accepted answer.
 
 Where the endpoint returns log-probabilities, the verdict is a margin: how much likelier `yes` is than `no` as the first
-token of its reply. A model leans towards one of the two whatever it is asked, so the margin has a threshold, fitted on
-cases that the judging by words decides beyond doubt (the idea of Zhao et al. 2021, "Calibrate before use"). Elsewhere
-the model writes a label as JSON. A reply that is neither is an abstention, and the judging by words decides.
+token of its reply. A model leans towards one of the two whatever the question, so the margin has a threshold, fitted on
+cases that judging by words decides beyond doubt (the idea of Zhao et al. 2021, "Calibrate before use"). Otherwise
+the model writes a label as JSON. A reply that is neither is an abstention, and judging by words decides.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 FEWEST_CASES = 6
-"""Cases of either kind, right and wrong together, below which no threshold is fitted."""
+"""Least number of cases, right and wrong together, for which a threshold is fitted."""
 
 PROBES = 3
-"""Replies after which a model that gave few margins is taken to have none."""
+"""Replies after which a model that gave few margins is assumed to have none."""
 
 ALTERNATIVES = 20
 LABEL_TOKENS = 160
@@ -68,11 +68,11 @@ _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What the model says of a reply.
+    """The model's verdict on a reply.
 
     Attributes:
-        margin: log-odds of yes against no, above the threshold for right; 1 or -1 for a label. None where it abstains.
-        words: what the judging by words says.
+        margin: log-odds of yes against no, above the threshold for right; 1 or -1 for a label. None if it abstains.
+        words: the judgement by words.
     """
 
     margin: float | None
@@ -86,7 +86,7 @@ class JudgeThreshold:
     Attributes:
         mode: whether margins or labels are used.
         threshold: the least margin that counts as right (0 for labels).
-        n: cases it was fitted on; 0 where there were too few, or none of one kind.
+        n: cases it was fitted on; 0 if there were too few, or none of one kind.
     """
 
     mode: Mode = "margin"
@@ -95,10 +95,10 @@ class JudgeThreshold:
 
 
 class LlmJudge:
-    """A judge that asks a model; the same reply to a question is asked about once.
+    """A judge that asks a model, once for each distinct reply to a question.
 
     Args:
-        model: that is asked, at temperature 0.
+        model: the model, asked at temperature 0.
 
     Attributes:
         calibration: how margins are read, as `calibrate` found it.
@@ -111,7 +111,7 @@ class LlmJudge:
         self._flights = SingleFlight()
 
     def judge(self, question: Question, reply: str) -> Judgement:
-        """The judgement of a reply, its score 1 or 0 by the model; by words where the model abstains.
+        """The judgement of a reply, its score 1 or 0 by the model; by words if the model abstains.
 
         Raises:
             ModelError: the call failed.
@@ -123,7 +123,7 @@ class LlmJudge:
         return replace(opinion.words, score=float(opinion.margin > 0))
 
     def opinion(self, question: Question, reply: str) -> Opinion:
-        """What the model and the words say of a reply.
+        """The verdicts of the model and of the words on a reply.
 
         Raises:
             ModelError, BudgetExceededError: as `judge`.
@@ -162,7 +162,7 @@ class LlmJudge:
         key = (mode, question.question, question.answers, reply)
         with self._flights.alone(repr(key)):
             if key not in self._margins:
-                # A trace of its own: what the judge costs is not the memory system's, but has a name in the meter.
+                # A separate trace: the judge's cost is not the memory system's, but has its own name in the meter.
                 with trace(), operation("judge", kind="llm"):
                     self._margins[key] = (self._yes_or_no if mode == "margin" else self._label)(question, reply)
             return self._margins[key]
@@ -205,7 +205,7 @@ def _messages(template: str, question: Question, reply: str) -> list[dict[str, s
 
 
 def _decided(question: Question, reply: str) -> bool | None:
-    """Whether a reply is right, where its words leave no doubt."""
+    """Whether a reply is right, if its words leave no doubt."""
     words = judge(reply, question.answers)
     if words.score == 1:
         return True
@@ -213,9 +213,9 @@ def _decided(question: Question, reply: str) -> bool | None:
 
 
 def _yes_minus_no(alternatives: Mapping[str, float]) -> float | None:
-    """Log-odds of yes against no among the likeliest first tokens; None where neither is one of them.
+    """Log-odds of yes against no among the likeliest first tokens; None if neither is among them.
 
-    One that is not among them is at most as likely as the least of them.
+    A missing one is at most as likely as the least of them.
     """
     said: dict[str, list[float]] = {"yes": [], "no": []}
     for token, logprob in alternatives.items():
@@ -236,9 +236,9 @@ def _log_of_sum(logs: Sequence[float]) -> float:
 
 
 def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
-    """The threshold with the best mean of sensitivity and specificity, the nearest to 0 of several.
+    """The threshold with the best mean of sensitivity and specificity; of several, the nearest to 0.
 
-    None where all margins are of one kind.
+    None if all margins are of one kind.
     """
     right = sum(is_right for _, is_right in margins)
     if right in (0, len(margins)):

@@ -1,6 +1,6 @@
-"""Metrics: how well a reply matches the accepted answers, and where users' own measures come in.
+"""Metrics: how well a reply matches the accepted answers, and how users add their own.
 
-`docs/extending-loop.md` teaches writing one, and `attribution.contract_suite` checks it.
+`docs/extending-loop.md` explains how to write one, and `attribution.contract_suite` checks it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracing.errors import ConfigError, MemtuneError, in_one_line
 from tracing.recording.redaction import excerpt
 
 LLM_JUDGE = "llm_judge"
-"""Name of the metric for which a model is asked; the others are functions of the texts."""
+"""Name of the metric that asks a model; the others are functions of the texts."""
 
 _SHOWN = 60
 
@@ -33,7 +33,7 @@ METRIC_DOOR = Door(
 
 
 class Metric(Protocol):
-    """Scores a reply by the accepted answers alone, so that a trace can be judged again without its run."""
+    """Scores a reply against the accepted answers alone, so that a trace can be judged again without its run."""
 
     def __call__(self, reply: str, answers: Sequence[str], /) -> float:
         """From 0 (wrong) to 1 (right), the same for the same arguments.
@@ -48,25 +48,25 @@ def open_metric(name: str) -> Metric:
     """The metric of this name or `module:function`.
 
     Raises:
-        ConfigError: there is none, it cannot be imported, or it does not take a reply and its answers.
+        ConfigError: it does not exist, cannot be imported, or does not take a reply and its answers.
     """
     return cast("Metric", METRIC_DOOR.open_callable(name, "reply", "answers"))
 
 
 def measured(name: str, reply: str, answers: Sequence[str]) -> float:
-    """The score of a reply by the metric of this name.
+    """A reply's score by the metric of this name.
 
     Raises:
-        ConfigError: as `open_metric`, or it fails, or gives something else than a number from 0 to 1.
+        ConfigError: as `open_metric`, or it fails, or returns something other than a number from 0 to 1.
     """
     return measured_by(open_metric(name), name, reply, answers)
 
 
 def measured_by(metric: Metric, name: str, reply: str, answers: Sequence[str]) -> float:
-    """The score of a reply by a metric that was opened; `name` is for messages.
+    """A reply's score by an opened metric; `name` is for messages.
 
     Raises:
-        ConfigError: it fails, or gives something else than a number from 0 to 1.
+        ConfigError: it fails, or returns something other than a number from 0 to 1.
     """
     try:
         score: object = metric(reply, tuple(answers))

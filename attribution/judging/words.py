@@ -38,7 +38,7 @@ class Judgement:
 
 
 def by_words(metric: str) -> str:
-    """The metric where it is a function of the texts, else the default one that is."""
+    """The metric if it is a function of the texts, else the default one."""
     return METRICS[0] if metric == LLM_JUDGE else metric
 
 

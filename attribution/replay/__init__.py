@@ -1,1 +1,1 @@
-"""Attribution by counterfactual replay: one output is put right, and the system runs again from there."""
+"""Attribution by counterfactual replay: one output is corrected, and the system runs again from there."""

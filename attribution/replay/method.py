@@ -1,12 +1,12 @@
-"""Attribution by counterfactual replay: put one output right, run again what comes after it, and see whether it helps.
+"""Attribution by counterfactual replay: correct one output, rerun what comes after it, and see whether it helps.
 
 The decisive operation is the earliest whose inputs carried what was needed, whose output did not, and whose repair
-rescues the answer. Where no repair alone does, all outputs that are wrong on the way are put right together, and those
-that prove unnecessary are left out again, latest first, until each that remains is needed (as in delta debugging,
+makes the answer right. If no single repair does, all wrong outputs on the way are corrected together, and
+unnecessary repairs are removed again, latest first, until each that remains is needed (as in delta debugging,
 Zeller and Hildebrandt 2002, one at a time).
 
-Every run is the system's own code with its own prompts. What comes before a repair sends the requests it sent before,
-which the response cache answers; so only what is downstream costs calls. An access without a cache pays for all.
+Every run is the system's own code with its own prompts. Operations before a repair repeat their requests, which the
+response cache answers, so only what is downstream costs calls. An access without a cache pays for all.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 CONFIRMED, JOINT = 0.95, 0.8
-"""Confidence in an operation whose repair rescues alone, and in one of several that do so only together."""
+"""Confidence in an operation whose repair alone makes the answer right, and in one of several needed together."""
 
 Judged = Callable[[Question, str], Judgement]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What came of putting one output right."""
+    """The result of correcting one output."""
 
     output: WrongOutput
     verdict: ReplayVerdict
@@ -52,13 +52,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What replay found out of one case.
+    """What replay found about one case.
 
     Attributes:
         attribution: the decisive operations, or an abstention.
         checks: the repairs tried alone, earliest first.
         runs: how often the system was run again, in whole or in part.
-        calls: model calls that this cost, those answered from the cache left out.
+        calls: model calls that this cost, without those answered from the cache.
     """
 
     attribution: Attribution
@@ -85,9 +85,9 @@ class Replay:
         access: its models, with a response cache.
         conversation: what it was run on.
         judged: judges a reply, as the cases were judged.
-        graph: of the run the cases come from, so that blames name its operations; None leaves them with the ids of the
+        graph: of the run the cases come from, so that blames name its operations; None: blames have the ids of the
             rebuilt run.
-        most_runs: how often a case may be run again at most.
+        most_runs: maximum runs per case.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Replay:
         self._built: tuple[Memory, Heard] | None = None
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault a wrong answer is, as replay tells. Raises as `examine`."""
+        """Whose fault a wrong answer is, according to replay. Raises as `examine`."""
         return self.examine(case).attribution
 
     def examine(self, case: Case) -> Replayed:
@@ -129,7 +129,7 @@ class Replay:
         return Replayed(attribution, tuple(replayed.checks), replayed.runs, watch.calls)
 
     def verdict(self, case: Case, blame: Blame) -> ReplayVerdict:
-        """Whether the repair of the operation that somebody blamed rescues the answer. Raises as `examine`."""
+        """Whether repairing a blamed operation makes the answer right. Raises as `examine`."""
         places = [
             wrong.place
             for wrong in self.run(case.question, ()).wrong_outputs
@@ -142,7 +142,7 @@ class Replay:
         return "confirmed" if rescued else "refuted"
 
     def run(self, question: Question, chosen: Collection[Place] | None) -> Run:
-        """Ask a question again, with the outputs of the chosen places put right (None: all that are wrong).
+        """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong).
 
         Raises:
             ModelError, BudgetExceededError: a call failed.
@@ -212,7 +212,7 @@ class _CaseReplay:
         return self._needed(whole.wrong_outputs), JOINT, None
 
     def _needed(self, wrong_outputs: Sequence[WrongOutput]) -> Sequence[WrongOutput]:
-        """A smallest part of them whose repairs together still rescue, as far as the number of runs allows."""
+        """A smallest subset whose repairs together make the answer right, as far as the number of runs allows."""
         needed = list(wrong_outputs)
         for wrong in reversed(wrong_outputs):
             rest = [other for other in needed if other is not wrong]
@@ -239,7 +239,7 @@ def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tu
 class Checked:
     """An `Attributor` whose blames on operations have replay's verdict.
 
-    Where a call that the check needs fails, the blame stays without one.
+    If a call that the check needs fails, the blame has no verdict.
     """
 
     first: Attributor

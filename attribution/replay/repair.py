@@ -1,12 +1,12 @@
 """Repairs: what a correct operation would have emitted from its own actual inputs, in its own format.
 
 Each rule compares an output with what the gold content of one question calls for, given what the operation saw:
-    - extraction: the gold facts of the turns it read, in place of what garbles them;
-    - decision: the event on the entries it was shown that keeps what is needed and lets go of what was changed;
+    - extraction: the gold facts of the turns it read, replacing garbled versions;
+    - decision: the event on the entries it was shown that keeps what is needed and removes what was changed;
     - storing: what was decided;
     - retrieval: the needed entry, if the store holds it;
     - answer: the gold answer, if the context carries it.
-Where the inputs lack what is needed there is nothing to repair: the fault lies before.
+If the inputs lack what is needed, there is nothing to repair: the fault is earlier.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FEW_MESSAGES = 2
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which execution of an operation, in words that hold for every run of the same system.
+    """Which execution of an operation, identified the same way in every run of the same system.
 
     Attributes:
         operation: its name.
         about: what it works on: turn ids, the new fact as a trace has it, or the question's id.
-        number: of the executions of that operation about the same, which one.
+        number: which one of that operation's executions about the same thing.
     """
 
     operation: str
@@ -50,7 +50,7 @@ class WrongOutput:
 
     Attributes:
         place: where.
-        operation_id: the execution's id in the trace of the run that was looked at.
+        operation_id: the execution's id in the trace of the examined run.
         error_type: what kind of error the output is.
         reason: one plain sentence: what it emitted, and what it should have.
     """
@@ -62,20 +62,20 @@ class WrongOutput:
 
 
 class Repairs(Intervention):
-    """Finds the outputs of one run that are wrong for one question, and puts those of chosen places right.
+    """Finds the outputs of one run that are wrong for one question, and corrects those of chosen places.
 
     Attributes:
-        wrong_outputs: the wrong outputs, in the order in which they were emitted, those put right included.
+        wrong_outputs: the wrong outputs, including corrected ones, in the order in which they were emitted.
     """
 
     def __init__(self, gold: Gold, chosen: Collection[Place] | None = ()) -> None:
-        """`chosen` are the places to put right; None puts right whatever is wrong."""
+        """`chosen` are the places to correct; None corrects whatever is wrong."""
         self.wrong_outputs: list[WrongOutput] = []
         self._gold, self._chosen = gold, chosen
         self._seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
     def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
-        """The gold facts of the turns read, if they are not told already."""
+        """The gold facts of the turns read, if not already in the output."""
         gold, turns = self._gold, [message.name for message in messages]
         missing = gold.statements(turns)
         right = statements
@@ -88,7 +88,7 @@ class Repairs(Intervention):
         return self._put_right(step, tuple(turns), statements, right, "ExtractionError", reason)
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        """The event that keeps what is needed and lets go of what was changed or withdrawn."""
+        """The event that keeps what is needed and removes what was changed or withdrawn."""
         right = self._decision(fact, shown, change)
         kind: ErrorType = "DeletionError" if "DELETE" in (right.event, change.event) else "UpdateError"
         reason = f"{step.operation} decided {_described(change)} on {quote(fact)}, where {_described(right)} was due"
@@ -111,7 +111,7 @@ class Repairs(Intervention):
         return self._put_right(step, (query.name,), found, right, "RetrievalError", reason)
 
     def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
-        """The gold answer, if the context tells it."""
+        """The gold answer, if the context contains it."""
         right = self._gold.answer if self._gold.answered_by(context) else reply
         reason = f"the context tells {quote(right)}, but the reply of {step.operation} is {quote(reply)}"
         return self._put_right(step, (query.name,), reply, right, "ResponseError", reason)
@@ -154,7 +154,7 @@ class Repairs(Intervention):
         return self._elsewhere(fact, shown, target)
 
     def _elsewhere(self, fact: str, shown: Sequence[Entry], spared: Entry | None) -> Change:
-        """The right event for a fact on another matter, which must spare an entry."""
+        """The right event for a fact about something else, which must leave an entry unchanged."""
         known = self._gold.fact_of(fact)
         others = [entry for entry in shown if entry != spared]
         at = self._gold.replaced_by(known, [entry.text for entry in others]) if known is not None else None

@@ -1,4 +1,4 @@
-"""What a confidence is worth: how often verdicts of that confidence are right, learnt from labelled cases."""
+"""Calibration: how often verdicts of a given confidence are right, learnt from labelled cases."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SHRINKAGE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceCurve:
-    """A rising broken line from what a method says to how often it is then right.
+    """An increasing piecewise linear map from a method's stated confidence to how often it is then right.
 
     Attributes:
-        points: (said, right), rising in both; between them it is interpolated. Above them it stays level; below them,
-            where few cases were seen, it falls towards nothing in proportion.
-        cases: labelled cases it was fitted on.
+        points: (stated, right), increasing in both, interpolated in between. Above them it is constant; below them,
+            where few cases were seen, it falls proportionally to 0.
+        cases: number of labelled cases it was fitted on.
         source: where those come from.
     """
 
@@ -43,9 +43,9 @@ SURVIVAL = ConfidenceCurve(
 
 
 def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
-    """Fit on (confidence, right): groups of like size, drawn towards the mean, pooled until they rise (isotonic).
+    """Fit on (confidence, right): groups of similar size, shrunk towards the mean, pooled until increasing (isotonic).
 
-    Equal confidences stay in one group, since nothing tells their cases apart.
+    Equal confidences stay in one group, since their cases cannot be distinguished.
 
     Raises:
         ValueError: no pairs.
@@ -70,7 +70,7 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
 
 
 def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:
-    """The pairs with each confidence calibrated by the other folds, to measure what calibration is worth."""
+    """The pairs with each confidence calibrated on the other folds, to measure how good calibration is."""
     made: list[tuple[float, bool]] = []
     for at, (said, right) in enumerate(pairs):
         others = [pair for other, pair in enumerate(pairs) if other % folds != at % folds]

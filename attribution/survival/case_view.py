@@ -26,11 +26,11 @@ class Trail:
     """The variables that carry a need after each stage, and how clear that is.
 
     Attributes:
-        need: what is followed, with the threshold that separates what carries it from what does not.
+        need: what is followed, with the threshold above which a variable carries it.
         extracted: what was made on reading its turns.
         stored: what the memory holds in the end.
         context: what the answer was given.
-        reviewed: whether a model has looked at it too.
+        reviewed: whether a model has reviewed it too.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
     """
 
@@ -43,7 +43,7 @@ class Trail:
 
 
 class CaseView:
-    """A case with everything that its verdicts look at."""
+    """A case with everything that its verdicts use."""
 
     def __init__(
         self, case: Case, answering: Answering, flow: ContentFlow, conversation: Conversation, vocabulary: Vocabulary
@@ -82,9 +82,9 @@ class CaseView:
     def trail(self, need: Need) -> Trail:
         """Follow a need through the stages.
 
-        What reaches the context well enough has survived. Otherwise the stage that loses most is looked for, and the
-        threshold put into the middle of that loss: a paraphrase that fades a little at each stage is not pinned on
-        the one where it happens to pass a fixed line.
+        What reaches the context well enough has survived. Otherwise the threshold is set in the middle of the greatest
+        loss at any stage, so that a paraphrase that fades a little at each stage is not blamed on
+        the one where it happens to cross a fixed line.
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
@@ -127,7 +127,7 @@ class CaseView:
         ]
 
     def withdraws(self, entry: Variable) -> bool:
-        """Whether an entry tells that the value no longer holds; one cut from the conversation, by the evidence."""
+        """Whether an entry says that the value no longer holds; if cut from the conversation, by the evidence."""
         text = text_of(entry.value)
         if not self.is_verbatim:
             return says_retracted(text)
@@ -161,7 +161,7 @@ class CaseView:
         descendants: frozenset[str] = frozenset(),
         texts: frozenset[str] = frozenset(),
     ) -> list[Variable]:
-        """Those made from a need's turns, which may tell it otherwise, or with any word of it; others need no grading.
+        """Those made from a need's turns, which may paraphrase it, or with any word of it; others need no grading.
 
         Args:
             need: what is looked for.
@@ -196,7 +196,7 @@ class CaseView:
         ]
 
     def _dropping(self, need: Need) -> frozenset[str]:
-        """Ids of what was cut from a need's turns without them: where another turn echoes them, they are lost still."""
+        """Ids of what was cut from a need's turns but lacks them: even if another turn echoes them, they are lost."""
         known = self._dropped.get(need.turns)
         if known is None:
             kept, lost = set[str](), set[str]()
@@ -232,7 +232,7 @@ class CaseView:
 
 
 def _carrying(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
-    """What carries a need on its own; where only several together do, what carries most of it."""
+    """What carries a need alone; if only several together do, what carries most of it."""
     if kept < threshold:
         return ()
     relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]

@@ -44,7 +44,7 @@ class ContentFlow:
 
     Args:
         graph: the memory's build and its answers in one graph.
-        operations: the system's operations in pipeline order; others in the graph are passed over.
+        operations: the system's operations in pipeline order; others in the graph are ignored.
     """
 
     def __init__(self, graph: ExecutionGraph, operations: Sequence[OperationSpec]) -> None:
@@ -81,7 +81,7 @@ class ContentFlow:
         return any(spec.stage == stage for spec in self.specs.values())
 
     def rewrites(self) -> bool:
-        """Whether the stored texts are worded by a model; see the function of this name."""
+        """Whether the stored texts are a model's words; see the function of this name."""
         return rewrites(self.specs.values())
 
     def has_prompt(self, operation: Operation) -> bool:
@@ -126,7 +126,7 @@ class ContentFlow:
         return list(found.values())
 
     def written(self, fact: Variable) -> Writing:
-        """How the update stage took a fact in. An extracted entry is its own result, through no operation."""
+        """How the update stage processed a fact. An extracted entry is its own result, without an operation."""
         if fact.kind == "memory_entry":
             return Writing((), (fact,))
         operations: dict[str, Operation] = {}
@@ -167,7 +167,7 @@ class ContentFlow:
         return None
 
     def at_fault(self, operation: Operation) -> Operation:
-        """Who answers for what an update operation did: the one that decided it, unless it did something else."""
+        """Who is responsible for what an update operation did: its decider, unless it did something else."""
         if self.has_prompt(operation):
             return operation
         decider = self.decider(operation)
@@ -191,11 +191,11 @@ class ContentFlow:
         return Answering(tuple(retrievals), answer, tuple(context))
 
     def entry_of(self, context: Variable) -> Variable | None:
-        """The stored entry that a piece of context shows, where the trace tells."""
+        """The stored entry that a piece of context shows, if the trace says."""
         return self.graph.variables.get(str(context.attributes.get("entry", "")))
 
     def inputs_of(self, operation: Operation) -> list[Variable]:
-        """What an operation was given to work on, its prompt and query left out."""
+        """An operation's inputs without its prompt and query."""
         inputs = (self.graph.variables[vid] for vid in operation.input_ids())
         return [variable for variable in inputs if variable.kind not in _NOT_CONTENT]
 
@@ -204,7 +204,7 @@ class ContentFlow:
         return [self.graph.variables[vid] for vid in operation.output_ids()]
 
     def _follow(self, operation: Operation) -> None:
-        """Take down which version an update made of which: what it read and made tells, not the versions' numbers.
+        """Record which version an update made of which, by what it read and made, not by the versions' numbers.
 
         Foreign traces number versions in the order in which they were first seen.
         """
@@ -256,7 +256,7 @@ class ContentFlow:
     def _says_what_was_decided(
         self, event: str, operation: Operation, decider: Operation, results: Sequence[Variable]
     ) -> bool:
-        """Whether what was stored is the decision's text or, where that has none, in words that were given for it."""
+        """Whether what was stored is the decision's text or, if that has none, uses words that were given for it."""
         said = [content_of(text_of(made.value)) for made in results]
         decided = [content_of(text) for text in map(_text_decided, self.outputs_of(decider)) if text]
         if decided:
@@ -287,11 +287,11 @@ def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
 
 
 def rewrites(operations: Iterable[OperationSpec]) -> bool:
-    """Whether what a system stores is worded by a model, and not cut from the conversation."""
+    """Whether a system stores a model's words, not text cut from the conversation."""
     return any(spec.prompt is not None for spec in operations if spec.stage in ("extract", "update"))
 
 
 def trouble_of(operation: Operation) -> str | None:
-    """What went wrong in an operation technically: the exception that left it, or a reply it could not read."""
+    """An operation's technical failure: the exception it raised, or a reply it could not read."""
     malformed = operation.attributes.get("malformed")
     return operation.error or (f"malformed reply: {malformed}" if malformed else None)

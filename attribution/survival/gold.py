@@ -1,4 +1,4 @@
-"""What a faultless system would know and say of one question, as far as its gold evidence tells: no graph, no model."""
+"""What a faultless system would know and say about one question, from its gold evidence: no graph, no model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Gold:
 
     Args:
         question: with its gold answers and evidence turns.
-        conversation: which it is about, with its gold facts where they are annotated.
+        conversation: the one it is about, with its gold facts if annotated.
         vocabulary: of that conversation.
         verbatim: the system stores what was said word for word, so that a text carries it only in those words.
     """
@@ -56,7 +56,7 @@ class Gold:
         return any(self.carries(text, need) for need in self.needs)
 
     def answered_by(self, texts: Iterable[str]) -> bool:
-        """Whether texts tell together what the answer needs; or, where there is no answer, that none of them does."""
+        """Whether texts together say what the answer needs; or, if there is no answer, that none of them does."""
         given = list(texts)
         if self.unknowable:
             return not any(map(self.asserts_outdated, given)) or any(map(self.retracts, given))
@@ -81,21 +81,21 @@ class Gold:
         return same or (says_retracted(text) and self._grader.about(found) > 0)
 
     def statements(self, turns: Collection[str]) -> list[str]:
-        """What must be taken in from these turns: the gold fact, or what was said where no fact is annotated."""
+        """What must be extracted from these turns: the gold fact, or what was said if no fact is annotated."""
         if self._fact is not None and not self.is_verbatim:
             return [self._fact.text] if self._fact.turn in turns else []
         wanted = self.question.evidence if self.unknowable else [turn for need in self.needs for turn in need.turns]
         return [self.spoken(turn) for turn in dict.fromkeys(wanted) if turn in turns]
 
     def states(self, turns: Collection[str], statements: Sequence[str], *, traced: bool) -> bool:
-        """Whether statements made of these turns tell what the turns say of the matter."""
+        """Whether statements made from these turns say what the turns say on the subject."""
         if self.unknowable:
             return any(map(self.retracts, statements))
         said = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
         return all(any(self.carries(text, need, traced=traced) for text in statements) for need in said)
 
     def garbles(self, text: str, turns: Collection[str]) -> bool:
-        """Whether a text is a distorted form of what these turns say of the matter, and not about something else."""
+        """Whether a text is a distorted form of what these turns say on the subject, not about something else."""
         if self._fact is None or self._fact.turn not in turns:
             return False
         likeness = {fact.id: self._likeness(fact, text) for fact in self.conversation.facts if fact.turn in turns}
@@ -118,7 +118,7 @@ class Gold:
         return self._turns[turn].spoken
 
     def time_of(self, turns: Iterable[str]) -> str:
-        """When the first of these turns was said, as the conversation tells."""
+        """When the first of these turns was said, according to the conversation."""
         return next((self._times[turn] for turn in turns if turn in self._times), "")
 
     def _same(self, fact: Fact, text: str) -> bool:
@@ -128,7 +128,7 @@ class Gold:
         return self._vocabulary.coverage(content_of(fact.text), content_of(text))
 
     def _repeats(self, text: str, turn: str, *, dated: bool) -> bool:
-        """Whether a text holds a turn word for word, ascribed to nobody else."""
+        """Whether a text holds a turn word for word, not ascribed to anyone else."""
         said = self._turns[turn]
         others = tuple(f"{name}:" for name in self.conversation.speakers if name != said.speaker)
         lines = [line.strip() for line in text.splitlines() if said.text in line]

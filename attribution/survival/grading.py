@@ -18,7 +18,7 @@ from tracing.systems.conversations import Conversation, Question
 Person = Literal["right", "absent", "other"]
 
 ABOUT = 0.34
-"""Least part of the question's subject that a text must name to be about it."""
+"""Least share of the question's subject that a text must name to be about it."""
 
 _CLEARLY_ABOUT = 0.5
 _PHRASE = 3
@@ -31,7 +31,7 @@ class Grade:
 
     Attributes:
         coverage: part of the need's content in the text, 0 to 1.
-        person: whether it speaks of the person asked about, of nobody, or of another speaker instead.
+        person: whether it is about the person asked about, nobody, or another speaker.
         about: part of the question's subject in the text, 0 to 1.
         relevant: whether person and subject are near enough for the coverage to count.
         carries: whether it is relevant and its coverage is enough.
@@ -84,7 +84,7 @@ class Grader:
         return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
 
     def grade(self, need: Need, text: str, *, traced: bool) -> Grade:
-        """Grade a text that somebody worded.
+        """Grade a text in somebody's own words.
 
         Args:
             need: what it should carry.
@@ -94,7 +94,7 @@ class Grader:
         return self._grade(need, text, traced=traced, verbatim=False)
 
     def grade_verbatim(self, need: Need, text: str, *, traced: bool) -> Grade:
-        """Grade a text that is cut from the conversation: it carries what the turns say that it holds unchanged.
+        """Grade a text cut from the conversation: it carries what the turns that it holds unchanged say.
 
         A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
         its value. A text without the turns carries what a passage of it says on the subject.
@@ -129,7 +129,7 @@ class Grader:
         if need.times:
             coverage = float(_gives_time(need, text))
         else:
-            # The numbers of a time stamp are no answer but to when.
+            # The numbers of a time stamp answer only "when".
             found = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
@@ -143,14 +143,14 @@ class Grader:
         elif need.basis == "implied":
             which = traced or about >= ABOUT
         else:
-            # A phrase is seldom said of two things; a single word is.
+            # A phrase is rarely used for two things; a single word often is.
             phrase = any(len(form) >= _PHRASE for form in need.forms)
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
 
     def _says_indirectly(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
-        """Whether a text gives the time from which a span of time follows, or names the things that make a number."""
+        """Whether a text gives the time from which a span of time follows, or names the things that are counted."""
         same = about >= ABOUT or (traced and about > 0)
         then = spans_of(text, need.said) if need.since and same else ()
         since = any(as_precise_as(span, one) for span in then for one in need.since)
@@ -163,13 +163,13 @@ class Grader:
 
 
 def _short_for(text: str, names: set[str]) -> set[str]:
-    """The names that a text abbreviates: Mel for Melanie, but no `pet` for Petra."""
+    """The names that a text abbreviates: Mel for Melanie, but not `pet` for Petra."""
     words = frozenset().union(*map(content_of, re.findall(r"\b[A-Z]\w+", text)))
     return {name for name in names for word in words if 3 <= len(word) < len(name) and name.startswith(word)}
 
 
 def _gives_time(need: Need, text: str) -> bool:
-    """Whether a text tells a needed time, in words or, for what was said on the day it happened, by its time stamp."""
+    """Whether a text gives a needed time, in words or, for what was said on the day it happened, by its time stamp."""
     said, rest = without_stamp(text)
     day = said or need.said
     if any(as_precise_as(span, wanted) for span in spans_of(rest, day) for wanted in need.times):

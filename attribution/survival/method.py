@@ -1,16 +1,16 @@
 """Attribution by information survival: follow what the answer needed along the graph, and blame who lost it. No model.
 
 The need (the gold answer's content, from the evidence turns) is looked for in what was extracted, in what the memory
-holds in the end, and in what the answer was given. The deepest stage that still carries it tells which operation lost
+holds in the end, and in what the answer was given. The deepest stage that still carries it shows which operation lost
 it: the one whose inputs carry it and whose outputs don't.
 
-How sure a verdict is, is the product of three factors, kept within 0.05 to 0.97:
+A verdict's raw confidence is the product of three factors, kept within 0.05 to 0.97:
     - how strong the kind of verdict is (`strength`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
     - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
-The confidence is how often verdicts that sure were right on labelled cases (`calibration.SURVIVAL`). For errors of the
-annotation and the judge there are no such cases; they keep the product.
+The final confidence is how often verdicts that sure were right on labelled cases (`calibration.SURVIVAL`). For
+annotation and judge errors there are no such cases; they keep the product.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def attribute(
 
 
 class Survival:
-    """Attributes the wrong answers of one conversation's graph; what they share is worked out once.
+    """Attributes the wrong answers of one conversation's graph; what they share is computed once.
 
     Args:
         graph, conversation, operations: as of `attribute`.
@@ -86,7 +86,7 @@ class Survival:
         self._index: EvidenceIndex | None = None
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is. A passed case, and one the trace tells too little of, is abstained from."""
+        """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
         if case.passed:
             return Attribution(case, abstained="the answer passed")
         answering = self._flow.answering(case.question.id, case.prediction)
@@ -115,7 +115,7 @@ class Survival:
         return (Blame(name, fault.id if fault is not None else None, "ExtractionError", left, reason),)
 
     def _with_evidence(self, case: Case) -> Case:
-        """The case with evidence turns: those annotated, or the likeliest ones, preferably such as say the answer."""
+        """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer."""
         question = case.question
         if question.evidence or is_unknowable(question):
             return case
@@ -131,7 +131,7 @@ class Survival:
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
     def _is_hidden(self, question: Question) -> bool:
-        """Whether the evidence says an answer only in what is taken out of whatever is recorded."""
+        """Whether the evidence says an answer only in text that is redacted from every recording."""
         forms = list(map(content_of, question.answers))
         for turn in self._conversation.turns():
             shown = redact(turn.text) if turn.id in question.evidence else turn.text
@@ -199,7 +199,7 @@ def _hedged(case: Case) -> bool:
 
 
 def _decisive(blames: Sequence[Blame]) -> list[Blame]:
-    """The blames that count: where a part was lost on the way, the answer could not be whole with the rest of it."""
+    """The blames that count: if a part was lost on the way, the rest could not make a complete answer."""
     lost = [blame for blame in blames if blame.error_type != "ResponseError"] or list(blames)
     lost.sort(key=lambda blame: _EARLIEST_FIRST.index(blame.error_type))
     distinct = {(blame.operation, blame.operation_id): blame for blame in reversed(lost)}

@@ -29,7 +29,7 @@ def outside_the_system(view: CaseView) -> list[Blame] | None:
 
 
 def unsupported(view: CaseView) -> Blame:
-    """Blame for a gold answer of a kind that nobody infers and that no turn says."""
+    """Blame for a gold answer that no turn says and of a kind that cannot be inferred."""
     question = view.case.question
     evidence = tuple(message.id for turn in question.evidence for message in view.flow.messages(turn))
     gold = quote(question.answers[0])

@@ -24,7 +24,7 @@ PRIORS: dict[Basis, float] = {
     "unstated": 0.65,
     "implied": 0.5,
 }
-"""What a basis leaves of the confidence: an answer that must be inferred can be lost in ways words don't show."""
+"""Factor on the confidence by basis: an answer that must be inferred can be lost in ways words don't show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Need:
         threshold: least coverage of a form with which a text carries the content.
         denied: whether the turns say that it is not so.
         times: spans of time, any of which is the content; then words do not count.
-        since: spans of time that tell a span of time up to the day it was said, or from then on: two years ago, 2021.
-        count: how many things it is that there are, so that naming each of them tells it; 0 if it is no such number.
+        since: spans of time that give a span of time up to the day it was said, or from then on: two years ago, 2021.
+        count: how many things are counted, so that naming each of them gives it; 0 if it is not such a number.
         said: the day on which the turns were said.
-        on_that_day: the time is that of the turns themselves, so that a time stamp tells it.
+        on_that_day: the time is that of the turns themselves, so that a time stamp gives it.
     """
 
     forms: tuple[frozenset[str], ...]

@@ -54,7 +54,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
 
 
 def listed(text: str) -> int:
-    """The greatest number of things that a clause of a text lists, 1 where it is no list."""
+    """The greatest number of things that a clause of a text lists; 1 if it is not a list."""
     return max(
         (len([item for item in _BETWEEN_ITEMS.split(one) if content_of(item)]) for one in clauses_of(text)), default=0
     )
@@ -117,7 +117,7 @@ _Item = tuple[tuple[frozenset[str], ...], str]
 def _items(answers: Sequence[str]) -> list[_Item]:
     """The items of an answer that is a list, each with its one form; else the answer as one item with all its forms.
 
-    Clauses are no items: they are paraphrased as a whole.
+    Clauses are not items: they are paraphrased as a whole.
     """
     forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
     listed = [item.strip() for item in _BETWEEN_ITEMS.split(answers[0]) if content_of(item)]
@@ -206,14 +206,14 @@ def _timed(
         return need(then, gold, on_that_day=True)
     other = [turn for turn in evidence if told[turn.id]]
     if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
-        # The annotation reckons in another way, or is mistaken: what the turns name is what can survive.
+        # The annotation counts differently, or is mistaken: what the turns name is what can survive.
         return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
     near = [] if other else _naming_nearby(gold, evidence, conversation)
     return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
 
 
 def _naming_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation: Conversation) -> list[Turn]:
-    """The turns of the evidence's sessions that tell the time: who goes on about something does not date it again."""
+    """The turns of the evidence's sessions that give the time: a speaker does not repeat the date of a topic."""
     days = days_of(conversation)
     sessions = [session for session in conversation.sessions if any(turn in evidence for turn in session.turns)]
     return [

@@ -1,4 +1,4 @@
-"""What no longer holds: values that an update or a deletion should have done away with, as annotated."""
+"""What no longer holds: values that an update or a deletion should have removed, as annotated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracing.systems.conversations import Conversation, Fact, Question
 
 
 def outdated_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
-    """The value that an update or a deletion should have done away with, where the annotation tells."""
+    """The value that an update or a deletion should have removed, if annotated."""
     said = _outdated_value(question, conversation)
     if said is None:
         return None

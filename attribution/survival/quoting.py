@@ -1,4 +1,4 @@
-"""Texts of a trace as they are quoted in reasons."""
+"""Quoting a trace's texts in reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much each kind of verdict by survival is trusted, from 0 to 1, before the case at hand is weighed."""
+"""How much each kind of verdict by survival is trusted, from 0 to 1, before the individual case is considered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on the update stage: new content lost there, old content left standing, a deletion not carried out."""
+"""Verdicts on the update stage: new content lost there, old content kept, a deletion not carried out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Loss:
 
 
 def lost_at_update(view: CaseView, trail: Trail) -> Blame:
-    """Blame for content that was extracted but is not in the memory in the end: of several losses, the last."""
+    """Blame for content that was extracted but is not in the final memory: of several losses, the last."""
     losses = [loss for fact in trail.extracted for loss in _losses_of(view, fact, trail.need)]
     if not losses:
         fact = trail.extracted[0]
@@ -42,8 +42,8 @@ def lost_at_update(view: CaseView, trail: Trail) -> Blame:
 def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
     """Blame for a superseded value that is stored beside the new one, if a decision left it and it explains the answer.
 
-    It explains it if the reply gives the outdated value, or if that took the place of the new one in the context. Where
-    no decision was shown the outdated value, it was for the retrieval and the answer to prefer the new one.
+    It explains it if the reply gives the outdated value, or if that displaced the new one in the context. If no
+    decision was shown the outdated value, the retrieval and the answer should have preferred the new one.
     """
     if not view.flow.has("update") or not trail.stored:
         return None
@@ -68,7 +68,7 @@ def not_deleted(view: CaseView, retractions: Sequence[Variable], standing: Seque
 
     Args:
         view: the case.
-        retractions: the facts that tell of it.
+        retractions: the facts that state it.
         standing: the entries that assert what was withdrawn.
     """
     entry = standing[0]
@@ -83,7 +83,7 @@ def not_deleted(view: CaseView, retractions: Sequence[Variable], standing: Seque
 
 
 def kept_of(view: CaseView, facts: Sequence[Variable]) -> list[Variable]:
-    """The entries that the memory holds in the end of what was made of these facts."""
+    """The entries made from these facts that the memory holds in the end."""
     flow = view.flow
     held = {entry.id: entry for entry in flow.current}
     made = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
@@ -101,7 +101,7 @@ def _dropped(view: CaseView, retractions: Sequence[Variable]) -> Blame:
 
 
 def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
-    """The facts extracted on reading these turns that tell of a retraction in the question's matter."""
+    """The facts extracted from these turns that state a retraction on the question's subject."""
     gold = fact_of(view.case.question, view.conversation)
     wanted = content_of(gold.text) if gold is not None else frozenset()
     found: dict[str, Variable] = {}
@@ -123,9 +123,9 @@ class _Fault:
 
 
 def _unanswered_change(view: CaseView, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
-    """Who failed to change a standing entry when a fact called for it; None if no decision was shown both.
+    """Who failed to change an entry when a fact required it; None if no decision was shown both.
 
-    An operation answers for what it did with its own inputs.
+    An operation is responsible only for what it did with its own inputs.
     """
     flow = view.flow
     lineage = {version.id for entry in standing for version in flow.graph.versions(entry.id)}
@@ -200,7 +200,7 @@ def _carries(view: CaseView, variable: Variable, need: Need) -> bool:
 
 
 def _deletes(view: CaseView, fact: Variable) -> bool:
-    """Whether the decision on a fact was to delete something in the question's matter."""
+    """Whether the decision on a fact was to delete something on the question's subject."""
     for operation in view.flow.written(fact).operations:
         decision = event_of(view.flow.outputs_of(operation))
         if decision is not None and decision[0] == "DELETE":

@@ -25,7 +25,7 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
     Args:
         view: the case.
         trail: where the content of the need is.
-        outdated: the value that it replaced, where there is one.
+        outdated: the value that it replaced, if any.
     """
     stale = not_updated(view, trail, outdated) if outdated is not None else None
     if stale is not None:
@@ -55,7 +55,7 @@ def _ignored(view: CaseView, trail: Trail) -> Blame:
 
 
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
-    """Blame for an extraction that kept a value but not what it is about, so that no search could find it."""
+    """Blame for an extraction that kept a value but not its subject, so that no search could find it."""
     flow = view.flow
     if not flow.rewrites() or any(view.grade(entry, trail.need).about >= ABOUT for entry in trail.stored):
         return None

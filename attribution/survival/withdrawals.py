@@ -1,4 +1,4 @@
-"""Verdicts on questions without an answer: what was asked for was withdrawn, or never given."""
+"""Verdicts on questions without an answer: the value asked for was withdrawn, or never given."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def answered_unanswerable(view: CaseView) -> Blame:
 def _unresolved(
     view: CaseView, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
 ) -> Blame:
-    """Blame where old and new are both kept: the answer must resolve it, if it is given both.
+    """Blame if old and new are both kept: the answer must resolve it, if it is given both.
 
     Args:
         view: the case.
         turns: ids of the turns that withdraw the value.
         shown: the pieces of context that still assert it.
-        withdrawals: the entries that tell of its withdrawal.
+        withdrawals: the entries that state its withdrawal.
     """
     answering = view.answering
     told = view.shown(withdrawals)

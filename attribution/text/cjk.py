@@ -1,4 +1,4 @@
-"""Chinese and Japanese text, prepared to be cut into pairs of characters: numerals in digits, no words of grammar."""
+"""Chinese and Japanese text, prepared to be cut into pairs of characters: numerals in digits, no function words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COUNTED = re.compile(
     rf"(?P<digits>\d+)\s*[{_COUNTERS}]|(?P<numeral>{CJK_NUMERAL})(?P<counter>[{_COUNTERS}年月日号時时点])"
 )
 _DATED = "年月日号時时点"
-# The longest first: a pattern takes the first that fits.
+# The longest first: a pattern takes the first match.
 _GRAMMAR = re.compile(
     "因为|因為|由于|所以|因此|没有|沒有|什么时候|何时|何時|为什么|為什麼|什么|什麼|哪里|哪儿|哪裡|哪个|哪些|怎么|怎樣|怎样|多少|如何|是否"
     "|[的了吗嗎呢吧啊是在着我你您他她它们們谁誰几幾很也都就不没沒]"
@@ -22,7 +22,7 @@ _GRAMMAR = re.compile(
 
 
 def without_function_words(text: str) -> str:
-    """A text with what is counted written after its number in digits, and spaces in place of the words of grammar."""
+    """A text with numbers in digits before what they count, and spaces in place of function words."""
     return _GRAMMAR.sub(" ", _COUNTED.sub(_in_digits, text))
 
 

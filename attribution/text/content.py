@@ -35,7 +35,7 @@ _RELATIVE_WORDS = "last next since recent few day morning night"
 
 
 def text_of(value: Any) -> str:
-    """The words of a variable's value: itself, or the strings in it, one a line."""
+    """The words of a variable's value: itself, or the strings in it, one per line."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -84,7 +84,7 @@ def is_date(text: str) -> bool:
 
 
 class Vocabulary:
-    """How telling each content word is in one conversation: rare words tell much, common ones little."""
+    """How informative each content word is in one conversation: rare words more, common ones less."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         contents = [content_of(text) for text in texts]
@@ -100,10 +100,10 @@ class Vocabulary:
         return known
 
     def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
-        """The part of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
+        """The share of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
 
-        Without any one of its numbers a text holds less than half of what is needed, however many words agree; 1 is
-        excepted, since "one" is seldom a number.
+        If any needed number is missing, the share is below half, however many words agree; 1 is
+        excepted, since "one" is rarely a number.
         """
         if not needed:
             return 0.0

@@ -1,4 +1,4 @@
-"""The ways to name a point or span of time that are understood, each a pattern with how it is resolved."""
+"""The supported ways to name a point or span of time, each a pattern and how to resolve it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LAST = r"(?:last|previous|past|preceding|prior)"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A way to name a time, and what it comes to, said on a day; None if that is not known."""
+    """A way to name a time, and how it resolves when said on a day (None if unknown)."""
 
     pattern: re.Pattern[str]
     resolve: Callable[[re.Match[str], date], Span | None]
 
     def spans(self, text: str, said: date) -> Iterator[Span]:
-        """What the rule makes of a text; a day that no calendar has (31 February) is nothing."""
+        """The spans that the rule finds in a text; a day that does not exist (31 February) is skipped."""
         for found in self.pattern.finditer(text):
             with suppress(ValueError, OverflowError):
                 span = self.resolve(found, said)
@@ -87,7 +87,7 @@ def _weekday(name: str, day: date, step: int) -> date:
 
 
 def _shifted(unit: str, day: date, count: int) -> Span:
-    """The unit (day, week, month …) that is so many of it after a day; before it, if negative."""
+    """The unit (day, week, month …) that many units after a day; before it, if negative."""
     unit = unit.lower()
     if unit in ("day", "night"):
         return _day(day + timedelta(count))
@@ -128,7 +128,7 @@ def _named_month(found: re.Match[str], said: date) -> Span:
 
 
 def _numbered_day(found: re.Match[str], said: date) -> Span:
-    """`on the 17th`: of this month, or of the last where that is still to come."""
+    """`on the 17th`: of this month, or of the last if that is still to come."""
     day = date(said.year, said.month, int(found["d"]))
     return _day(day if day <= said else date(said.year - (said.month == 1), (said.month - 2) % 12 + 1, day.day))
 

@@ -1,8 +1,8 @@
 """The points and spans of time that a text names, resolved against the day on which it was said.
 
 A week runs from Monday to Sunday, a weekend from Friday to Sunday; `last week` and `the week before` a day are the
-seven days before it; `last Friday` is the latest Friday before the day it is said on; what only tells about how long
-ago (`a few weeks ago`) is a span as vague as its words.
+seven days before it; `last Friday` is the latest Friday before the day it is said on; an approximate time
+(`a few weeks ago`) is a span as vague as its words.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ _IN_COMMON = 0.34
 
 
 def without_stamp(line: str) -> tuple[date | None, str]:
-    """The time stamp at the beginning of a line of a context or a chunk, if it has one, and what it says after it."""
+    """The time stamp at the start of a line of a context or a chunk, if any, and the rest of the line."""
     stamp = _STAMP.match(line)
     said = moment(stamp["date"]) if stamp else None
     return said, line[stamp.end() :] if stamp and said else line
 
 
 def days_of(conversation: Conversation) -> dict[str, date | None]:
-    """The day on which each turn was said, by its id, as far as its session's time tells."""
+    """The day on which each turn was said, by its id, if its session's time gives it."""
     return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
 
 
 @lru_cache(maxsize=16384)
 def spans_of(text: str, said: date | None = None) -> tuple[Span, ...]:
-    """The spans of time that a text names; those that are relative only where the day it was said on is known."""
+    """The spans of time that a text names; relative ones only if the day it was said on is known."""
     return tuple(dict.fromkeys(_spans(_GLUED.sub(" ", text), said)))
 
 
 def same_time(one: Span, other: Span) -> bool:
-    """Whether two spans can be two ways to tell the same time: they share a good part of the longer one.
+    """Whether two spans can mean the same time: they share a good part of the longer one.
 
-    A day off is forgiven between spans of several days, and a day inside a week or less tells that week.
+    Spans of several days may be a day off, and a day inside a week or less matches it.
     """
     low, high = sorted((one, other), key=lambda span: span[1] - span[0])
     short, long = low[1] - low[0] + 1, high[1] - high[0] + 1
@@ -81,5 +81,5 @@ def _spans(text: str, said: date | None) -> Iterator[Span]:
     left = text
     for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if said else ())):
         yield from rule.spans(left, said or date(1, 1, 1))
-        # What one rule has read is not read again by a rule for less.
+        # What one rule has matched is not matched again by a more general rule.
         left = rule.pattern.sub(lambda found: "¦" * len(found[0]), left)

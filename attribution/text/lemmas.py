@@ -1,4 +1,4 @@
-"""Words that no ending tells to be one: irregular verbs and plurals, and colloquial doubles of everyday words."""
+"""Forms of one word that endings do not show: irregular verbs and plurals, and colloquial synonyms."""
 
 from __future__ import annotations
 

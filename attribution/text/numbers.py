@@ -53,7 +53,7 @@ def in_digits(words: Sequence[str]) -> list[str]:
 
 
 def quantity_of(text: str | None) -> int:
-    """The number that a text of `QUANTITY` means: a couple is 2, a few are 3, several are 4; 1 where there is none."""
+    """The number that a text of `QUANTITY` means: a couple is 2, a few are 3, several are 4; 1 if there is none."""
     words = [word for word in re.split(r"[-\s]+", (text or "").lower()) if word and word not in _FILLERS]
     said = in_digits(words)[0] if words else "1"
     return int(said) if said.isdecimal() else _VAGUE.get(said, 1)

@@ -36,13 +36,13 @@ _CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? but ")
 
 @lru_cache(maxsize=8192)
 def clauses_of(text: str) -> tuple[str, ...]:
-    """The clauses of a text, as far as a denial in one says nothing of the others."""
+    """The clauses of a text, split so that a denial in one does not affect the others."""
     return tuple(clause for clause in _CLAUSE.split(text) if clause.strip())
 
 
 @lru_cache(maxsize=8192)
 def denies(clause: str) -> bool:
-    """Whether a clause says that something is not so; "can't wait" and its like do not."""
+    """Whether a clause says that something is not so; "can't wait" and similar phrases do not."""
     return _DENIED.search(_AFFIRMED.sub(" ", clause)) is not None
 
 

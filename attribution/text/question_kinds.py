@@ -21,7 +21,7 @@ _ASKS_A_NAME = re.compile(
 
 
 def is_inferred(question: Question) -> bool:
-    """Whether the answer is a conclusion, which no text need contain, so that any of its grounds may do."""
+    """Whether the answer is a conclusion, which no text need contain, so that any of its grounds is enough."""
     return is_yes_or_no(question) or _CONCLUDES.search(question.question) is not None
 
 
@@ -32,14 +32,14 @@ def is_yes_or_no(question: Question) -> bool:
 
 
 def expected_count(question: Question) -> int:
-    """The number of things that is asked for, where it is small enough for them to be named instead; else 0."""
+    """The number of things asked for, if small enough for them to be named instead; else 0."""
     words = content_of(question.answers[0])
     number = next((int(word) for word in words if len(words) == 1 and word.isdigit()), 0)
     return number if _HOW_MANY.match(question.question) and 2 <= number <= _FEW else 0
 
 
 def is_literal(question: Question) -> bool:
-    """Whether the answer is a number, or a name that was asked for: nobody infers those."""
+    """Whether the answer is a number, or a name that was asked for: those cannot be inferred."""
     words = [word for word in question.answers[0].split() if content_of(word)]
     named = _ASKS_A_NAME.search(question.question) is not None
     return not is_date(question.answers[0]) and all(is_number(word) or (named and word[:1].isupper()) for word in words)

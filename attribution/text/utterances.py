@@ -1,4 +1,4 @@
-"""A turn in a text that was cut from the conversation: whether it is there, in which words, and ascribed to whom."""
+"""A turn in a text that was cut from the conversation: whether it is there, in which words, and attributed to whom."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Repeated:
 
     Attributes:
         line: the line that holds it.
-        share: part of the turn's content words in that line, 0.6 to 1.
-        misascribed: whether the line gives another speaker's name for it.
+        share: share of the turn's content words in that line, 0.6 to 1.
+        misascribed: whether the line names another speaker.
     """
 
     line: str
@@ -31,7 +31,7 @@ class Repeated:
 def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
     """How a text repeats a turn; None if no line of it holds most of its words.
 
-    A turn whose value was changed is still that turn, so that numbers count no more than other words.
+    A turn whose value was changed is still that turn, so numbers count no more than other words.
     """
     said = content_of(turn.text)
     if not said or not is_most_of(said, content_of(text)):

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 ATTEMPTS = 3
-"""How often a build or an answering with a failed call is tried; the access retries single calls before that."""
+"""Attempts at a build or an answer with a failed call; the access retries single calls before that."""
 
 Progress = Callable[[int, int, int], None]
-"""Called with how many conversations were evaluated soundly, with their total, and with how many are tainted so far."""
+"""Called with the number of soundly evaluated conversations, their total, and the number tainted so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Outcome:
 
     Attributes:
         conversation: what was read and asked.
-        cases: its judged questions; empty where tainted.
+        cases: its judged questions; empty if tainted.
         graph: the build and all answers, as one execution graph.
-        tainted: why nothing of it may be judged or attributed (a call failed or was cut short); None where sound.
+        tainted: why nothing in it may be judged or attributed (a call failed or was cut short); None if sound.
         calls: model calls that a run without any reuse would make for it.
         tokens: prompt and completion tokens of those calls.
     """
@@ -63,13 +63,13 @@ class Outcome:
             ModelError: the outcome is tainted; a partial memory has no score.
         """
         if self.tainted is not None:
-            raise ModelError(f"{self.conversation.id}: not scored, since {self.tainted}")
+            raise ModelError(f"{self.conversation.id}: not scored because {self.tainted}")
         return sum(case.judgement.score for case in self.cases) / len(self.cases)
 
 
 @dataclass(slots=True)
 class Spent:
-    """Calls that evaluation would have made without any reuse (also for what failed), and did make or find cached."""
+    """Calls that evaluation would have made without any reuse (failed ones too), and those it made or found cached."""
 
     plain: int = 0
     made: int = 0
@@ -80,9 +80,9 @@ class Spent:
 class Evaluator:
     """Evaluates candidates of one system; pays only for what changed since any earlier evaluation.
 
-    It is complete when it is made: what it works with does not change afterwards, only what it has computed.
-    Conversations and their questions are evaluated at the same time, as many as `access.workers` has threads. Scores,
-    cases and traces do not depend on which of them is done first.
+    Its settings are fixed when it is created; only its results change.
+    Conversations and their questions are evaluated concurrently, in as many threads as `access.workers` has. Scores,
+    cases and traces do not depend on the order in which they finish.
 
     Attributes:
         system: the system under test.
@@ -90,7 +90,7 @@ class Evaluator:
         metric: name of the primary metric (`attribution.judging.words.METRICS`), for replies that no model judges.
         snapshots: folder of built memories.
         traces: folder that receives the trace of every evaluated conversation; None for none.
-        model_judge: asks a model for the primary score; None where words alone decide.
+        model_judge: asks a model for the primary score; None if words alone decide.
         spent: counts of calls so far.
     """
 
@@ -125,7 +125,7 @@ class Evaluator:
         return outcomes
 
     def repeated(self, repetition: int) -> Evaluator:
-        """An evaluator that asks the models again in every other repetition; the judge is asked once about a reply."""
+        """An evaluator that asks the models again for each new `repetition`; the judge is asked once per reply."""
         return Evaluator(
             self.system,
             self.access.repeated(repetition),
@@ -139,23 +139,23 @@ class Evaluator:
         """The judgement of a reply to a question.
 
         Raises:
-            ModelError, BudgetExceededError: from the model that judges, where one does.
+            ModelError, BudgetExceededError: from the judge's model, if it has one.
         """
         if self.model_judge is not None:
             return self.model_judge.judge(question, reply)
         return judge(reply, question.answers, self.metric)
 
     def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
-        """The sound outcomes that this evaluator computed already, in order; nothing is evaluated."""
+        """The sound outcomes that this evaluator has already computed, in order; nothing is evaluated."""
         keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
         return [self._known[key] for key in keys if key in self._known]
 
     def cases(self) -> list[Case]:
-        """Every sound case that this evaluator computed, of whatever candidate."""
+        """Every sound case that this evaluator computed, for any candidate."""
         return [case for outcome in self._known.values() for case in outcome.cases]
 
     def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
-        """What a memory and what an outcome are known by."""
+        """The keys of a memory and of an outcome."""
         memory_key = snapshot_key(self.system, conversation, candidate, self.access.identities())
         key = digest(
             {
@@ -210,14 +210,14 @@ class Evaluator:
     def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
         store = SnapshotStore(self.snapshots)
         ledger = self.access.ledger
-        # What the run built before it was interrupted is built again, from cached replies, so that it is counted again.
+        # A resumed run rebuilds, from cached replies, what it built before, so that its calls are counted again.
         ours = ledger is not None and ledger.claim_memory(key)
         snapshot = None if ours else store.load(key)
         if snapshot is None:
             with trace(prefix="b") as recorder, self.access.watch() as watch:
                 memory = build_memory(self.system, conversation, candidate, self.access)
             if watch.failures:
-                # A system may swallow the error and hand back what it has: a partial memory is never kept.
+                # A system may swallow the error and return what it has: a partial memory is never kept.
                 raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
             snapshot = Snapshot(memory, recorder.records(), watch.calls + watch.cached)
             if ledger is not None and not ours:
@@ -258,7 +258,7 @@ class Evaluator:
         """The judged answer to one question.
 
         Raises:
-            ModelError: a call failed, also where the system hides it.
+            ModelError: a call failed, even if the system hides it.
             BudgetExceededError: a hard budget ended it.
         """
         with self.access.watch() as watch:
@@ -270,7 +270,7 @@ class Evaluator:
 
 
 def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
-    """Means over all questions, with a 95 % interval over conversations where there are several.
+    """Means over all questions, with a 95 % interval over conversations if there are several.
 
     Raises:
         ModelError: an outcome is tainted.

@@ -1,4 +1,4 @@
-"""Names of files for what users have named."""
+"""File names for things that users have named."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def file_name(name: str) -> str:
-    """A file name, without ending, that belongs to `name` alone: what is safe of it, and 16 digits of its SHA-256.
+    """A file name, without ending, unique to `name`: its safe characters, and 16 digits of its SHA-256.
 
-    The digits tell apart what looks the same without unsafe characters, cut to size, or on a disk that ignores case.
+    The digits distinguish names that are equal without unsafe characters, when cut, or on a disk that ignores case.
     """
     readable = _UNSAFE.sub("_", excerpt(name, _READABLE)).strip("._-")
     digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]

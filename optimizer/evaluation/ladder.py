@@ -1,7 +1,7 @@
-"""The oracle ladder: how well questions are answered when more and more of the pipeline is done for the system.
+"""The oracle ladder: how well questions are answered as more and more of the pipeline is done for the system.
 
-Each rung replaces one more operation by a faultless one, so the step from one rung to the next is what the operation
-between them could gain at most.
+Each rung replaces one more operation by a faultless one, so the step from one rung to the next is the most that the
+operation between them could gain.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Rung:
         score: mean primary score, 0 to 1.
         ci: its 95 % interval over conversations; None for a single conversation.
         n: number of questions.
-        stage: the stage that a faultless one took the place of on this rung; None for the pipeline as it is.
+        stage: the stage that this rung replaces by a faultless one; None for the unchanged pipeline.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Rung:
 
 
 def attainable(rungs: Sequence[Rung]) -> dict[Stage, float]:
-    """By stage, what a faultless one would gain when those before it are faultless too: the steps between the rungs.
+    """By stage, what a faultless one would gain if those before it were faultless too: the steps between the rungs.
 
     The last step, from gold context to 1, is the answer's.
     """
@@ -73,7 +73,7 @@ def audit(
     """Climb the ladder with the system's seed prompts.
 
     Rungs: the seed pipeline; gold facts instead of extraction, stored by the system's own decisions; gold facts in the
-    store as they are at the end; the gold context of each question instead of retrieval.
+    store as of the end; the gold context of each question instead of retrieval.
 
     Raises:
         ConfigError: the system lacks a method that a rung needs.
@@ -109,7 +109,7 @@ def audit(
 
 @runtime_checkable
 class _Climbing(MemorySystem, BuildsFromFacts, HoldsEntries, AnswersFromContext, Protocol):
-    """A system with all that the rungs need."""
+    """A system with everything that the rungs need."""
 
 
 _Ask = Callable[[Question], Answer]
@@ -126,8 +126,8 @@ def _climbing(system: MemorySystem) -> _Climbing:
     )
     lacking = ", ".join(name for name, protocol in needed if not isinstance(system, protocol))
     raise ConfigError(
-        f"the ladder needs {lacking} of a memory system, which {describe(system).name} has not; "
-        "add what is missing (docs/extending.md), all else works without"
+        f"the ladder needs a memory system with {lacking}, which {describe(system).name} lacks; "
+        "add what is missing (docs/extending.md); everything else works without it"
     )
 
 
@@ -154,7 +154,7 @@ def _context(system: _Climbing, evaluator: Evaluator, conversation: Conversation
     current = {fact.id: fact.text for fact in conversation.facts_at_end()}
 
     def ask(question: Question) -> Answer:
-        # What was retracted stands in no memory: the gold context of such a question is empty.
+        # What was retracted is in no memory: the gold context of such a question is empty.
         context = [current[question.fact]] if question.fact in current else []
         return system.answer_from(context, question, candidate, evaluator.access)
 

@@ -1,4 +1,4 @@
-"""Built memories on disk, content-addressed, so that editing a prompt downstream of a memory rebuilds nothing."""
+"""Built memories on disk, content-addressed, so that editing a prompt downstream of a memory needs no rebuild."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def snapshot_key(
 ) -> str:
     """What a built memory depends on: system, version, settings, upstream prompts, dialogue and models.
 
-    Of a system that memtune does not ship, also its source: a user who changes it need not think of its version.
+    For a system that memtune does not ship, also its source: a user who changes it need not raise its version.
     """
     said = describe(system)
     return digest(
@@ -77,7 +77,7 @@ class SnapshotStore:
             return None
 
     def save(self, key: str, snapshot: Snapshot) -> None:
-        """Store a snapshot under `key`. A failure (a full disk) costs the reuse, not the run: it is logged."""
+        """Store a snapshot under `key`. A failure (a full disk) prevents reuse, not the run: it is logged."""
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class SnapshotStore:
                 os.unlink(name)
                 raise
         except OSError as error:
-            logger.warning("%s: the memory is not kept for later (%s)", path, error.strerror)
+            logger.warning("%s: the memory could not be saved for reuse (%s)", path, error.strerror)
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"

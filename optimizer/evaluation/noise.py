@@ -1,4 +1,4 @@
-"""How much the score of one and the same candidate varies when everything is asked again: the noise floor."""
+"""How much one candidate's score varies when everything is asked again: the noise floor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
 DEVIATIONS = 1.96 * 2**0.5
-"""A difference of two scores is noise within so many standard deviations of one, in 95 of 100 cases."""
+"""In 95 of 100 cases, noise makes two scores differ by at most this many standard deviations of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class NoiseFloor:
         scores: mean score of each repetition, in order.
         mean: their mean.
         deviation: their standard deviation.
-        noise: difference up to which two scores on these conversations tell nothing, 95 %.
+        noise: difference up to which two scores on these conversations may be noise, 95 %.
         changed: questions whose score was not the same every time.
         questions: how many there are.
     """

@@ -23,7 +23,7 @@ class Splits:
     test: tuple[Conversation, ...]
 
     def named(self) -> dict[SplitName, tuple[Conversation, ...]]:
-        """The same three, by the names they have in summaries and metrics."""
+        """The three splits, by their names in summaries and metrics."""
         return {"train": self.train, "val": self.validation, "test": self.test}
 
 
@@ -49,5 +49,5 @@ class Score:
 
 
 def interval_over(units: Sequence[float], *, seed: int = 0) -> Interval | None:
-    """95 % bootstrap interval of the mean of one value a conversation; None for one, which says nothing of others."""
+    """95 % bootstrap interval of the mean of one value per conversation; None for one, which says nothing of others."""
     return bootstrap_ci(units, seed=seed) if len(units) > 1 else None

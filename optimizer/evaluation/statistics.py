@@ -1,7 +1,7 @@
 """Statistics over few paired units: exact sign-flip tests, a bootstrap interval, and power.
 
 The unit is the conversation: questions of one conversation share a memory, so they are not independent. A value here is
-one number a unit, such as the difference of two mean scores (-1 to 1).
+one number per unit, such as the difference of two mean scores (-1 to 1).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def sign_flip_p(deltas: Sequence[float], alternative: Alternative = "two-sided",
     decimal fractions count as ties.
 
     Args:
-        deltas: one difference a unit, challenger minus champion.
+        deltas: one difference per unit, challenger minus champion.
         alternative: "greater" asks for a positive mean, "two-sided" for a mean that is not zero.
-        seed: of the Monte Carlo draws, used only where the sums are too many to follow exactly (beyond 16 units).
+        seed: of the Monte Carlo draws, used only if there are too many sums to count exactly (beyond 16 units).
 
     Returns:
         A probability in (0, 1]; 1.0 without deltas. Never under 1/2**n: three units can't show anything at 5 %.
@@ -66,7 +66,7 @@ def bootstrap_ci(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
         ValueError: no values, or a value that is not finite.
     """
     if not values or not all(math.isfinite(value) for value in values):
-        raise ValueError("a bootstrap interval needs one finite value a unit, and at least one unit")
+        raise ValueError("a bootstrap interval needs one finite value per unit, and at least one unit")
     return mean_interval(values, resamples=RESAMPLES, seed=seed)
 
 
@@ -81,8 +81,8 @@ def power(
     """Chance that a repeat of the same size finds the observed effect significant at `alpha`.
 
     Simulated: each repeat draws as many units from `deltas` with replacement and tests them like `sign_flip_p`. It
-    takes the observed effect for the true one, so after a small p-value it flatters; read it as "could a comparison of
-    this size have seen an effect like this", not as further evidence.
+    assumes that the observed effect is the true one, so after a small p-value it is too high; read it as "could a
+    comparison of this size have seen an effect like this", not as further evidence.
 
     Returns:
         The share of significant repeats; 0.0 without deltas.

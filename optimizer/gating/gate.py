@@ -22,10 +22,10 @@ GATE_LEVEL = 0.20
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What the gate says of a challenger.
+    """The gate's decision on a challenger.
 
     Attributes:
-        accepted: True where the challenger becomes champion.
+        accepted: True if the challenger becomes champion.
         delta: mean over conversations of challenger minus champion score.
         p_value: one-sided exact sign-flip p over conversations.
         regressed_anchors: questions that the seed and the champion answer and the challenger does not.
@@ -64,7 +64,7 @@ def decide(
                     False, 0.0, 1.0, 0, f"rejected: {side} could not be scored on {name}: {outcome.tainted}"
                 )
     deltas = [new[name].score - old[name].score for name in old]
-    # Shares that cancel out must come to nothing, to the last bit.
+    # Shares that cancel out must sum to exactly zero.
     delta = round(sum(deltas) / len(deltas), 9) if deltas else 0.0
     p_value = sign_flip_p(deltas, "greater")
     now, before = _passes(new), _passes(old)
@@ -82,9 +82,9 @@ def decide(
 
 
 def behind(champion: Sequence[Outcome], challenger: Sequence[Outcome]) -> GateDecision | None:
-    """The rejection of a challenger that is not ahead on the first of its conversations; None where it is.
+    """The rejection of a challenger that is not ahead on the first of its conversations; None if it is.
 
-    An interim look halves the price of a useless finalist. It can only reject, so it lets no further one through.
+    An interim look halves the cost of a useless finalist. It can only reject, so it never lets another through.
 
     Raises:
         ValueError: the two sides do not hold the same conversations.

@@ -1,4 +1,4 @@
-"""The verdict: what the conversations that the optimizer never saw say of the champion."""
+"""The verdict on the champion, from conversations that the optimizer never saw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the held-out conversations say of the champion against the seed prompts.
+    """The champion against the seed prompts on the held-out conversations.
 
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
@@ -38,7 +38,7 @@ class Verdict:
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
-"""The verdict where the champion is the seed: there is no difference to test."""
+"""The verdict if the champion is the seed: there is no difference to test."""
 
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:

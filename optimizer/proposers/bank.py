@@ -1,7 +1,7 @@
 """A bank of instructions keyed by stage and error type: what people write into such prompts, without an author model.
 
 Every text is general (no value, name or phrase of any data set), short (a small model pays for every token), and free
-of braces, so it may stand anywhere in a template.
+of braces, so it may be anywhere in a template.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Instruction:
         text: the sentence or two that goes into the prompt.
         errors: error types it treats.
         symptoms: visible faults it treats, which decide between instructions for the same error type.
-        task: whether it says the whole task, and so takes the place of the prompt's first sentence.
+        task: whether it states the whole task, and so replaces the prompt's first sentence.
     """
 
     id: str
@@ -262,7 +262,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
 
 
 def ranked(request: ProposalRequest) -> list[Instruction]:
-    """The instructions for the request's stage, best first; topics that the text has already are left out.
+    """The instructions for the request's stage, best first; topics already in the text are left out.
 
     An instruction's weight is the number of failed executions with a symptom it treats, plus, at a quarter, the
     failures of an error type it treats. Equal ones are ordered by the request's seed.
@@ -291,7 +291,7 @@ def one_a_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
 def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequence[str] = ()) -> str:
     """The template with its first sentence, what the contract asks for, and these instructions instead of others.
 
-    Where one of them says the whole task, it stands first and the first sentence goes too.
+    An instruction that states the whole task comes first and replaces the first sentence too.
     """
     parts = take_apart(template)
     rules = sentences(parts.instructions, markers)
@@ -305,12 +305,12 @@ def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequ
 
 
 class BankProposer:
-    """Instructions from the bank: the best instead of all rules, a bundle of the best, each added alone."""
+    """Instructions from the bank: the best replacing all rules, a bundle of the best, each added alone."""
 
     name = "bank"
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
-        """At most `request.count` new texts, those first that treat what is wrong most often."""
+        """At most `request.count` new texts; those that treat the most frequent faults come first."""
         found: dict[str, Proposal] = {}
         for text, reason in self._texts(request):
             if len(found) == request.count:

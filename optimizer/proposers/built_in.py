@@ -1,4 +1,4 @@
-"""The proposers that memtune ships, made for a run."""
+"""The proposers that memtune ships, created for a run."""
 
 from __future__ import annotations
 

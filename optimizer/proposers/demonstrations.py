@@ -1,8 +1,8 @@
 """Demonstrations bootstrapped from passing cases: recorded inputs of an operation, with what it should reply.
 
 After DSPy's BootstrapFewShot (Khattab et al. 2023), with two differences that a small model needs: the inputs are
-cropped to the lines that matter, and replies are kept only where they are what the case proves right. A small model
-copies demonstrations literally, so every one is gated like any other proposal.
+cropped to the lines that matter, and replies are kept only if the case proves them right. A small model
+copies demonstrations literally, so each is gated like any other proposal.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
 
 MOST_TOKENS = 100
-"""Longest demonstration, at about four characters a token: the prompt is what a small model on a CPU pays for."""
+"""Longest demonstration, at about four characters per token: on a CPU, a small model's cost is the prompt."""
 
 _POOL = 8
-"""Demonstrations, best first, that combinations are drawn from."""
+"""Number of demonstrations, best first, from which combinations are drawn."""
 
 _SIZES: dict[str, tuple[int, ...]] = {"extract": (1, 2), "update": (2, 1), "answer": (2, 1)}
-"""How many demonstrations to try first: one alone of a choice (an event, known or unknown) teaches it always."""
+"""How many demonstrations to try first: a single example of a choice (an event, known or unknown) teaches it always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Demonstration:
     Attributes:
         inputs: placeholder name → text.
         reply: what the operation should reply.
-        kind: what sort of case it shows; a set of demonstrations takes different ones.
+        kind: the kind of case it shows; a set of demonstrations has different ones.
         conversation: where its values come from.
         question: id of the question that proves it.
     """
@@ -72,10 +72,10 @@ def demonstrations_of(stage: Stage, passed: Sequence[Example]) -> list[Demonstra
 
 
 class DemonstrationProposer:
-    """Puts one or two demonstrations before the data, in the layout of the template itself.
+    """Puts one or two demonstrations before the data, in the template's layout.
 
     Args:
-        train: ids of the train conversations; examples of any other are ignored, whatever the request holds.
+        train: ids of the train conversations; examples from others are ignored, whatever the request holds.
     """
 
     name = "demonstrations"
@@ -84,12 +84,12 @@ class DemonstrationProposer:
         self._train = frozenset(train)
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
-        """At most `request.count` texts; none where no passing case is short enough."""
+        """At most `request.count` texts; none if no passing case is short enough."""
         passed = [example for example in request.passed if example.case.conversation in self._train]
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
         parts = take_apart(request.text)
         if not parts.data:
-            # The system adds the data in a layout of its own, which a demonstration would have to share.
+            # The system adds the data in its own layout, which a demonstration would have to share.
             return []
         found: dict[str, Proposal] = {}
         for chosen in _sets(pool, request):
@@ -107,7 +107,7 @@ class DemonstrationProposer:
         return list(found.values())
 
     def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
-        """Kinds of case that fail most come first; the best of each kind before the second of any."""
+        """The kinds of case that fail most come first; the best of each kind before the second of any."""
         failing = Counter(_kind(request.stage, example) for example in request.failed)
         shuffled = list(demonstrations)
         random.Random(request.seed).shuffle(shuffled)  # noqa: S311 (order among equals)
@@ -151,7 +151,7 @@ def _kind(stage: Stage, example: Example) -> str:
 
 
 def _demonstration(example: Example, shown: Mapping[str, Sequence[str]], reply: str, kind: str) -> Demonstration:
-    """An example of what is `shown` in the placeholders named there, and of its own inputs in the others."""
+    """An example with `shown` in the placeholders named there, and its own inputs in the others."""
     own = {name: [item.text for item in items] for name, items in example.parts.items()}
     texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **shown}
     inputs = tuple((name, example.prompt.layout.fill(name, each)) for name, each in texts.items())
@@ -181,7 +181,7 @@ def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
 def _of_decisions(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for example in passed:
         kind = _kind("update", example)
-        # A system whose decisions are no events is taken at its word: the answer was right.
+        # If a system's decisions are not events, its reply is trusted: the answer was right.
         if event_in(example.output) in (kind, None):
             yield _demonstration(example, {}, example.output, kind)
 
@@ -194,7 +194,7 @@ def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
             key = (example.case.conversation, example.inputs[read], example.output)
             executions.setdefault(key, []).append(example)
     for group in executions.values():
-        # Only recordings that hold the answer of every question they are behind are shown as done right.
+        # A recording is shown as correct only if it holds the answer of every question that depends on it.
         proven = [example for example in group if not example.wants_unknown]
         if not proven or not all(_holds(example) for example in proven):
             continue

@@ -33,7 +33,7 @@ Symptom = Literal[
     "missed delete",
     "wrong overwrite",
 ]
-"""What a failed execution looks like: finer than the error type, and what instructions and edits are chosen by."""
+"""What a failed execution looks like: finer than the error type; instructions and edits are chosen by it."""
 
 _NO_DATA = ("prompt", "request")
 """Kinds of inputs that fill no placeholder: the template, and what `tracing.instrument` keeps of a request."""
@@ -41,10 +41,10 @@ _NO_DATA = ("prompt", "request")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One recorded execution of a prompt's operation, in the light of one judged question.
+    """One recorded execution of a prompt's operation, seen from one judged question.
 
     Attributes:
-        prompt: whose operation it is; its layout says how the execution is written.
+        prompt: the operation's prompt; its layout says how the execution is written.
         case: the judged question.
         attribution: why it failed; None for a passed case.
         parts: placeholder name → the inputs that filled it.
@@ -70,7 +70,7 @@ class Example:
 
     @property
     def statements(self) -> tuple[Item, ...]:
-        """What it made that are texts: the facts of an extraction."""
+        """Its outputs that are texts: the facts of an extraction."""
         return tuple(item for item in self.outputs if isinstance(item.value, str) and item.kind != RECORDED_REPLY)
 
     def placeholder(self, *kinds: str) -> str | None:
@@ -89,8 +89,8 @@ def examples_of(
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """Recorded executions of the prompt's operation: those blamed for wrong answers, and those behind right ones.
 
-    Behind an answer lie the operation that made it, the extractions that read its evidence turns, and the decisions on
-    facts from those turns. Tainted outcomes give nothing.
+    Behind an answer are the operation that made it, the extractions that read its evidence turns, and the decisions on
+    facts from those turns. Tainted outcomes are skipped.
     """
     graphs = {outcome.conversation.id: outcome.graph for outcome in outcomes if outcome.tainted is None}
     failed: list[Example] = []

@@ -1,4 +1,4 @@
-"""Proposals for a prompt: what a proposer is given, what it hands back, and the contract gate every proposal passes."""
+"""Proposals for a prompt: what a proposer gets, what it returns, and the contract gate every proposal passes."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ PROPOSERS = Door(
 
 @dataclass(frozen=True, slots=True)
 class ProposalRequest:
-    """What a proposer works from.
+    """A proposer's input.
 
     Attributes:
         prompt: the prompt to rewrite; `text` is its current text.
         stage: what its operation does with information.
         candidate: the champion's texts of all prompts.
-        signal: the signal of its operation; None where nothing blames it.
+        signal: the signal of its operation; None if nothing blames it.
         failed: executions blamed for a wrong answer (train conversations only).
         passed: executions behind right answers (train conversations only).
         minibatch: the train conversations that rewrites may be measured on.
-        count: most proposals wanted.
+        count: maximum number of proposals.
         seed: of every random choice.
-        tried: texts that were tried already.
+        tried: texts already tried.
     """
 
     prompt: PromptSpec
@@ -79,7 +79,7 @@ class ProposalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new text for a prompt, the name of its proposer (`hand` where people wrote it), and why in one line."""
+    """A new text for a prompt, the name of its proposer (`hand` if people wrote it), and why in one line."""
 
     prompt: str
     text: str
@@ -91,7 +91,7 @@ class Proposal:
 class Proposer(Protocol):
     """A source of proposals. The same request gives the same proposals; only a spent budget raises.
 
-    `name` is what its proposals have as their source, in tables and reports.
+    `name` is the source shown for its proposals in tables and reports.
     """
 
     name: str
@@ -111,9 +111,9 @@ class Means:
 
     Attributes:
         author: the model that writes prompts.
-        own_author: whether that is another model than the system's, and so likely a better writer than rules are.
+        own_author: whether that is another model than the system's, and so likely a better writer than the rules.
         evaluator: measures a candidate on conversations.
-        train: the only conversations that it may learn from.
+        train: the only conversations it may learn from.
     """
 
     author: ChatModel
@@ -123,7 +123,7 @@ class Means:
 
 
 class ProposerFactory(Protocol):
-    """Makes the proposer of a run; a class whose instances are `Proposer`s is one."""
+    """Creates a run's proposer; a class whose instances are `Proposer`s is one."""
 
     def __call__(self, means: Means, /) -> Proposer:
         """The proposer of one run."""
@@ -132,9 +132,9 @@ class ProposerFactory(Protocol):
 
 @runtime_checkable
 class Authored(Protocol):
-    """What a proposer has besides when a model writes its texts: an author that costs calls.
+    """A `Proposer` whose texts are written by a model: an author that costs calls.
 
-    It leads where the author is a model of its own. Where the task model writes, it comes last, with one text.
+    It comes first if the author is a separate model. If the task model writes, it comes last, with one text.
     """
 
     author: ChatModel
@@ -144,7 +144,7 @@ def open_proposers(names: Sequence[str] = tuple(PROPOSERS.built_in)) -> list[Pro
     """The proposers of these names or `module:Object`s, in order.
 
     Raises:
-        ConfigError: there is none, it cannot be imported, or it does not take the means.
+        ConfigError: one does not exist, cannot be imported, or does not take the means.
     """
     return [_checked(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
 
@@ -165,10 +165,10 @@ def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
 
 
 def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
-    """What a proposer offers and the contract admits, in its order and under its name.
+    """The proposals that a proposer offers and the contract admits, in its order and under its name.
 
     Raises:
-        RunError: it fails, or offers what are no proposals.
+        RunError: it fails, or returns something other than proposals.
         BudgetExceededError: as `Proposer.propose`.
     """
     try:
@@ -177,13 +177,13 @@ def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
         raise
     except Exception as error:
         raise RunError(
-            f"proposers: {proposer.name!r} failed: {in_one_line(error)}; mend it and start the run again (its calls "
+            f"proposers: {proposer.name!r} failed: {in_one_line(error)}; fix it and start the run again (its calls "
             "are cached)"
         ) from error
     if not isinstance(offered, list) or not all(
         isinstance(each, Proposal) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
     ):
-        raise RunError(f"proposers: {proposer.name!r} returned no list of `Proposal`s but {excerpt(repr(offered), 80)}")
+        raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Proposal`s")
     named = [replace(each, source=proposer.name) for each in offered]
     return admit(named, request.prompt, request.tried)[0]
 
@@ -191,11 +191,11 @@ def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
 def admit(
     proposals: Sequence[Proposal], spec: PromptSpec, tried: frozenset[str] = frozenset()
 ) -> tuple[list[Proposal], list[tuple[Proposal, list[str]]]]:
-    """The contract gate, before anything is spent on a proposal: reject, never repair.
+    """The contract gate, before a proposal costs anything: reject, never repair.
 
     Returns:
-        The admitted proposals in order, and the rejected ones with everything that is wrong with each: a broken
-        contract, another prompt's name, or a text that was tried or proposed already.
+        The admitted proposals in order, and the rejected ones, each with everything wrong with it: a broken
+        contract, another prompt's name, or a text already tried or proposed.
     """
     admitted: list[Proposal] = []
     rejected: list[tuple[Proposal, list[str]]] = []

@@ -1,7 +1,7 @@
 """Proposals by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
 
 One call runs one generation of GEPA (Agrawal et al. 2025): several rewrites of the current text, each from other failed
-executions, each measured on the same few train conversations. Where gepa would do harm, this module stands between:
+executions, each measured on the same few train conversations. This module prevents what would go wrong with gepa:
 contracts are checked before a rollout, its evaluation cache and run folder stay off, its prints go to the log, and a
 spent budget ends it (gepa catches and retries any exception of the reflection model).
 """
@@ -53,7 +53,7 @@ Reply with the whole new template between two lines of ```, and nothing else."""
 
 
 class ReflectionProposer:
-    """Asks the proposer model for rewrites, and keeps those that lose nothing on a few train conversations.
+    """Asks the author model for rewrites, and keeps those that lose nothing on a few train conversations.
 
     Args:
         evaluator: measures a candidate on conversations.
@@ -66,7 +66,7 @@ class ReflectionProposer:
         self._evaluator, self.author = evaluator, author
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
-        """At most `request.count` rewrites, best on the minibatch first; none where the model's replies are of no use.
+        """At most `request.count` rewrites, best on the minibatch first; none if the model's replies are unusable.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
@@ -150,10 +150,10 @@ class _BlamedPrompt:
 
 
 class Author:
-    """gepa's reflection model. A useless or failed reply is an empty text, which the contract then turns away.
+    """gepa's reflection model. An unusable or failed reply becomes an empty text, which the contract rejects.
 
     Attributes:
-        stopped: the spent budget for which it writes no more; gepa would catch it.
+        stopped: the spent budget that stopped it; gepa would catch the error.
     """
 
     def __init__(self, model: ChatModel, seed: int) -> None:
@@ -187,7 +187,7 @@ class _Adapter:
     """gepa's view of the memory system: conversations in, mean scores out, failed executions as feedback.
 
     Attributes:
-        measured: texts of the prompt that were worth measuring, in order.
+        measured: texts of the prompt that were measured, in order.
     """
 
     propose_new_texts = None  # gepa asks for the attribute
@@ -235,7 +235,7 @@ class _Adapter:
         if not problems and len(copied) > 1:
             problems = [f"it holds answers of the cases shown: {', '.join(copied)}"]
         if problems:
-            _log.info("a rewrite of %r is turned away: %s", self._request.prompt.name, "; ".join(problems))
+            _log.info("a rewrite of %r was rejected: %s", self._request.prompt.name, "; ".join(problems))
         return not problems
 
     def _measure(self, batch: list[Conversation], candidate: dict[str, str], text: str) -> list[float]:
@@ -274,6 +274,6 @@ def _cut(text: str) -> str:
 
 
 def _copied_answers(text: str, request: ProposalRequest) -> list[str]:
-    """Answers of the failed cases that stand in `text` and not in the text it replaces."""
+    """Answers of the failed cases that are in `text` but not in the text it replaces."""
     answers = {answer for each in request.failed if not each.wants_unknown for answer in each.case.question.answers[:1]}
     return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))

@@ -14,7 +14,7 @@ class ProposalSources:
 
     Args:
         proposers: in the order of the configuration.
-        hand: rewrites that people wrote; they go before all others.
+        hand: rewrites that people wrote; they come before all others.
         own_author: whether the author is another model than the system's.
     """
 
@@ -26,7 +26,7 @@ class ProposalSources:
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
-        All rewrites by hand that were not tried come before them, also where they are more.
+        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
@@ -37,7 +37,7 @@ class ProposalSources:
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
             if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
-                # Everything that is tried will be the first offers of these: others would be paid for in vain.
+                # Only these sources' first offers will be tried; paying for more would be waste.
                 break
             offers.append(self._offers(proposer, request))
         for rank in range(max(map(len, offers), default=0)):
@@ -49,7 +49,7 @@ class ProposalSources:
     def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:
         """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
 
-        All rewrites by hand that were not tried come before them, also where they are more.
+        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
 
         Raises:
             BudgetExceededError, RunError: as `propose`.
@@ -67,14 +67,14 @@ class ProposalSources:
         return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
 
     def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
-        # A model's texts are measured before they are offered, and of a weak author's hardly two are worth that.
+        # A model's texts are measured before they are offered; a weak author rarely has two worth that.
         single = isinstance(proposer, Authored) and not self._own_author
         return offers_of(proposer, replace(request, count=1) if single else request)
 
     def _in_order(self, n: int) -> list[Proposer]:
-        """Each source gets its turn to be first, also where few proposals are tried.
+        """Each source gets its turn to be first, even if few proposals are tried.
 
-        A proposer model of its own is taken to write better prompts than the rules do, so what it writes leads; the
+        A separate author model is assumed to write better prompts than the rules, so its texts come first; the
         task model reflecting on itself comes last.
         """
         turn = (n - 1) % max(len(self._rules), 1)

@@ -1,6 +1,6 @@
-"""Structural edits of a template: where the question stands, where the instructions stand, how the reply is asked for.
+"""Structural edits of a template: where the question and the instructions are, and how the reply is requested.
 
-They need no author, keep placeholders and literal braces as they are, and give None where they do not apply.
+They need no author, keep placeholders and literal braces unchanged, and return None if they do not apply.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def numbered_rules(template: str, markers: Sequence[str] = ()) -> str | None:
 
 
 def with_format_line(template: str, line: str) -> str | None:
-    """The template closed by `line`, which takes the place of an earlier closing cue."""
+    """The template closed by `line`, which replaces an earlier closing cue."""
     parts = take_apart(template)
     if line in template or not parts.data:
         return None
@@ -88,7 +88,7 @@ def with_format_line(template: str, line: str) -> str | None:
 
 
 def shortened(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
-    """The template without one of its sentences each: those that have least to do with the purpose go first."""
+    """The template with one sentence removed, for each sentence; those least related to the purpose first."""
     parts = take_apart(template)
     wanted = set(words(purpose))
 
@@ -175,7 +175,7 @@ OPERATORS: tuple[Operator, ...] = (
 
 
 class StructureProposer:
-    """Structural edits, those first that treat what is wrong most often; then pairs of the best."""
+    """Structural edits, those that treat the most frequent faults first; then pairs of the best."""
 
     name = "structure"
 
@@ -191,7 +191,7 @@ class StructureProposer:
             if base:
                 queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
         found: dict[str, Proposal] = {}
-        # One text an operator and turn, so that an operator with many variants leaves room for the others.
+        # One text per operator and turn, so that an operator with many variants leaves room for the others.
         while queue and len(found) < request.count:
             later = []
             for name, texts in queue:

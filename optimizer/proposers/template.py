@@ -1,4 +1,4 @@
-"""A prompt template taken apart into instructions and data, so that edits touch no placeholder and no literal brace."""
+"""A prompt template split into instructions and data, so that edits touch no placeholder and no literal brace."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Parts:
     """The lines of a template in order: instructions, demonstrations, data with every placeholder, instructions, cue.
 
     Demonstrations run from the first line `EXAMPLE` to a line `NOW`. The label over a placeholder ("Memories:")
-    belongs to the data. The cue is a short last line that the reply continues ("Answer:"), with what blank lines
-    follow it. Joined again the parts are the template, character for character.
+    belongs to the data. The cue is a short last line that the reply continues ("Answer:"), with the blank lines
+    after it. Joined, the parts are the template, character for character.
     """
 
     head: tuple[str, ...]
@@ -37,7 +37,7 @@ class Parts:
 
     @property
     def instructions(self) -> list[str]:
-        """Every line of head and tail that says something, in order."""
+        """Every non-empty line of head and tail, in order."""
         return [line for line in (*self.head, *self.tail) if line.strip()]
 
     def with_instructions(self, lines: Sequence[str]) -> Parts:
@@ -80,7 +80,7 @@ def take_apart(template: str) -> Parts:
 
 
 def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
-    """The lines without blank ones at either end."""
+    """The lines without leading and trailing blank ones."""
     said = [number for number, line in enumerate(lines) if line.strip()]
     return tuple(lines[said[0] : said[-1] + 1]) if said else ()
 

@@ -1,4 +1,4 @@
-"""The closed loop: attribute the champion's failures, rewrite the prompt they point at, keep what passes the gate."""
+"""The closed loop: attribute the champion's failures, rewrite the prompt they point to, keep what passes the gate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def closed_loop(tuning: Tuning) -> str:
-    """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could mend."""
+    """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could fix."""
     return gated_rounds(tuning, _ByBlame(tuning))
 
 

@@ -33,11 +33,11 @@ class Failures:
     def __init__(self, factory: AttributorFactory, access: ModelAccess, operations: Sequence[OperationSpec]) -> None:
         self._factory, self._access, self._operations = factory, access, tuple(operations)
         self._told = False
-        # By the identity of the graph, which is kept here so that no other can take it.
+        # Keyed by the graph's id(); the graph is kept so that no other object can get the same one.
         self._known: dict[int, tuple[ExecutionGraph, dict[str, Attribution]]] = {}
 
     def of(self, outcome: Outcome) -> list[Attribution]:
-        """The attribution of each wrong answer, in order. Whatever the method raises is an abstention.
+        """The attribution of each wrong answer, in order. An exception in the method is an abstention.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the method's next model call.
@@ -58,9 +58,9 @@ class Failures:
         return [known[case.question.id] for case in wrong]
 
     def seen(self, outcome: Outcome) -> dict[str, Attribution]:
-        """By question id, what there is to show people of the wrong answers; no model is asked for it.
+        """The attributions to show people, by question id; no model is asked for them.
 
-        A method that asks a model is not run on further cases: only what the optimizer had attributed is there.
+        A method that asks a model is not run on further cases: only what the optimizer had attributed is included.
         """
         if not isinstance(self._factory, AsksModel):
             with contextlib.suppress(BudgetExceededError):

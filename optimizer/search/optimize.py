@@ -1,4 +1,4 @@
-"""What is done around every optimizer: baselines, the search, the test of its champion, and the result."""
+"""The steps around every optimizer: baselines, the search, the test of its champion, and the result."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def optimize(
     """Tune the prompts of a system on the train conversations, compare on validation, and test the champion once.
 
     A spent budget ends the search cleanly with the best so far, and so does a champion that fails on a conversation.
-    Where there is a time budget, as much of it as the test will take is kept back; the other budgets may be used up
-    by the search, and there is no verdict then.
+    Of a time budget, as much as the test will take is reserved; the search may use up the other budgets,
+    and then there is no verdict.
 
     Args:
         optimizer: searches; the closed loop by default.
         proposers: write the rewrites that an optimizer may take from `Tuning.sources`; the built-in ones by default.
 
     Raises:
-        RunError: the seed prompts cannot be scored, since calls fail or are cut short; or the optimizer fails.
+        RunError: the seed prompts cannot be scored because calls fail or are cut short; or the optimizer fails.
         ContractError: the seed candidate breaks a contract.
     """
     search = optimizer or open_optimizer(CLOSED_LOOP)

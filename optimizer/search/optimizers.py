@@ -1,6 +1,6 @@
-"""Optimizers: what they have in common, and where users' own come in.
+"""Optimizers: what they have in common, and how users add their own.
 
-`docs/extending-loop.md` teaches writing one, and `optimizer.contract_suite` checks it.
+`docs/extending-loop.md` explains how to write one, and `optimizer.contract_suite` checks it.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Optimizer(Protocol):
         """Search until done, leave the best candidate as `tuning.champion`, and return why it ended, in plain words.
 
         The same tuning with the same replies leads to the same champion: every random choice is drawn from
-        `tuning.settings.seed`. A run is resumed by going through it again on cached replies.
+        `tuning.settings.seed`. A run is resumed by repeating it on cached replies.
 
         Raises:
-            BudgetExceededError: let through from the tuning's methods; what was reached counts.
+            BudgetExceededError: let through from the tuning's methods; the best so far is kept.
         """
         ...
 
 
 def open_optimizer(name: str) -> Optimizer:
-    """The optimizer of this name or `module:Object`. What it raises or returns that is no result is a `RunError`.
+    """The optimizer of this name or `module:Object`. An exception or an invalid result becomes a `RunError`.
 
     Raises:
-        ConfigError: there is none, it cannot be imported, or it does not take a tuning.
+        ConfigError: it does not exist, cannot be imported, or does not take a tuning.
     """
     search = cast("Optimizer", OPTIMIZERS.open_callable(name, "tuning"))
 
@@ -58,7 +58,7 @@ def open_optimizer(name: str) -> Optimizer:
             raise
         except Exception as error:
             raise RunError(
-                f"optimizer: {name!r} failed: {in_one_line(error)}; mend it and start the run again (its calls are "
+                f"optimizer: {name!r} failed: {in_one_line(error)}; fix it and start the run again (its calls are "
                 "cached)"
             ) from error
         if not isinstance(stopped, str) or not stopped.strip():

@@ -36,16 +36,16 @@ def metric_calls(tuning: Tuning) -> int:
 
 
 def plain_gepa(tuning: Tuning) -> str:
-    """An `Optimizer` that hands the search to gepa; the proposer model reflects.
+    """An `Optimizer` that leaves the search to gepa; the author model reflects.
 
     Raises:
-        ConfigError: rewrites by hand are given, for which gepa has no place.
+        ConfigError: rewrites by hand are given, which gepa does not support.
     """
     import gepa
     from gepa.utils import ScoreThresholdStopper
 
     if tuning.settings.hand:
-        raise ConfigError("--candidates: the optimizer gepa takes no rewrites by hand; take --optimizer closed-loop")
+        raise ConfigError("--candidates: the optimizer gepa takes no rewrites by hand; use --optimizer closed-loop")
     if not tuning.settings.rounds:
         return DONE
     author = Author(tuning.author, tuning.settings.seed)
@@ -59,11 +59,11 @@ def plain_gepa(tuning: Tuning) -> str:
             reflection_lm=author,
             reflection_minibatch_size=min(MINIBATCH, len(tuning.train)),
             max_metric_calls=metric_calls(tuning),
-            # It would go on spending after a perfect score, and ask an author again whose budget is spent.
+            # gepa would keep spending after a perfect score, and keep asking an author whose budget is spent.
             stop_callbacks=[ScoreThresholdStopper(1.0), lambda state: author.stopped is not None],
             callbacks=[adapter],
             logger=DebugLog(),
-            # Its cache answers one conversation with another's score where train and validation differ.
+            # gepa's cache returns the wrong conversation's score if train and validation differ.
             cache_evaluation=False,
             run_dir=None,
             display_progress_bar=False,
@@ -117,7 +117,7 @@ class _Adapter:
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Executions behind wrong answers, then behind right ones, as many as a small context holds."""
+        """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
         self._parent = dict(candidate)
         outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
         self._before = {
@@ -146,7 +146,7 @@ class _Adapter:
     def _note(
         self, batch: Sequence[Conversation], candidate: dict[str, str], scores: Sequence[float], *, sound: bool
     ) -> None:
-        """Keep an attempt with how far it got; the best on validation so far becomes the champion."""
+        """Record an attempt and how far it got; the best on validation so far becomes the champion."""
         tuning, iteration = self._tuning, self._iteration
         changed = [name for name, text in candidate.items() if text != self._parent[name]]
         if iteration is None or not changed:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def random_search(tuning: Tuning) -> str:
-    """An `Optimizer` that asks no attribution: each round draws a prompt, and rewrites from what all sources offer."""
+    """An `Optimizer` without attribution: each round draws a prompt, and rewrites from those all sources offer."""
     return gated_rounds(tuning, _ByChance(tuning))
 
 

@@ -1,4 +1,4 @@
-"""The part of a time budget that is kept back for the test conversations."""
+"""The part of a time budget reserved for the test conversations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class TimeReserve:
     """Learns how long a conversation takes, and refuses what would leave too little time for the test.
 
-    A conversation is expected to take as long as in the slowest evaluation so far: those that the caches answered
-    tell nothing of the test.
+    A conversation is expected to take as long as in the slowest evaluation so far: cached evaluations say nothing
+    about the test.
 
     Args:
         budget: of the run.
-        conversations: of the test split; seed and champion meet each.
+        conversations: of the test split; seed and champion are tested on each.
         workers: conversations evaluated at the same time.
     """
 
@@ -31,7 +31,7 @@ class TimeReserve:
 
     @contextmanager
     def timed(self, count: int) -> Iterator[None]:
-        """Measure the evaluation of `count` conversations inside; one that fails teaches nothing."""
+        """Measure the evaluation of `count` conversations inside; a failed one is not counted."""
         started = self._budget.seconds
         yield
         self._pace = max(self._pace, (self._budget.seconds - started) / max(self._turns(count), 1))
@@ -40,11 +40,11 @@ class TimeReserve:
         """Make sure that `count` conversations can be evaluated and the test still be finished in time.
 
         Raises:
-            BudgetExceededError: there is a time budget, and what is left of it is needed.
+            BudgetExceededError: there is a time budget, and the test needs what is left of it.
         """
         left = self._budget.remaining_seconds()
         if left is not None and left < self._pace * (self._turns(count) + 2 * self._turns(self._test)):
-            raise BudgetExceededError("the time that is left is kept for the test conversations")
+            raise BudgetExceededError("the remaining time is reserved for the test conversations")
 
     def _turns(self, count: int) -> int:
         return math.ceil(count / self._workers)

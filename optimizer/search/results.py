@@ -1,4 +1,4 @@
-"""What an optimization run is given, reports while it goes, and hands back: plain shapes without behaviour of the loop.
+"""What an optimization run takes, reports along the way, and returns: plain data without the loop's behaviour.
 
 Splits are named `train`, `val` and `test` wherever they are written down (summary, metrics, report).
 """
@@ -27,8 +27,8 @@ class LoopSettings:
         proposals: rewrites tried on the validation conversations in one iteration, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
-        approve: asked with an attempt that the gate accepted and the text it would replace; where it says no, the
-            champion stays. None approves of everything.
+        approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
+            champion stays. None approves everything.
     """
 
     rounds: int = 3
@@ -55,9 +55,9 @@ class Attempt:
         source: kind of proposer.
         reason: what was changed, in one line.
         text: the rewrite.
-        screening: its gain in mean score over the champion on the screening conversations; None where it could not be
+        screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
-        gate: the gate's decision in one line; None where it did not get so far.
+        gate: the gate's decision in one line; None if it did not get that far.
     """
 
     prompt: str
@@ -108,15 +108,15 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """What a run ends with, also one that a budget stopped.
+    """The result of a run, even of one that a budget stopped.
 
     Attributes:
         baseline, champion: scores by split, as far as they were measured.
-        verdict … power: of the test conversations; None where the run stopped before they were met,
-            `delta_ci` also where there was a single one.
+        verdict … power: of the test conversations; None if the run stopped before the test;
+            `delta_ci` also if there was only one.
         stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
-            its memory included; empty where it was not measured.
+            its memory included; empty if not measured.
     """
 
     baseline: Mapping[SplitName, Score]
@@ -134,7 +134,7 @@ class LoopResult:
 
 
 class Observer(Protocol):
-    """Told of a run's progress, on the thread that runs it. What an observer raises ends the run."""
+    """Receives a run's progress, on the thread that runs it. An exception in an observer ends the run."""
 
     def baseline(self, split: SplitName, score: Score) -> None:
         """The seed prompts were scored on a split."""
@@ -149,7 +149,7 @@ class Observer(Protocol):
         ...
 
     def verdict(self, verdict: Verdict) -> None:
-        """The champion met the test conversations."""
+        """The champion was evaluated on the test conversations."""
         ...
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Rounds of proposals that must pass the gate: a prompt is chosen, its rewrites race, the best two are validated."""
+"""Rounds of proposals that must pass the gate: choose a prompt, race its rewrites, validate the best two."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate, PromptSpec
 
 FINALISTS = 2
-"""Proposals of one iteration that meet the validation conversations, best of the screening first."""
+"""Proposals of one iteration that are validated, best of the screening first."""
 
 DONE = "all rounds done"
 NOTHING_WRONG = "no wrong answer is left on the train conversations"
 
 
 class Guide(Protocol):
-    """Says where rounds look for an improvement."""
+    """Decides where rounds look for an improvement."""
 
     def look(self, n: int) -> bool:
-        """Take in what the champion of iteration `n` does on train; False where nothing is left to improve."""
+        """Examine what the champion of iteration `n` does on train; False if nothing is left to improve."""
         ...
 
     def blame(self) -> Mapping[str, BlameShare]:
-        """Each operation's share of the failures, as far as that was looked at."""
+        """Each operation's share of the failures, as far as known."""
         ...
 
     def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
@@ -41,11 +41,11 @@ class Guide(Protocol):
         ...
 
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-        """Executions of the prompt's operation held against it, and those behind right answers."""
+        """Executions of the prompt's operation that are blamed, and those behind right answers."""
         ...
 
     def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        """At most `wanted` rewrites, and those by hand."""
+        """At most `wanted` rewrites, plus those by hand."""
         ...
 
 
@@ -101,7 +101,7 @@ class _Rounds:
         self.history.append(Edit(choice.prompt, accepted))
 
     def _editable(self) -> Mapping[str, PromptSpec]:
-        """The prompts to choose from: those with rewrites by hand that were not tried, where there are any."""
+        """The prompts to choose from: those with untried rewrites by hand, if there are any."""
         prompts = self.tuning.prompts
         waiting = {
             each.prompt
@@ -157,7 +157,7 @@ class _Rounds:
         return sorted(better, key=lambda each: -(each.screening or 0.0))
 
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
-        """The gate's decision on a challenger; one that is behind after half of the conversations meets no more."""
+        """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
         tuning, champion, conversations = self.tuning, self.tuning.outcomes("val"), self.tuning.validation
         phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
         tuning.allow(total)

@@ -1,4 +1,4 @@
-"""Screening: proposals race on a few train conversations before one of them costs a validation."""
+"""Screening: proposals race on a few train conversations before any is validated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optimizer.proposers.examples import Example
 
 SCREENED = 2
-"""Conversations of a race. Reflection measures its rewrites on the same ones, so that their screening costs nothing."""
+"""Conversations per race. Reflection measures its rewrites on the same ones, so their screening costs nothing."""
 
 Measure = Callable[[Attempt, "Outcome"], "Outcome"]
 """Evaluates an attempt on the conversation of one of the champion's outcomes."""
@@ -23,8 +23,8 @@ Measure = Callable[[Attempt, "Outcome"], "Outcome"]
 def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
     """Outcomes of the champion on conversations drawn at random by `seed` from those where a prompt failed.
 
-    The worst ones would promise too much: their scores rise under any other prompt (regression to the mean).
-    Where the prompt failed on too few conversations, others fill up.
+    The worst ones would mislead: their scores rise under any other prompt (regression to the mean).
+    If the prompt failed on too few conversations, others are added.
     """
     failures = {example.case.conversation for example in failed}
     order = list(train)
@@ -34,10 +34,10 @@ def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> 
 
 
 def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Measure) -> dict[str, Attempt]:
-    """Run attempts on one conversation of `batch` after the other, without those that fell behind the champion.
+    """Run attempts on the conversations of `batch` one by one, dropping those that fall behind the champion.
 
     Returns:
-        The attempts with the mean gain over the conversations they ran on as `screening`, in order; None stays where
+        The attempts in order, with the mean gain over the conversations they ran on as `screening`; it stays None if
         one could not be scored.
     """
     gains: dict[str, list[float]] = {text: [] for text in attempts}
@@ -58,5 +58,5 @@ def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Mea
 
 
 def _mean(gains: Sequence[float]) -> float:
-    # A gain of nothing must not look like one because three shares do not cancel out to the last bit.
+    # Rounding must not make a zero gain look like a real one.
     return round(sum(gains) / len(gains), 9)

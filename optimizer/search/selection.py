@@ -32,7 +32,7 @@ class Choice:
 
     Attributes:
         prompt: its name.
-        signal: the signal with the greatest loss among those of its operation; None where nothing blames it.
+        signal: the signal with the greatest loss among those of its operation; None if nothing blames it.
         expected: expected fixable loss (share of all questions), discounted by failed edits.
         reason: the choice in one line.
     """
@@ -46,11 +46,11 @@ class Choice:
 def choose(
     prompts: Mapping[str, PromptSpec], signals: Sequence[Signal], history: Sequence[Edit] = (), *, seed: int = 0
 ) -> Choice | None:
-    """Choose the prompt with the greatest expected gain of an edit; None where there is no prompt.
+    """Choose the prompt with the greatest expected gain of an edit; None if there is no prompt.
 
     Expected gain = (`TRUST` x the prompt's fixable loss + (1 - `TRUST`) x an equal part of all fixable loss)
     x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
-    wrongly never blamed; the discount lets the others have their turn when a blamed prompt resists. Ties are
+    wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing. Ties are
     broken by `seed`, so the choice is a function of the arguments.
     """
     if not prompts:

@@ -1,4 +1,4 @@
-"""A tuning under way: what every optimizer works with, and what is the same whichever searches."""
+"""A tuning in progress: what every optimizer works with, and what is the same for all optimizers."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import OperationSpec
 
 Learned = Literal["train", "val"]
-"""The splits that an optimizer sees. Test conversations are met after it has ended."""
+"""The splits that an optimizer sees. Test conversations are evaluated after it has ended."""
 
 
 class ChampionUnscoredError(RunError):
-    """The champion's prompts fail on a conversation. It ends the search or the test, but not what was reached."""
+    """The champion's prompts fail on a conversation. This ends the search or the test; the best so far is kept."""
 
 
 @dataclass(slots=True)
 class Iteration:
-    """What an iteration did so far; it is recorded at its end, also where a budget ends it.
+    """What an iteration did so far; it is recorded at its end, even if a budget ends it.
 
     Attributes:
         n: counted from 1.
@@ -63,8 +63,8 @@ class Tuning:
     """One search for better prompts of a system.
 
     An optimizer reads `prompts`, `champion`, `settings` and `outcomes`, measures candidates with `measure`, and makes
-    the better one the champion with `crown`. What it does between is up to it. Whatever method raises
-    `BudgetExceededError` has to be let through: the best so far is kept, and the test still follows.
+    the better one the champion with `crown`. The rest is up to it. It must let `BudgetExceededError` through from any
+    method: the best so far is kept, and the test still follows.
 
     Attributes:
         prompts: name → specification of each prompt.
@@ -106,7 +106,7 @@ class Tuning:
         """The seed's outcomes on the validation conversations."""
 
     def outcomes(self, split: Learned) -> list[Outcome]:
-        """The champion's outcomes on a split; evaluated where it was not yet.
+        """The champion's outcomes on a split; evaluated if not done before.
 
         Raises:
             BudgetExceededError: a hard budget does not allow it.
@@ -131,8 +131,8 @@ class Tuning:
         Args:
             candidate: a text for each prompt.
             conversations: of train and validation.
-            phase: what it is for, in the words of a progress bar.
-            before, total: outcomes that the phase has already, and how many it will have, if it has several calls.
+            phase: what it is for, as shown in a progress bar.
+            before, total: outcomes the phase already has, and how many it will have, if it takes several calls.
 
         Raises:
             BudgetExceededError: a hard budget does not allow it.
@@ -150,7 +150,7 @@ class Tuning:
             return self._evaluator.evaluate(candidate, conversations, progress=progress)
 
     def allow(self, conversations: int) -> None:
-        """Make sure that so many conversations can be evaluated and the test still be finished in time.
+        """Make sure that this many conversations can be evaluated and the test still be finished in time.
 
         Raises:
             BudgetExceededError: the time that is left is needed for the test.
@@ -176,7 +176,7 @@ class Tuning:
         return attributions, signals
 
     def approves(self, attempt: Attempt) -> bool:
-        """Whether the user, where they wish to be asked, lets an attempt replace the champion's text."""
+        """Whether an attempt may replace the champion's text; asks the user if they wish to be asked."""
         return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
 
     def crown(self, candidate: Candidate) -> None:
@@ -197,12 +197,12 @@ class Tuning:
         self.champion = dict(candidate)
         self._outcomes["val"] = self.champion, outcomes
         self._scores["val"] = score_of(outcomes, seed=self.settings.seed)
-        # Known again only where another iteration scores the new champion.
+        # Set again only when another iteration scores the new champion.
         self._scores.pop("train", None)
 
     @contextmanager
     def iteration(self, n: int) -> Iterator[Iteration]:
-        """An iteration, which is recorded and told at its end; what is noted in it need not be complete."""
+        """An iteration, recorded and reported at its end; its notes need not be complete."""
         before, champion, noted = self._access.meter.totals(), self.champion, Iteration(n)
         try:
             yield noted
@@ -235,7 +235,7 @@ class Tuning:
         self.seed_validation = self._score("val", self.seed, self._baseline)
 
     def test(self) -> None:
-        """Seed and champion meet the test conversations, once.
+        """Evaluate seed and champion on the test conversations, once.
 
         Raises:
             RunError: their prompts fail on one.
@@ -253,7 +253,7 @@ class Tuning:
         self._observer.verdict(self._verdict)
 
     def result(self, stopped: str) -> LoopResult:
-        """What was reached; `stopped` says why it ended."""
+        """The result so far; `stopped` says why it ended."""
         said = self._verdict
         totals = self._access.meter.totals()
         made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
@@ -275,7 +275,7 @@ class Tuning:
         )
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
-        """Outcomes on a split that must be scored, its score noted in `into` and told where it is the baseline's."""
+        """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""
         whose = "baseline" if candidate == self.seed else "champion"
         phase = f"{whose} {'validation' if split == 'val' else split}"
         outcomes = self.measure(candidate, self._splits.named()[split], phase)
@@ -283,7 +283,7 @@ class Tuning:
             if outcome.tainted is not None:
                 raise (RunError if candidate == self.seed else ChampionUnscoredError)(
                     f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
-                    "mend the cause and start the run again (finished calls are cached)"
+                    "fix the cause and start the run again (finished calls are cached)"
                 )
         into[split] = score_of(outcomes, seed=self.settings.seed)
         if into is self._baseline:

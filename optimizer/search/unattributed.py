@@ -1,4 +1,4 @@
-"""Examples without attribution: every wrong answer is held against the prompt that is to be rewritten."""
+"""Examples without attribution: every wrong answer is blamed on the prompt to rewrite."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_what_a_system_lacks_is_told_by_the_feature_that_needs_it(example: Path,
     code, _, err = command("data", "audit", str(example / "experiment.yaml"))
     assert code == 2
     assert err.splitlines()[-1].startswith(
-        "memtune: the ladder needs build_from_facts, with_entries, answer_from of a memory system"
+        "memtune: the ladder needs a memory system with build_from_facts, with_entries, answer_from"
     )
 
 

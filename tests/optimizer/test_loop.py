@@ -215,7 +215,7 @@ def test_the_time_that_the_test_takes_is_kept_for_it(
         limits=Limits(seconds=seconds),
         clock=lambda: float(scripted_server.count - begun),
     )
-    assert result.stopped == "budget: the time that is left is kept for the test conversations"
+    assert result.stopped == "budget: the remaining time is reserved for the test conversations"
     assert [record.accepted for record in result.iterations] == accepted
     assert result.verdict == verdict
     assert scripted_server.count <= seconds

@@ -237,8 +237,8 @@ def test_an_own_proposer_is_the_source_of_what_it_writes(run: Run) -> None:
 @pytest.mark.parametrize(
     ("proposer", "expected"),
     [
-        (Rubbish, r"proposers: 'shouting' returned no list of `Proposal`s but \['a text'\]"),
-        (Failing, "proposers: 'shouting' failed: ZeroDivisionError: no way; mend it"),
+        (Rubbish, r"proposers: 'shouting' returned \['a text'\], not a list of `Proposal`s"),
+        (Failing, "proposers: 'shouting' failed: ZeroDivisionError: no way; fix it"),
     ],
 )
 def test_a_proposer_that_fails_or_returns_rubbish_is_named_in_one_line(
