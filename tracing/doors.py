@@ -1,4 +1,4 @@
-"""Doors: where a user's own parts come in beside the built-in ones, by name or as `module:Object`.
+"""Doors: how a user's own parts are found beside the built-in ones, by name or as `module:Object`.
 
 Every kind of part has one `Door`, declared next to its Protocol. A name is that of a built-in part or of an entry point
 in the group `memtune.KIND` of any installed distribution. `module:Object` is imported as Python would from the current

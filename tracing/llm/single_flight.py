@@ -16,7 +16,7 @@ class SingleFlight:
 
     @contextlib.contextmanager
     def alone(self, *keys: str) -> Iterator[None]:
-        """Wait until nobody else is inside with any of these keys."""
+        """Wait until no other caller is inside with any of these keys."""
         with contextlib.ExitStack() as stack:
             # Always in the same order, so that two callers that share several keys never deadlock.
             for key in sorted({*keys}):

@@ -225,7 +225,7 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Any:
         group.n_threads, group.poll = threads, 0
     params.cache_ram_mib = 0
     params.verbosity = 0
-    # The runtime always opens its own listener; its key is given to nobody.
+    # The runtime always opens its own listener; its random key is not passed on.
     params.api_keys = [secrets.token_urlsafe(24)]
     params.endpoint_slots = False
     params.ui = False

@@ -41,7 +41,7 @@ class ExporterContract(Conformance):
         return {"answer": "Memories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 
     def test_prompts_read_back_as_they_are(self) -> None:
-        """Whoever reads the export must send what memtune measured."""
+        """A program that reads the export must send what memtune measured."""
         _written(self.exporter(), self.candidate())
 
     def test_awkward_prompts_read_back_as_they_are(self) -> None:

@@ -32,7 +32,7 @@ MAX_DECIDE_TOKENS = 32
 
 
 class FactMemory:
-    """Extract facts a window of turns, decide add/update/delete where a near memory exists, retrieve, answer.
+    """Extract facts from each window of turns, decide add/update/delete if a near memory exists, retrieve, answer.
 
     Args:
         top_k: memories given to the answer.
@@ -194,7 +194,7 @@ def _schema_for(count: int) -> dict[str, Any]:
 def _decision_told(reply: str) -> dict[str, Any]:
     value = strict_json(reply)
     if not isinstance(value, dict):
-        raise MalformedReplyError("the reply is no JSON object")
+        raise MalformedReplyError("the reply is not a JSON object")
     return value
 
 

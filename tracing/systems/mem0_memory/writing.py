@@ -74,10 +74,10 @@ class Writer(ConnectedMemory):
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
         self.through(lambda: self.memory.add(messages, user_id=USER))
-        # An update or deletion may find its entry gone by an earlier item of the same reply; an addition cannot fail.
+        # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
         lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
         if lost is not None:
-            raise ModelError(f"mem0 did not add {lost!r}, as the model decided; its log says why")
+            raise ModelError(f"mem0 should have added {lost!r} but did not; its log says why")
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded, or the text if the model reworded it."""
