@@ -55,8 +55,8 @@ class Dimension:
         if not fits:
             raise MalformedReplyError(
                 f"its vectors have {length} numbers, and earlier ones had {self._expected}, so another model "
-                "answers under this name. Give that model its own name or base_url, or start a new run, which rebuilds "
-                "what was built with the old vectors"
+                "answers under this name. Give that model a name or base_url of its own, or start a new run, which "
+                "rebuilds what was built with the old vectors"
             )
 
     def _fits(self, length: int) -> bool:

@@ -95,7 +95,7 @@ def _prompt_faults(specs: Mapping[str, PromptSpec], operations: list[OperationSp
             faults.append(f"the prompt listed as {name} is called {spec.name}")
         if not _FILE_NAME.fullmatch(name):
             faults.append(
-                f"the prompt {name!r} names a file in a run's folder: use only letters, digits, `_`, `-`, `.`"
+                f"the prompt {name!r} is a file in a run's folder: use only letters, digits, `_`, `-` and `.`"
             )
         if steers.get(spec.operation) != name:
             faults.append(f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it")

@@ -106,6 +106,4 @@ def _check_type(key: str, value: Any, default: Any) -> None:
     wanted = (int, float) if isinstance(default, float) else type(default)
     fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
     if not fits and not (isinstance(default, Sequence) and not isinstance(default, str) and isinstance(value, list)):
-        raise ConfigError(
-            f"system_settings.{key}: {value!r} is not of type {type(default).__name__}; give a value of that type"
-        )
+        raise ConfigError(f"system_settings.{key}: a value of type {type(default).__name__} is expected, not {value!r}")
