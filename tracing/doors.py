@@ -1,8 +1,8 @@
-"""Doors: where a user's own parts come in beside the built-in ones, by name or as `module:Object`.
+"""Doors: how a user's own parts are found beside the built-in ones, by name or as `module:Object`.
 
 Every kind of part has one `Door`, declared next to its Protocol. A name is that of a built-in part or of an entry point
-in the group `memtune.KIND` of any installed distribution; `module:Object` is imported as Python would from the current
-folder, or from one that `look_in` was given (that of a configuration file). Nothing is imported before it is asked for.
+in the group `memtune.KIND` of any installed distribution. `module:Object` is imported as Python would from the current
+folder, or from one passed to `look_in` (that of a configuration file). Nothing is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _GIVEN: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where parts of one kind come in.
+    """Finds parts of one kind.
 
     Attributes:
-        kind: of the parts, in the plural: `systems`. The group of the entry points is `memtune.` and this.
+        kind: of the parts, in the plural: `systems`. The group of the entry points is `memtune.` plus this.
         key: the configuration key or option that names a part, for error messages: `system`.
         built_in: name → `module:Object` of the parts that memtune ships.
     """
@@ -46,7 +46,7 @@ class Door:
         return list(dict.fromkeys((*self.built_in, *sorted(self._entry_points()))))
 
     def check(self, name: str) -> None:
-        """Refuse a name that can be none, without importing anything.
+        """Refuse an impossible name, without importing anything.
 
         Raises:
             ConfigError: it is neither a known name nor of the form `module:Object`.
@@ -61,7 +61,7 @@ class Door:
         """The object of this name: a class, a function or an instance.
 
         Raises:
-            ConfigError: there is none, or its module cannot be imported.
+            ConfigError: it does not exist, or its module cannot be imported.
         """
         self.check(name)
         if name in _GIVEN:
@@ -79,7 +79,7 @@ class Door:
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"{self.key}: {name!r}{origin}: no module {error.name!r}; install it, or run memtune in the folder "
-                "that holds it, or name that folder under `modules` in the configuration"
+                "that contains it, or list that folder under `modules` in the configuration"
             ) from error
         except AttributeError as error:
             raise ConfigError(f"{self.key}: {name!r}{origin}: {error}; name an object of that module") from error
@@ -91,7 +91,7 @@ class Door:
         return value
 
     def code(self, name: str) -> str | None:
-        """What the source of the part of this name is known by; None for what memtune ships (`code_of`).
+        """The hash of the source of the part of this name; None for what memtune ships (`code_of`).
 
         Raises:
             ConfigError: as `open`.
@@ -102,7 +102,7 @@ class Door:
         """The function, class or callable instance of this name.
 
         Args:
-            parameters: names, for messages, of the positional arguments that it has to take.
+            parameters: names, for messages, of the positional arguments that it must take.
 
         Raises:
             ConfigError: as `open`, or it cannot be called like this.
@@ -126,10 +126,10 @@ class Door:
 
 
 def given(part: object) -> str:
-    """A name for an object that a program made: every door opens it by this name, in this process.
+    """Register an object that a program made. Every door in this process opens it by the name returned.
 
-    Where the object's class can be imported, the name is also that of the class, `module:Class`, so that another
-    process opens a new object of it.
+    If the object's class can be imported, the name is also that of the class, `module:Class`, so another process
+    opens a new object of it.
     """
     made_by = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
     name = f"{made_by.__module__}:{made_by.__qualname__.rpartition('.')[2]}"
@@ -150,17 +150,17 @@ def is_object(name: str) -> bool:
 
 
 def look_in(folder: Path) -> None:
-    """Let modules of this folder be imported, after all others: of the current one as `python` alone would."""
+    """Make modules of this folder importable, after all others."""
     found = str(folder.resolve())
     if found not in sys.path:
         sys.path.append(found)
 
 
 def code_of(part: object) -> str | None:
-    """SHA-256 of the source that a part of a user's own comes from; None for what memtune ships.
+    """SHA-256 of the source of a user's own part; None for what memtune ships.
 
-    It covers the file of the module that defines the object (or its class), and the whole package where that is in
-    one. What it imports from elsewhere is not covered.
+    It covers the file of the module that defines the object (or its class), or its whole package if it is in one.
+    What it imports from elsewhere is not covered.
     """
     made_by: Any = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
     return _code_of(made_by)
@@ -179,7 +179,7 @@ def _code_of(made_by: Any) -> str | None:
     elif isinstance(module, ModuleType) and module.__dict__.get("__file__"):
         files = [Path(str(module.__file__))]
     else:
-        # A notebook has no file; its cells are where `inspect` finds them, as far as it does.
+        # A notebook has no file; `inspect` may find its cells.
         try:
             found.update(inspect.getsource(made_by).encode())
         except (OSError, TypeError):

@@ -1,8 +1,8 @@
-"""Every error memtune raises on purpose; one root, so that a caller can catch them all."""
+"""Every error that memtune raises on purpose, with one root so that a caller can catch them all."""
 
 
 class MemtuneError(Exception):
-    """Root of memtune's errors. The message says what is wrong, where, and the command or key that mends it."""
+    """Root of memtune's errors. The message says what is wrong, where, and the command or key that fixes it."""
 
 
 class ConfigError(MemtuneError):
@@ -38,7 +38,7 @@ class CallFailedError(ModelError):
 
 
 class ReplyCutShortError(ModelError):
-    """The reply hit its token limit where a whole reply is needed."""
+    """The reply hit its token limit, and a whole reply is needed."""
 
 
 class MalformedReplyError(ModelError):
@@ -46,11 +46,11 @@ class MalformedReplyError(ModelError):
 
 
 class MemorySystemError(ModelError):
-    """A memory system raised an error of its own, or handed back something else than it was asked for."""
+    """A memory system raised its own error, or returned something other than it was asked for."""
 
 
 class OutOfTimeError(MemtuneError):
-    """The time for one case is over; the others go on."""
+    """The time for one case is over; other cases continue."""
 
 
 class BudgetExceededError(MemtuneError):
@@ -58,6 +58,6 @@ class BudgetExceededError(MemtuneError):
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says, on one line; with its type where it is not one of memtune's."""
+    """An error's message on one line, with its type if it is not one of memtune's."""
     said = " ".join(str(error).split())
     return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"

@@ -1,6 +1,7 @@
-"""A memory system with its own client: notes of each session, those that share words with a question, an answer.
+"""A memory system with its own client: it takes notes of each session, finds those that share words with a question,
+and answers from them.
 
-It names no class of memtune's as its parent; `prompts`, `operations`, `build` and `answer` are all that memtune needs.
+It inherits from no class of memtune; `prompts`, `operations`, `build` and `answer` are all that memtune needs.
 """
 
 import functools
@@ -79,7 +80,7 @@ def words(text):
 def ask(access, request, max_tokens):
     models = access.task.settings  # `models.task` of the configuration
     if models.base_url is None:
-        raise ConfigError("models.task.base_url: missing; NoteMemory asks an endpoint with a client of its own")
+        raise ConfigError("models.task.base_url: missing; NoteMemory calls an endpoint with its own client")
     reply = client_of(models.base_url, models.key()).chat.completions.create(
         model=models.model,
         messages=[{"role": "user", "content": request}],

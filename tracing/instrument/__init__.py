@@ -1,4 +1,4 @@
-"""Recording without touching the code that is recorded: one call each, and each can be undone.
+"""Recording without changing the recorded code: one call each, and each can be undone.
 
 from tracing import instrument
 

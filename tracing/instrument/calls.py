@@ -1,4 +1,4 @@
-"""One call to a model while it is under way, and what is recorded of it."""
+"""A call to a model that is under way, and what is recorded of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracing.recording.recorder import Recorder, current_operation, current_reco
 from tracing.recording.scope import NOTHING, Scope, current
 
 Price = tuple[float, float]
-"""What a million prompt tokens and a million completion tokens cost, in any one currency."""
+"""The price of a million prompt tokens and of a million completion tokens, in any one currency."""
 
 _KINDS = {
     "/chat/completions": ("chat", "messages"),
@@ -18,11 +18,11 @@ _KINDS = {
     "/embeddings": ("embed", "input"),
     "/completions": ("complete", "prompt"),
 }
-"""End of an endpoint's path → name of the operation, and the key of what is asked."""
+"""End of an endpoint's path → name of the operation, and the key of the request's content."""
 
 
 def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call | None:
-    """Record a request; None where nothing is recorded, or something else records it, or no model is asked."""
+    """Record a request; None if nothing is recorded, something else records it, or no model is asked."""
     scope, recorder, body = current.get(), current_recorder(), options.json_data
     if recorder is None or recorder.ended or not isinstance(body, Mapping) or _by_gateway(client, options):
         return None
@@ -40,7 +40,7 @@ def _by_gateway(client: Any, options: Any) -> bool:
 
 
 class Call:
-    """A call that belongs to the current operation, or is an operation itself where none runs."""
+    """A call that belongs to the current operation, or is an operation itself if none is running."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class Call:
         self._over = False
 
     def received(self, chunk: Any) -> None:
-        """A piece of a streamed reply came."""
+        """A piece of a streamed reply arrived."""
         self._chunks.append(chunk)
 
     def complete(self) -> None:
-        """A streamed reply ended, or nobody wants the rest of it."""
+        """A streamed reply ended, or its rest is not wanted."""
         self.answered(_assembled(self._chunks))
 
     def answered(self, reply: Any) -> None:
-        """The reply came."""
+        """The reply arrived."""
         if self._over or self._recorder.ended:
             return
         self._over = True
@@ -113,7 +113,7 @@ class Call:
 
 
 def _parsed(reply: Any) -> Any:
-    """The reply that a raw response holds; None where reading it would take it from whoever asked for it."""
+    """The reply in a raw response; None if reading it would consume it before the caller does."""
     if hasattr(reply, "http_response") and hasattr(reply, "parse"):
         return reply.parse() if type(reply).__name__ == "LegacyAPIResponse" else None
     return reply
@@ -132,7 +132,7 @@ def _usage(reply: Any) -> tuple[int, int, float]:
 
 
 def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
-    """What the reply says, as the very object that the caller gets where it is one text, and facts about it."""
+    """The content of the reply (for a single text, the same object that the caller gets), and facts about it."""
     if getattr(reply, "output_text", None):
         return reply.output_text, {}
     if getattr(reply, "data", None) and hasattr(reply.data[0], "embedding"):
@@ -154,7 +154,7 @@ def _plain(reply: Any) -> Any:
 
 
 class _Assembled:
-    """A reply put together from the pieces of a stream."""
+    """A reply assembled from the pieces of a stream."""
 
     def __init__(self) -> None:
         self.model: str | None = None
@@ -166,7 +166,7 @@ class _Assembled:
 
 
 class _Choice:
-    """One of the answers of a streamed reply, and its message at once."""
+    """One of the choices of a streamed reply, and at the same time its message."""
 
     def __init__(self) -> None:
         self.content = ""

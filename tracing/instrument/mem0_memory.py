@@ -12,14 +12,14 @@ def mem0(memory: Any) -> Instrumentation:
     """Record what a Mem0 memory does: extraction, decisions, storing and search, with the model calls in them.
 
     The graph is that of memtune's own system `mem0`: `extract_facts`, `update_memory` with a `decide_update` for each
-    decision, `store` and `retrieve`, inside `add` or on their own; so it can be attributed alike. The memory does the
-    same as before. Model calls are counted where its models are reached by the openai package.
+    decision, `store` and `retrieve`, inside `add` or on their own. So attribution works the same. The memory's
+    behaviour does not change. Model calls are counted if it uses the openai package.
 
     Args:
-        memory: a `mem0.Memory` or `mem0.AsyncMemory` of the generation 1.0.
+        memory: a `mem0.Memory` or `mem0.AsyncMemory` of generation 1.0.
 
     Returns:
-        what undoes it: a context manager with the method `undo`.
+        A context manager that undoes it, also with the method `undo`.
     """
     from tracing.systems.mem0_memory.observed import observe
 

@@ -16,16 +16,16 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
     """Record every call of the OpenAI SDK as part of the current operation: sync, async and streaming, at any endpoint.
 
     The operation counts the call with its model, tokens and cost, and gets the request as input "request" and the
-    reply as output "reply"; of embeddings only their number and size. A call outside of any operation is one of its
-    own, named chat, respond, complete or embed. What goes through memtune's own model access or gateway is recorded by
-    these alone.
+    reply as output "reply"; of embeddings only their number and size. A call outside any operation becomes its own
+    operation, named chat, respond, complete or embed. Calls through memtune's own model access or gateway are recorded
+    only there.
 
     Args:
-        client: an `OpenAI` or `AsyncOpenAI`; without one every client there is and will be, those of libraries too.
-        prices: by model, what a million prompt and completion tokens cost; what the endpoint reports wins.
+        client: an `OpenAI` or `AsyncOpenAI`; without one, every present and future client, also those of libraries.
+        prices: by model, the price of a million prompt and completion tokens; a cost that the endpoint reports wins.
 
     Returns:
-        what undoes it: a context manager with the method `undo`.
+        A context manager that undoes it, also with the method `undo`.
     """
     import openai as sdk
 
@@ -36,7 +36,7 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
 
 
 def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
-    """`original` with recording; every resource of a client goes through its `request`."""
+    """`original` with recording; every resource of a client uses its `request`."""
 
     def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
         sender, given = (client, args) if client is not None else (args[0], args[1:])

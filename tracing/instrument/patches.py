@@ -1,4 +1,4 @@
-"""Methods that are replaced for a while."""
+"""Methods that are replaced temporarily."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _MARK = "_memtune_original"
 
 
 class Instrumentation:
-    """What was replaced to record it; `undo`, or the end of a `with`, puts back what was there."""
+    """Replaced methods; `undo`, or the end of a `with`, restores the originals."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        """Put `wrap(original)` in the place of a method of a class or an instance; what is wrapped already stays."""
+        """Replace a method of a class or an instance by `wrap(original)`; a method already wrapped stays."""
         original = getattr(owner, name)
         if hasattr(original, _MARK):
             return
@@ -34,11 +34,11 @@ class Instrumentation:
         self._undo.append(restore)
 
     def also(self, undo: Callable[[], None]) -> None:
-        """Let `undo` be done with the rest."""
+        """Call this `undo` along with the rest."""
         self._undo.append(undo)
 
     def undo(self) -> None:
-        """Put everything back; doing it again does nothing."""
+        """Restore everything; a second call does nothing."""
         while self._undo:
             self._undo.pop()()
 

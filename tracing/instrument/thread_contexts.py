@@ -1,4 +1,4 @@
-"""Threads that record where they were started, without `bind`."""
+"""Threads that record in the context that started them, without `bind`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tracing.recording.scope import bind, current
 
 
 def threads() -> Instrumentation:
-    """Let every `threading.Thread`, and whatever is submitted to a `ThreadPoolExecutor`, record where it was started.
+    """Let every `threading.Thread`, and all work of a `ThreadPoolExecutor`, record in the context that started it.
 
-    Only while something is recorded; other context variables come along.
+    It applies only while something is recorded, and to other context variables too.
     """
     made = Instrumentation()
 

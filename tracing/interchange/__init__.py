@@ -1,8 +1,8 @@
-"""Traces of other tools in and out: smartcomment (and MemTraceBench), OpenTelemetry (OTLP) and MLflow.
+"""Import and export of other tools' traces: smartcomment (and MemTraceBench), OpenTelemetry (OTLP) and MLflow.
 
-Each format is a module with the same three functions, so that a fourth needs no other change than a line here:
+Each format is a module with the same three functions, so that a fourth needs only a line here:
 
-    read(path)          -> Imported(graph, warnings)    what could be read, and what had to be repaired
+    read(path)          -> Imported(graph, warnings)    what could be read, and what was repaired
     load(path)          -> ExecutionGraph               the graph alone
     write(graph, path)                                  a new file in that format
 
@@ -33,7 +33,7 @@ class Format(Protocol):
     """A module that reads and writes the traces of another tool."""
 
     def read(self, path: Path) -> Imported:
-        """The graph in a file and what had to be repaired.
+        """The graph in a file and what was repaired.
 
         Raises:
             TraceError: the file cannot be read as this format at all.

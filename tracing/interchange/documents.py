@@ -1,4 +1,4 @@
-"""JSON files from elsewhere: read whole and safely, or refused with one clear error; written whole or not at all."""
+"""JSON files of other tools: read completely and safely, or refused with one clear error; written whole or not."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _AT_ONCE = 1000
 _FEW_LEVELS = 8
 
 MOST_TEXT = 500_000_000
-"""Characters of values in a document; written, it is held in memory about three times."""
+"""Most characters of values in a document; writing one takes about three times its size in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came out of a foreign file.
+    """The result of reading a foreign file.
 
     Attributes:
         graph: everything that could be read.
-        warnings: what was repaired or left out, one line for each kind of trouble, with how often and where.
+        warnings: what was repaired or left out, one line for each kind of fault, with places and count.
     """
 
     graph: ExecutionGraph
@@ -44,21 +44,21 @@ class Imported:
 
 
 class Troubles:
-    """Collects what had to be repaired, so that a million equal faults are one line."""
+    """Collects repairs, so that a million equal faults are one line."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = {}
 
     def add(self, what: str, place: str) -> None:
-        """Note a fault, in words that are equal for equal faults, and the key path at which it is."""
+        """Record a fault, in words that are equal for equal faults, and its key path."""
         self._counts[what] += 1
         places = self._places.setdefault(what, [])
         if len(places) < _LISTED:
             places.append(place)
 
     def lines(self) -> tuple[str, ...]:
-        """A line for each kind of fault: where it is, for the first of them, and how many there are."""
+        """A line for each kind of fault, with its first places and how many there are."""
         return tuple(
             f"{', '.join(self._places[what])}{f' and {count - _LISTED} more' if count > _LISTED else ''}: {what}"
             for what, count in self._counts.items()
@@ -66,13 +66,13 @@ class Troubles:
 
 
 class FreeIds:
-    """Ids that are not taken, in time that does not grow with how many wanted the same."""
+    """Finds unused ids, in time that does not grow with the number of equal requests."""
 
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()
 
     def free(self, taken: Container[str], wanted: str) -> str:
-        """`wanted` if nothing has it, else with a number behind it."""
+        """`wanted` if it is not taken, otherwise `wanted` with a number appended."""
         found = wanted
         while found in taken:
             self._next[wanted] += 1
@@ -118,7 +118,7 @@ def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
 
 @cache
 def _shallow_decoder() -> msgspec.json.Decoder[Any]:
-    """The fastest parser, for documents of few levels, as nearly all are; it has no limit of its own to the depth."""
+    """The fastest parser, for documents of few levels, as nearly all are; it has no depth limit itself."""
     atom = str | int | float | bool | None
     shallow: Any = atom
     for _ in range(_FEW_LEVELS):
@@ -127,7 +127,7 @@ def _shallow_decoder() -> msgspec.json.Decoder[Any]:
 
 
 def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> Any:
-    """As `parse_json` for what its fast parsers refuse: lone surrogates and NaN are read, the rest gets its reason."""
+    """As `parse_json`, for what its fast parsers refuse: lone surrogates and NaN are read, other faults raise."""
     if is_too_deep(content):
         raise TraceError(f"{where}: is nested more than {DEEPEST} levels deep; export it again without such values")
 
@@ -153,10 +153,10 @@ def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> A
 
 
 def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[str, Any]]:
-    """The documents of a file that holds one, a list of them, or one a line; each with the key path to it.
+    """The documents of a file with one, a list of them, or one a line; each with the key path to it.
 
     Raises:
-        TraceError: the file is neither.
+        TraceError: the file is none of these.
     """
     try:
         whole = parse_json(content, path, troubles)
@@ -179,7 +179,7 @@ def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[s
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a new file: all of it or, whatever happens, none.
+    """Write a new file completely or, whatever happens, not at all.
 
     Raises:
         TraceError: the file exists, or cannot be written.
@@ -188,7 +188,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """As `write_text`, of a text that is never held at once."""
+    """As `write_text`, of a text that is never in memory at once."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         if path.exists():
@@ -205,7 +205,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
 
 
 def json_pieces(document: Any) -> Iterator[str]:
-    """The pieces of what `to_json` gives; an iterator in an object becomes a list as it goes."""
+    """The result of `to_json` in pieces; an iterator in an object becomes a list."""
     if isinstance(document, dict) and any(isinstance(one, dict | Iterator) for one in document.values()):
         for number, (key, value) in enumerate(document.items()):
             yield f"{', ' if number else '{'}{to_json(key)}: "
@@ -222,16 +222,16 @@ def json_pieces(document: Any) -> Iterator[str]:
 
 
 def require_room(graph: ExecutionGraph, shown: Iterable[Link] = ()) -> None:
-    """See that a document has room for a graph's values: a trace file holds a large one once, a document each time.
+    """Check that a graph's values fit into a document: a trace file stores a large one once, a document each time.
 
     Args:
         graph: whose variables are written, each with its value.
         shown: links at which the value is written once more.
 
     Raises:
-        TraceError: it has not.
+        TraceError: they do not fit.
     """
-    lengths: dict[int, int] = {}  # by object: a value that the file held once is one object
+    lengths: dict[int, int] = {}  # by object: a value stored once in the file is one object
 
     def length(vid: str) -> int:
         value = graph.variables[vid].value
@@ -242,26 +242,26 @@ def require_room(graph: ExecutionGraph, shown: Iterable[Link] = ()) -> None:
     total = sum(map(length, graph.variables)) + sum(length(vid) for _, vid in shown)
     if total > MOST_TEXT:
         raise TraceError(
-            f"the values, written each time that they come up, have {total:,} characters, and a file may have "
+            f"the values, written each time they occur, have {total:,} characters, and a file may have "
             f"{MOST_TEXT:,}; export a part of the trace: see `memtune trace slice --help`"
         )
 
 
 def to_json(document: Any, *, indent: int | None = None) -> str:
-    """`document` as JSON that UTF-8 can hold and any reader takes."""
+    """`document` as JSON that can be encoded in UTF-8 and that any reader accepts."""
     try:
         text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
-    except ValueError:  # an overflowing number, such as 1e999, comes out of a parser as an infinity
+    except ValueError:  # a parser reads an overflowing number, such as 1e999, as an infinity
         text = json.dumps(snapshot(document), ensure_ascii=False, indent=indent, allow_nan=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair is text in Python, but not in UTF-8
+    except UnicodeEncodeError:  # half of a surrogate pair is valid text in Python, but not in UTF-8
         return json.dumps(json.loads(text), indent=indent)
     return text
 
 
 def moment_in(given: Any, path: str, troubles: Troubles) -> int:
-    """Epoch nanoseconds, given as number or text; 0, with a warning, for what is no such time, and for None."""
+    """Epoch nanoseconds, given as number or text; 0 for None and, with a warning, for anything else."""
     if given is None:
         return 0
     try:
@@ -270,15 +270,15 @@ def moment_in(given: Any, path: str, troubles: Troubles) -> int:
         moment = -1
     if 0 <= moment < 2**63:
         return moment
-    troubles.add("is no time in nanoseconds, 0 was taken", path)
+    troubles.add("is no time in nanoseconds; 0 was used", path)
     return 0
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """`value` if it is an object, else an empty one."""
+    """`value` if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def text_or_none(value: Any) -> str | None:
-    """`value` if it is text and not empty, else None."""
+    """`value` if it is non-empty text, otherwise None."""
     return value if isinstance(value, str) and value else None

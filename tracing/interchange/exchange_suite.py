@@ -7,7 +7,7 @@
         def read(self, path):
             return my_format.load(path)
 
-It needs no test framework but one that runs methods named `test_…`.
+It works with any test framework that runs methods named `test_…`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracing.recording.recorder import operation, session, trace, variable
 
 
 def recorded() -> ExecutionGraph:
-    """A small memory as the recorder takes it down: two sessions, an update, a deletion, a failure, a model's calls."""
+    """A small memory as recorded: two sessions, an update, a deletion, a failure, a model's calls."""
     ticks = iter(range(1, 1000))
     with trace(clock=lambda: 1.7e9 + next(ticks) / 7) as recorder:
         prompt = variable("Extract facts from: {messages}", name="extract", kind="prompt")
@@ -56,7 +56,7 @@ def recorded() -> ExecutionGraph:
 
 
 def unusual() -> ExecutionGraph:
-    """What a recorder seldom makes and a file may still hold."""
+    """Elements that a recorder seldom makes but a file may contain."""
     values: Mapping[str, Any] = {
         "nothing": None,
         "truth": [True, False, 1, 0, 1.0],
@@ -113,11 +113,11 @@ HOSTILE: Mapping[str, bytes] = {
     "broken text": b'{"data": "\xff\xfe"}',
     "half a pair": b'{"\\ud83d": "\\udc4b\\ud83d"}',
 }
-"""Files that hold no trace."""
+"""Files without a trace."""
 
 
 class GraphExchangeContract:
-    """What goes in comes out, and what is no trace is refused in one way. Override `write` and `read`."""
+    """What is written is read back, and everything else is refused in one way. Override `write` and `read`."""
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:
         """Write a graph as a new file."""
@@ -131,7 +131,7 @@ class GraphExchangeContract:
         self._comes_back(recorded())
 
     def test_a_graph_with_cycles_and_odd_values_comes_back_as_it_was(self) -> None:
-        """Also names, kinds, times, sessions and parents that a recorder would not give."""
+        """Also names, kinds, times, sessions and parents that a recorder would not make."""
         self._comes_back(unusual())
 
     def test_roles_and_their_order_are_kept(self) -> None:
@@ -141,7 +141,7 @@ class GraphExchangeContract:
         self._comes_back(ExecutionGraph())
 
     def test_a_graph_read_is_written_alike_again(self) -> None:
-        """The second file equals the first: nothing grows by being passed on."""
+        """The second file equals the first: repeated export adds nothing."""
         with _folder() as folder:
             self.write(recorded(), folder / "first")
             self.write(self.read(folder / "first"), folder / "second")
@@ -161,7 +161,7 @@ class GraphExchangeContract:
             _require((folder / "taken").read_bytes() == b"mine", "the content of a file was changed")
 
     def test_what_is_no_trace_is_refused_with_the_path(self) -> None:
-        """One TraceError that names the file; nothing else is raised, whatever the file holds."""
+        """One TraceError that names the file; nothing else is raised, whatever the file contains."""
         with _folder() as folder:
             hostile = folder / "hostile"
             for name, content in HOSTILE.items():
@@ -169,7 +169,7 @@ class GraphExchangeContract:
                 refused = _refused(lambda: self.read(hostile), hostile)
                 _require(refused or self._is_empty(hostile), f"{name}: was read as a trace")
             for path in (folder, folder / "none"):
-                _require(_refused(lambda at=path: self.read(at), path), f"{path} is no file, and was read")
+                _require(_refused(lambda at=path: self.read(at), path), f"{path} is not a file, but was read")
 
     def test_a_file_cut_short_gives_a_graph_or_an_error_that_names_it(self) -> None:
         with _folder() as folder:
@@ -188,10 +188,10 @@ class GraphExchangeContract:
             there, here = records_of(graph), records_of(self.read(folder / "trace"))
         for before, after in zip(there, here, strict=False):
             _require(repr(before) == repr(after), f"came back different:\n{_cut(before)}\n{_cut(after)}")
-        _require(len(there) == len(here), f"{len(there)} records went out and {len(here)} came back")
+        _require(len(there) == len(here), f"{len(there)} records were written and {len(here)} read back")
 
     def _is_empty(self, path: Path) -> bool:
-        """A reader may take a file for an empty trace."""
+        """A reader may read a file as an empty trace."""
         return len(records_of(self.read(path))) <= 1
 
 

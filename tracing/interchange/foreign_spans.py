@@ -1,7 +1,7 @@
-"""A span of another tool as an operation: what it read and made, as far as the usual attributes say.
+"""A span of another tool as an operation, with the inputs and outputs that the usual attributes give.
 
-Names are those of OpenTelemetry's semantic conventions for generative AI, present and earlier, of OpenInference,
-OpenLLMetry and MLflow. Equal values of two spans are two variables: nothing says that they are the same.
+Names are those of OpenTelemetry's semantic conventions for generative AI, current and former, of OpenInference,
+OpenLLMetry and MLflow. Equal values of two spans are two variables, since nothing says that they are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracing.interchange.spans import Span
 
 
 class _Content(NamedTuple):
-    """An attribute whose value was read or made: in which role, and what it is where it is one thing."""
+    """An attribute with an input or output: its role, and its kind if it is a single value."""
 
     role: str
     kind: str = "value"
@@ -54,7 +54,7 @@ _SAID: Mapping[str, tuple[bool, str]] = {
     "gen_ai.choice": (False, "message"),
     "gen_ai.content.completion": (False, "message"),
 }
-"""Events of earlier conventions → whether they were read, and their kind."""
+"""Events of earlier conventions → whether they are inputs, and their kind."""
 
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model")
 _SENT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens")
@@ -84,14 +84,14 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
 
     Args:
         span: the span.
-        graph: grows.
-        known: operation ids by "trace id/span id"; grows.
-        ids: gives those that are free.
-        troubles: collects ids that come twice.
+        graph: is extended.
+        known: operation ids by "trace id/span id"; is extended.
+        ids: finds unused ids.
+        troubles: collects repeated ids.
     """
     trace = str(span.origin.get("trace_id"))
     if f"{trace}/{span.id}" in known:
-        troubles.add("is the id of several spans; the latest was taken as the parent of others", f"span {span.id!r}")
+        troubles.add("is the id of several spans; the latest was used as the parent of others", f"span {span.id!r}")
     oid = ids.free(graph.operations, span.id)
     known[f"{trace}/{span.id}"] = oid
     session = text_or_none(_first(span, _SESSION)) or text_or_none(trace)
@@ -105,7 +105,7 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
     model = text_or_none(_first(span, _MODEL))
     done = span.end is not None and span.end >= span.start
     if not done and span.end is not None:
-        troubles.add("ends before it begins; its end was taken for unknown", f"span {span.id!r}")
+        troubles.add("ends before it begins; its end counts as unknown", f"span {span.id!r}")
     graph.add_operation(
         Operation(
             oid,
@@ -135,7 +135,7 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
 
 
 def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
-    """(read or made, role, kind, value) of all that a span holds."""
+    """(is an input, role, kind, value) of all inputs and outputs of a span."""
     for read, table in ((True, _READ), (False, _MADE)):
         for name, content in table.items():
             value = span.attributes.get(name)
@@ -153,7 +153,7 @@ def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
 
 
 def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
-    """A list of messages is one value a message, in the role of its speaker; an object of inputs one value a key."""
+    """A list of messages becomes one value a message, in its speaker's role; an object of inputs one value a key."""
     if content.kind == "message" and isinstance(value, list):
         for message in value:
             speaker = text_or_none(message.get("role")) if isinstance(message, dict) else None
@@ -169,7 +169,7 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _said(message: Any) -> Any:
-    """The text of a message that is nothing but text; else the message."""
+    """The text of a message if it contains only text, otherwise the message."""
     if not isinstance(message, dict):
         return message
     parts = message.get("parts")
@@ -183,7 +183,7 @@ def _said(message: Any) -> Any:
 
 
 def _numbered(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]] | None:
-    """Messages whose fields are attributes of their own, such as `gen_ai.prompt.0.content`."""
+    """Messages whose fields are separate attributes, such as `gen_ai.prompt.0.content`."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(f"{name}."):
@@ -194,7 +194,7 @@ def _numbered(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]] 
 
 
 def _structured(value: Any) -> Any:
-    """What a text is the JSON of, if it is that of an object or a list: attributes cannot hold these."""
+    """The value of a text that is JSON: attributes cannot hold objects or lists."""
     if isinstance(value, str) and value[:1] in ("{", "[", '"'):
         try:
             return loads(value)

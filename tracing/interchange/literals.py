@@ -1,6 +1,6 @@
-"""Values that were recorded as the `repr` of a Python object, read back without running the Python parser on them.
+"""Values recorded as the `repr` of a Python object, read back without the Python parser.
 
-`ast.literal_eval` takes ten times as long, and can exhaust the stack on text that was made to do so.
+`ast.literal_eval` takes ten times as long, and malicious text can make it exhaust the stack.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAIRS = {"]": "[", ")": "(", "}": "{"}
 
 
 def decoded(text: str) -> Any:
-    """What `text` is the repr of, as JSON-compatible value (tuples are lists); `text` itself if it is no such repr.
+    """The JSON-compatible value whose repr is `text` (tuples become lists); otherwise `text` itself.
 
     A number counts only in the form in which Python writes it, so that the text "007" or "1.50" stays text.
     """
@@ -51,18 +51,18 @@ def _string(text: str) -> str:
         return text if quote in inside or "\n" in inside or "\r" in inside else inside
     breaks = inside.count("\\n")
     if breaks == inside.count("\\") and quote not in inside and "\n" not in inside and "\r" not in inside:
-        return inside.replace("\\n", "\n")  # most texts hold no other escape
+        return inside.replace("\\n", "\n")  # most texts have no other escape
     if not _INSIDE[quote].fullmatch(inside):
         return text
     try:
-        # Latin-1 is what unicode_escape reads, and everything beyond it becomes an escape first.
+        # unicode_escape reads Latin-1, so everything beyond it becomes an escape first.
         return inside.encode("latin-1", "backslashreplace").decode("unicode_escape")
     except UnicodeDecodeError:  # \U beyond the last character
         return text
 
 
 def _container(text: str) -> Any:
-    """Translated token by token; whether the tokens make sense is left to the JSON parser."""
+    """Translate token by token; the JSON parser then checks the syntax."""
     parts: list[str] = []
     opened: list[str] = []
     tuples: list[bool] = []
@@ -89,7 +89,7 @@ def _container(text: str) -> Any:
                 return text
             listed = tuples.pop() or parts[-1] == "["
             if mark == ")" and not listed:
-                return text  # one value in brackets is no tuple
+                return text  # one value in parentheses is not a tuple
             if parts[-1] == "," and parts[-2:-1] not in (["["], ["{"], [","]):
                 parts.pop()
             parts.append("]" if mark == ")" else mark)

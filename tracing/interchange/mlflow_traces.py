@@ -1,4 +1,4 @@
-"""MLflow traces in and out: the JSON that `Trace.to_json()` gives, and a trace logged into a tracking store.
+"""Import and export of MLflow traces: the JSON of `Trace.to_json()`, and a trace logged to a tracking store.
 
 Only `log_trace` needs mlflow.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["KEY", "document_of", "load", "log_trace", "read", "span_type", "token_usage", "values_by_role", "write"]
 
 KEY = "mlflow"
-"""Attribute of a graph: what MLflow says of the traces that memtune did not write."""
+"""Attribute of a graph: MLflow's information about the traces that memtune did not write."""
 
 _SPAN_TYPES = {"llm": "LLM", "retrieval": "RETRIEVER", "embedding": "EMBEDDING", "tool": "TOOL", "graph": "CHAIN"}
 _REQUEST = "mlflow.traceRequestId"
@@ -49,19 +49,19 @@ _CODES: Mapping[Any, bool] = {"STATUS_CODE_OK": True, "OK": True, "STATUS_CODE_E
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of MLflow traces; `read` also says what had to be repaired.
+    """The graph in a file of MLflow traces; `read` also reports repairs.
 
     Raises:
-        TraceError: the file cannot be read, or holds no trace.
+        TraceError: the file cannot be read, or has no trace.
     """
     return read(path).graph
 
 
 def read(path: Path) -> Imported:
-    """The graph in a file of MLflow traces (one, a list, or one a line), and what had to be repaired or left out.
+    """The graph in a file of MLflow traces (one, a list, or one a line), and what was repaired or left out.
 
     Raises:
-        TraceError: the file cannot be read, or holds no trace.
+        TraceError: the file cannot be read, or has no trace.
     """
     troubles = Troubles()
     with collector_paused():
@@ -93,7 +93,7 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 
 
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """The graph as MLflow's JSON of one trace; `mlflow.entities.Trace.from_dict` takes it.
+    """The graph as MLflow's JSON of one trace, for `mlflow.entities.Trace.from_dict`.
 
     Raises:
         TraceError: its values are too long for one document.
@@ -121,7 +121,7 @@ def document_of(graph: ExecutionGraph) -> dict[str, Any]:
 def log_trace(
     graph: ExecutionGraph, client: MlflowClient, experiment_id: str, *, tags: Mapping[str, str] | None = None
 ) -> str:
-    """Log a graph as one trace of an experiment and return the trace's id; `read` takes its JSON.
+    """Log a graph as one trace of an experiment and return the trace's id; `read` accepts its JSON.
 
     The client may write in the background: `mlflow.flush_trace_async_logging()` waits for it.
 
@@ -168,7 +168,7 @@ def _add_events(live: Any, span: Span) -> None:
 
 
 def _spans_of(graph: ExecutionGraph) -> list[Span]:
-    """The spans of a graph, with what MLflow shows of them under its own names."""
+    """The spans of a graph, with what MLflow shows under MLflow's own names."""
     require_room(graph, (link for one in graph.operations.values() for link in chain(one.inputs, one.outputs)))
     operations = {digest("operation", operation.id): operation for operation in graph.operations.values()}
     spans = spans_of(graph)
@@ -188,7 +188,7 @@ def _spans_of(graph: ExecutionGraph) -> list[Span]:
 
 
 def _encodable(shown: Any) -> Any:
-    """What is shown, with a replacement for half a surrogate pair: a store would drop the whole trace for one."""
+    """`shown` with each half of a surrogate pair replaced: a store would drop the whole trace for one."""
     text = json.dumps(shown, ensure_ascii=False)
     try:
         text.encode()
@@ -211,7 +211,7 @@ def token_usage(operation: Operation) -> dict[str, Any]:
 
 
 def values_by_role(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, Any]:
-    """Role → value; a list of named values where several variables play it."""
+    """Role → value; a list of named values if several variables have that role."""
     by_role: dict[str, list[str]] = {}
     for role, variable in links:
         by_role.setdefault(role, []).append(variable)
@@ -293,7 +293,7 @@ def _read_span(row: Mapping[str, Any], path: str, trace: str, troubles: Troubles
 
 
 def _hexadecimal(given: Any) -> str | None:
-    """The id of a span: MLflow writes its bytes in base64, or hexadecimal digits behind 0x."""
+    """The id of a span: MLflow writes its bytes in base64, or hexadecimal digits after 0x."""
     if not isinstance(given, str) or not given:
         return None
     try:

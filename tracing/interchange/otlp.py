@@ -1,7 +1,7 @@
-"""OpenTelemetry's OTLP in JSON, in and out: a file of one document, a list of them, or one a line.
+"""Import and export of OpenTelemetry's OTLP in JSON: a file of one document, a list of them, or one a line.
 
-Each line of the collector's file exporter is a document. Names in lower camel case, as the protocol says, or in snake
-case, as some tools write them, are read alike.
+Each line of the collector's file exporter is a document. Names may be in lower camel case, as the protocol says, or in
+snake case, as some tools write them.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _LARGEST = 2**63 - 1
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of OTLP JSON; `read` also says what had to be repaired.
+    """The graph in a file of OTLP JSON; `read` also reports repairs.
 
     Raises:
-        TraceError: the file cannot be read, or holds no spans.
+        TraceError: the file cannot be read, or has no spans.
     """
     return read(path).graph
 
 
 def read(path: Path) -> Imported:
-    """The graph in a file of OTLP JSON, and what had to be repaired or left out.
+    """The graph in a file of OTLP JSON, and what was repaired or left out.
 
     Raises:
-        TraceError: the file cannot be read, or holds no spans.
+        TraceError: the file cannot be read, or has no spans.
     """
     troubles = Troubles()
     with collector_paused():
@@ -195,7 +195,7 @@ def _get(row: Mapping[str, Any], key: str) -> Any:
 
 
 def _facts(rows: Any) -> dict[str, Any]:
-    """Attributes as an object; what is not of OTLP's form is passed over."""
+    """Attributes as an object; anything that is not in OTLP's form is ignored."""
     if not isinstance(rows, list):
         return {}
     return {

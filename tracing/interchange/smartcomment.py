@@ -1,10 +1,10 @@
 """smartcomment's JSON, and the `annotations` MemTraceBench adds to it, as execution graphs and back.
 
 A node is a variable under its `full_node_id`, an operation keeps its `op_id`, and the edges of one operation become its
-inputs and outputs, each in the role of the variable's kind. What a variable is both ends of inside one operation, it is
-an output of. Versions of a name are versions of a variable; a delete marker follows what it deletes.
+inputs and outputs, each in the role of the variable's kind. A variable at both ends of one operation's edges is its
+output. Versions of a name are versions of a variable; a delete marker follows what it deletes.
 
-Every element keeps the object it came from, with the keys memtune does not know, as its attribute `smartcomment`, an
+Every element keeps the object it came from, including keys memtune does not know, as its attribute `smartcomment`, an
 operation its edges as `smartcomment_edges`, and the graph the rest of the document. Values are decoded from their
 `repr` (`tracing.interchange.literals`); the raw text is `attributes["smartcomment"]["value"]`.
 """
@@ -38,19 +38,19 @@ __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read",
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a smartcomment JSON file; `read` also says what had to be repaired.
+    """The graph in a smartcomment JSON file; `read` also reports repairs.
 
     Raises:
-        TraceError: the file cannot be read, or is no smartcomment graph.
+        TraceError: the file cannot be read, or is not a smartcomment graph.
     """
     return read(path).graph
 
 
 def read(path: Path) -> Imported:
-    """The graph in a smartcomment JSON file, and what had to be repaired or left out.
+    """The graph in a smartcomment JSON file, and what was repaired or left out.
 
     Raises:
-        TraceError: the file cannot be read, or is no smartcomment graph.
+        TraceError: the file cannot be read, or is not a smartcomment graph.
     """
     troubles = Troubles()
     with collector_paused():
@@ -63,7 +63,7 @@ def write(graph: ExecutionGraph, path: Path) -> None:
     """Write a graph as a new smartcomment JSON file.
 
     Raises:
-        TraceError: the file exists, or cannot be written; the graph would have more edges than a file may.
+        TraceError: the file exists or cannot be written, or the graph would have too many edges for a file.
     """
     write_pieces(path, json_pieces(outline_of(graph)))
 
@@ -79,14 +79,14 @@ def graph_of_document(document: Any, where: str | Path, troubles: Troubles) -> E
 
     Args:
         document: the parsed JSON; its objects become part of the graph.
-        where: begins the message of an error.
-        troubles: collects what had to be repaired.
+        where: begins error messages.
+        troubles: collects repairs.
 
     Raises:
-        TraceError: the document is no smartcomment graph.
+        TraceError: the document is not a smartcomment graph.
     """
     if not isinstance(document, dict):
-        raise TraceError(f"{where}: is no smartcomment graph but {_json_type(document)}; give a file it has written")
+        raise TraceError(f"{where}: is not a smartcomment graph but {_json_type(document)}; give a file it has written")
     data = document.get("data")
     if not isinstance(data, dict):
         raise TraceError(f"{where}: data is {_json_type(data)}, not an object of nodes, edges, operations, sessions")
@@ -115,5 +115,5 @@ def graph_of_document(document: Any, where: str | Path, troubles: Troubles) -> E
 
 
 def _json_type(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "missing"}
+    names = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "missing"}
     return names.get(type(value), "a number")

@@ -26,7 +26,7 @@ from tracing.interchange.smartcomment_format import (
 
 _Raw = dict[str, Any]
 MOST_EDGES = 1_000_000
-"""Edges a file may have, about 500 bytes each: every input of an operation has one to each of its outputs."""
+"""Most edges of a file, about 500 bytes each: every input of an operation has one to each of its outputs."""
 
 
 class Edges:
@@ -36,7 +36,7 @@ class Edges:
         graph: the graph.
         graph_id: its id in the document.
         full_ids: id of a variable → its id in the document.
-        whole: an edge that was read, with the session of its operation and what has changed since.
+        whole: completes an edge that was read, given the session of its operation and later changes.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Edges:
             widest = self._graph.operations[max(counts, key=counts.__getitem__)]
             raise TraceError(
                 f"a smartcomment file has an edge from each input of an operation to each output: here {total:,}, most "
-                f"of them of {widest.id} ({widest.name}) with {len(widest.inputs):,} inputs and "
-                f"{len(widest.outputs):,} outputs, and it may have {MOST_EDGES:,}; export the trace to otlp or mlflow, "
+                f"of them in {widest.id} ({widest.name}) with {len(widest.inputs):,} inputs and "
+                f"{len(widest.outputs):,} outputs; the limit is {MOST_EDGES:,}; export the trace to otlp or mlflow, "
                 "or a part of it: see `memtune trace slice --help`"
             )
         return total
 
     def rows(self) -> Iterator[_Raw]:
-        """All edges; those from a file that does not list them by operation are where they were there."""
+        """All edges; if a file does not list them by operation, its edges keep their positions."""
         operations = self._graph.operations.values()
         if not any(EDGE_PLACES in one.attributes for one in operations):
             for operation in operations:
@@ -84,7 +84,7 @@ class Edges:
         yield from (edge for _, edge in sorted(placed, key=itemgetter(0)))
 
     def _again(self, operation: Operation) -> list[tuple[int | None, _Raw]]:
-        """The edges that were read and still have both ends, with their places where these are known."""
+        """The edges that were read and still have both ends, with their positions if known."""
         rows, places = operation.attributes.get(EDGES), operation.attributes.get(EDGE_PLACES)
         return [
             (places[number] if isinstance(places, list) and number < len(places) else None, raw)
@@ -95,7 +95,7 @@ class Edges:
     def _sides(self, operation: Operation) -> tuple[dict[str, bool], dict[str, bool]]:
         """Inputs and outputs, each with whether an edge that was read has it as an end."""
         if operation.id == NO_OPERATION:
-            return {}, {}  # its edges would be nobody's; its record says what they would
+            return {}, {}  # its edges would belong to no operation; its record has the links
         covered = {str(end) for _, raw in self._again(operation) for end in _ends(raw)}
         return (
             {vid: vid in covered for vid in operation.input_ids()},
@@ -118,7 +118,7 @@ class Edges:
         return self._whole(raw, operation.session, changes)
 
     def _new_edges(self, operation: Operation) -> Iterator[_Raw]:
-        """From each input to each output, where no edge that was read says as much."""
+        """Edges from each input to each output, unless one was read."""
         inputs, outputs = self._sides(operation)
         created_at = local_time(operation.started)
         for source, known in inputs.items():

@@ -1,4 +1,4 @@
-"""The words of smartcomment's JSON, for its reader and its writer."""
+"""The vocabulary of smartcomment's JSON, for its reader and its writer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from tracing.graph.elements import Operation
 
 KEY = "smartcomment"
-"""Attribute under which an element keeps the object it was read from; of the graph, the document around them."""
+"""Attribute of an element: the object it was read from; of the graph, the document around them."""
 EDGES = "smartcomment_edges"
 """Attribute of an operation: its edges, as they were read."""
 EDGE_PLACES = "smartcomment_edge_places"
-"""Attribute of an operation: the place of each of its edges, where a file does not list them by operation."""
+"""Attribute of an operation: the position of each of its edges, if the file does not list them by operation."""
 ORDER = "smartcomment_order"
-"""Attribute of a graph: ids of the variables as the file lists them, where it has a version before the last."""
+"""Attribute of a graph: ids of the variables in the file's order, if a version there comes before an earlier one."""
 NATIVE = "memtune"
 """Key in the metadata of what memtune wrote: the fields of its own record."""
 
@@ -27,9 +27,9 @@ SOURCE, TARGET = "source_full_node_id", "target_full_node_id"
 NO_SESSION, NO_OPERATION, NO_NODE = "__none__", "__none_op__", "COMMENT:NONE@1"
 
 HERE = {"filename": "memtune", "lineno": 0}
-"""Where a row of ours says that it was traced."""
+"""The source location that our rows give."""
 NOBODY = {"user_id": None, "project_id": None}
-"""Whose a row of ours is."""
+"""The owner that our rows give."""
 
 _KINDS: Mapping[str, str] = {
     "facts": "fact",
@@ -47,7 +47,7 @@ def full_node_id(owner: str | None, name: str, version: int) -> str:
 
 
 def kind_of(category: Any, owner: Any) -> str:
-    """The kind of a variable that is traced under this category and class."""
+    """The kind of a variable with this category and class."""
     if DELETED in (category, owner):
         return DELETED
     if owner == "query":
@@ -56,17 +56,17 @@ def kind_of(category: Any, owner: Any) -> str:
 
 
 def category_of(kind: str) -> str:
-    """The category under which a variable of this kind is traced."""
+    """The category of a variable of this kind."""
     return _CATEGORIES.get(kind, kind)
 
 
 def class_of(kind: str) -> str | None:
-    """The class under which a variable of this kind is traced, None for most."""
+    """The class of a variable of this kind, None for most."""
     return kind if kind in _CLASSES else None
 
 
 def is_link(operation: Operation) -> bool:
-    """Whether it was read from edges that belong to no operation; one of another tool may have any id."""
+    """Whether it was read from edges without an operation; another tool's operation may have any id."""
     return EDGES in operation.attributes and operation.id.startswith(NO_OPERATION)
 
 

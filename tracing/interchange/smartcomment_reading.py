@@ -1,4 +1,4 @@
-"""From the rows of a smartcomment document to the elements of a graph, repairing what is damaged on the way."""
+"""Turns the rows of a smartcomment document into the elements of a graph, and repairs what is damaged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tracing.interchange.smartcomment_format import (
 
 _Raw = dict[str, Any]
 _SOURCE, _TARGET = itemgetter(SOURCE), itemgetter(TARGET)
-# Reading many keys at once takes half as long as one by one; what a file leaves out has these defaults.
+# Reading many keys at once takes half as long as one by one; missing keys have these defaults.
 _NODE_DEFAULTS = {
     "value": None,
     "version": 1,
@@ -53,16 +53,16 @@ _OPERATION = itemgetter(*_OPERATION_DEFAULTS)
 
 
 class RowReader:
-    """One document on its way into a graph."""
+    """Reads one document into a graph."""
 
     def __init__(self, graph: ExecutionGraph, troubles: Troubles) -> None:
         self._graph = graph
         self._add_native = RecordReader(graph).add
         self._trouble = troubles.add
-        self._renamed: dict[str, str] = {}  # full_node_id → id, of variables that are not named by it
+        self._renamed: dict[str, str] = {}  # full_node_id → id, of variables with another id
         self._minutes: dict[str, float] = {}
         self._ids = FreeIds()
-        self._sources: dict[str, dict[str, None]] | None = None  # of each target of an edge, once they are asked for
+        self._sources: dict[str, dict[str, None]] | None = None  # of each target of an edge, once they are needed
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class RowReader:
         if isinstance(sid, str) and sid in self._graph.sessions:
             return sid
         if sid is not None and sid != NO_SESSION:
-            self._trouble("names no session of the file and belongs to none", f"{path}.session_id")
+            self._trouble("names no session of the file and was ignored", f"{path}.session_id")
         return None
 
     # --- variables -------------------------------------------------------------------------------------------------
@@ -137,15 +137,15 @@ class RowReader:
 
     def _identity(self, version: Any, owner: Any, path: str) -> tuple[int, str | None]:
         if type(version) is not int or version < 1:
-            self._trouble("is no version number, 1 was taken", f"{path}.version")
+            self._trouble("is no version number; 1 was used", f"{path}.version")
             version = 1
         if owner is not None and not isinstance(owner, str):
-            self._trouble("is no text and was passed over", f"{path}.class_name")
+            self._trouble("is no text and was ignored", f"{path}.class_name")
             owner = None
         return version, owner
 
     def _deleted(self, marker: str, edges: list[Any]) -> str | None:
-        """The one entry that a delete marker was made from: it follows that as a version that ends it does."""
+        """The single entry that a delete marker was made from; the marker follows it as its last version."""
         if self._sources is None:
             self._sources = {}
             for raw in edges:
@@ -157,7 +157,7 @@ class RowReader:
         return entries[0] if len(entries) == 1 else None
 
     def _add_early(self, early: list[Variable]) -> None:
-        """Add the variables that come before the version they follow, or whose last version is not in the file."""
+        """Add the variables listed before their previous version, or whose previous version is not in the file."""
         latest: dict[tuple[Any, str], Variable] = {}
         wanted = {_lineage(variable) for variable in early}
         for variable in self._graph.variables.values():
@@ -219,7 +219,7 @@ class RowReader:
             self._keep_places(edges)
 
     def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Raw]], list[tuple[int, _Raw]]]:
-        """The edges whose ends are in the graph, by operation; and those that belong to none, with their place."""
+        """The edges whose ends are in the graph, by operation; and those without an operation, with their position."""
         known = {*self._graph.variables, *self._renamed, NO_NODE}
         groups: dict[str, list[_Raw]] = {}
         links = []
@@ -244,7 +244,7 @@ class RowReader:
         return groups, links
 
     def _implied(self, oid: str, edge: _Raw) -> Operation:
-        """The operation of edges that the file does not list; a link made by hand, if it belongs to none."""
+        """An operation that only edges name; for edges without an operation, a link made by hand."""
         link = oid.startswith(NO_OPERATION)
         return Operation(
             id=self._free(self._graph.operations, oid, f"op_id {oid!r}"),
@@ -262,7 +262,7 @@ class RowReader:
         self._graph.add_operation(operation)
 
     def _links(self, edges: list[_Raw]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
-        """What the edges of an operation make its inputs and its outputs."""
+        """The inputs and outputs of an operation with these edges."""
         variables = self._graph.variables
         sources = dict.fromkeys(map(_SOURCE, edges))
         targets = dict.fromkeys(map(_TARGET, edges))
@@ -281,7 +281,7 @@ class RowReader:
         )
 
     def _complete(self, operation: Operation, edges: list[_Raw]) -> None:
-        """Add what edges say beyond the links of an operation that memtune wrote: another tool has drawn them."""
+        """Add the links that another tool's edges add to an operation that memtune wrote."""
         inputs, outputs = self._links(edges)
         there = {*operation.input_ids(), *operation.output_ids()}
         self._graph.add_links(
@@ -299,7 +299,7 @@ class RowReader:
     # --- what all have ---------------------------------------------------------------------------------------------
 
     def _is_native(self, kind: str, raw: _Raw, path: str) -> bool:
-        """Whether memtune wrote this element; if so, it is in the graph now as it was."""
+        """Whether memtune wrote this element; if so, it is added to the graph from its record."""
         facts = mapping(raw.get("metadata")).get(NATIVE)
         if not isinstance(facts, dict):
             return False
@@ -322,13 +322,13 @@ class RowReader:
         return text_or_none(given) or default
 
     def _free(self, taken: Mapping[str, Any], wanted: str, path: str) -> str:
-        """`wanted`, or with a number behind it if it is taken."""
+        """`wanted`, or with a number appended if it is taken."""
         if wanted in taken:
-            self._trouble("has an id that stood before and was given another", path)
+            self._trouble("repeats an id and was given another", path)
         return self._ids.free(taken, wanted)
 
     def _epoch(self, created_at: Any) -> float:
-        """Seconds since the epoch of a local time with milliseconds; 0 if it is none."""
+        """Seconds since the epoch of a local time with milliseconds; 0 if it is invalid."""
         if type(created_at) is not str:
             return 0.0
         minute, seconds = created_at[:16], created_at[17:]

@@ -1,8 +1,8 @@
-"""An execution graph as smartcomment's JSON: what was read from there as it stood, the rest under its rules.
+"""An execution graph as smartcomment's JSON: imported elements as they were read, others by its rules.
 
-smartcomment wants every node, edge, operation and session to have certain keys, and edges between nodes that are
-there. It has no place for most of what memtune knows, so an element of ours carries its record in
-`metadata["memtune"]`, and is read back from that.
+smartcomment requires certain keys of every node, edge, operation and session, and edges between existing nodes. It has
+no place for most of what memtune knows, so an element of ours carries its record in `metadata["memtune"]`, and is read
+back from that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Raw = dict[str, Any]
 
 
 def document_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """The graph as a smartcomment document; one that was read from such a document gives that again.
+    """The graph as a smartcomment document; a graph read from such a document gives the same document.
 
     Raises:
         TraceError: it would have more than `MOST_EDGES` edges, or its values are too long for one document.
@@ -49,13 +49,13 @@ def document_of(graph: ExecutionGraph) -> dict[str, Any]:
 
 
 def outline_of(graph: ExecutionGraph) -> dict[str, Any]:
-    """As `document_of`, with iterators in place of the lists, so that it need not be held at once."""
+    """As `document_of`, with iterators instead of the lists, so that it need not be in memory at once."""
     require_room(graph)
     return _Writing(graph).document()
 
 
 class _Writing:
-    """One graph on its way into a document."""
+    """Writes one graph as a document."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
@@ -178,7 +178,7 @@ class _Writing:
         }
 
     def _whole(self, raw: _Raw, session: str | None, changes: Mapping[str, Any]) -> _Raw:
-        """An object as it was read, with what has changed since and what it lacked to be loadable."""
+        """An object as it was read, with later changes and the required keys that it lacked."""
         if not changes and raw.keys() >= _REQUIRED:
             return raw
         return {**raw, **changes, **{key: value for key, value in self._required(session).items() if key not in raw}}
@@ -191,7 +191,7 @@ _REQUIRED = frozenset(("graph_id", "session_id", "filename", "lineno"))
 
 
 def _changes(variable: Variable, raw: _Raw, owner: str | None, name: str) -> _Raw:
-    """The keys of a node that no longer say what its variable says."""
+    """The keys of a node that differ from its variable, with new values."""
     changes: _Raw = {}
     if raw.get("class_name") != owner or raw.get("name") != name or raw.get("version", 1) != variable.version:
         full = full_node_id(owner, name, variable.version)
@@ -208,7 +208,7 @@ def _changes(variable: Variable, raw: _Raw, owner: str | None, name: str) -> _Ra
 
 
 def _names(graph: ExecutionGraph) -> dict[str, tuple[str | None, str]]:
-    """Class and name for each variable, so that no two of a version have the same; versions share them."""
+    """Class and name for each variable, unique for each version; the versions of a variable share them."""
     named: dict[str, tuple[str | None, str]] = {}
     taken: dict[tuple[str | None, str], str] = {}  # which lineage a class and name belong to
     lineages: dict[str, str] = {}

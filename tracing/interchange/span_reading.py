@@ -1,6 +1,6 @@
 """The execution graph of spans.
 
-A span of ours gives back what it came from, and any other becomes an operation (`tracing.interchange.foreign_spans`).
+A span of ours is restored from its record; any other becomes an operation (`tracing.interchange.foreign_spans`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
 
     Args:
         spans: of one or more traces, in any order.
-        troubles: collects what had to be repaired or left out.
+        troubles: collects what was repaired or left out.
     """
     records: dict[str, list[tuple[int, int, Record, Span]]] = {}
     foreign: list[Span] = []
@@ -44,9 +44,9 @@ def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
             try:
                 add(record)
             except TraceError as error:
-                troubles.add(f"holds what cannot be taken as memtune wrote it: {error}", f"span {span.id!r}")
+                troubles.add(f"has a record that cannot be taken as memtune wrote it: {error}", f"span {span.id!r}")
     for kind, others in records.items():
-        troubles.add(f"holds a record of the unknown type {kind!r}", f"span {others[0][3].id!r}")
+        troubles.add(f"has a record of the unknown type {kind!r}", f"span {others[0][3].id!r}")
     known: dict[str, str] = {}
     ids = FreeIds()
     for span in sorted(foreign, key=lambda one: one.start):
@@ -71,7 +71,7 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
 
 
 def _name_parents(graph: ExecutionGraph, foreign: Iterable[Span], known: Mapping[str, str]) -> None:
-    """Parents by the ids of their operations, now that all of them have one."""
+    """Set the parents of operations, now that all operations have ids."""
     own = {digest("operation", oid): oid for oid in graph.operations}
     for span in foreign:
         operation = graph.operations[known[f"{span.origin.get('trace_id')}/{span.id}"]]

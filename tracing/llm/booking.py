@@ -1,4 +1,4 @@
-"""Booking of calls: against the budget, in the meter, in the watches that are open, and in the operation that runs."""
+"""Booking of calls: against the budget, in the meter, in open watches, and in the running operation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tracing.recording.recorder import current_operation, current_recorder
 Reply = TypeVar("Reply", Said, Embedded)
 
 NO_OPERATION = "(no operation)"
-"""Under which the meter counts calls that no operation made."""
+"""The meter's name for calls that no operation made."""
 
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("memtune_watches", default=())
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Reply]):
-    """A call to a model that is to be made.
+    """A call to a model that is still to be made.
 
     Attributes:
         settings: of the model.
-        most: the greatest cost it may have.
+        most: the most it may cost.
         send: asks the endpoint.
-        entries: what the cache keeps of the reply, by key.
+        entries: cache entries of the reply, by key.
     """
 
     settings: ModelSettings
@@ -43,13 +43,13 @@ class Call(Generic[Reply]):
 
 
 class Booking:
-    """The last link before the endpoint: no call is made that the budget does not allow, and none goes uncounted."""
+    """The last link before the endpoint: the budget must allow every call, and every call is counted."""
 
     def __init__(self, budget: Budget, meter: Meter) -> None:
         self.budget, self.meter = budget, meter
 
     def make(self, call: Call[Reply]) -> Reply:
-        """Send the request if the budget allows it, and book what it did cost. A failed call is booked too.
+        """Send the request if the budget allows it, and book what it cost. A failed call is booked too.
 
         Raises:
             BudgetExceededError: a budget does not allow the call; it was not made.
@@ -73,10 +73,10 @@ class Booking:
                 self._book(call.settings.model, read, written, spent.money, time.monotonic() - started)
 
     def again(self, settings: ModelSettings, most: Spending, paid: Paid) -> None:
-        """Book a call that the run paid in its earlier life, as if it were made now, at the time it was made then.
+        """Book a call that the run paid for before it was resumed, at the time in the run when it was made.
 
         Raises:
-            BudgetExceededError: a budget does not allow it any more.
+            BudgetExceededError: a budget no longer allows it.
         """
         self.budget.go_to(paid.seconds)
         spent = price(settings, paid.prompt_tokens, paid.completion_tokens)
@@ -106,7 +106,7 @@ class Booking:
 
 @contextlib.contextmanager
 def watching() -> Iterator[Watch]:
-    """Count the calls made inside, by this thread or async task and those it hands its context to."""
+    """Count the calls made inside, by this thread or async task and those that inherit its context."""
     watch = Watch()
     token = _watches.set((*_watches.get(), watch))
     try:
@@ -117,7 +117,7 @@ def watching() -> Iterator[Watch]:
 
 @contextlib.contextmanager
 def failures_noted(model: str) -> Iterator[None]:
-    """Note in the watches whatever error leaves a call to `model`, as its caller sees it."""
+    """Record in the watches any error that a call to `model` raises, as its caller sees it."""
     try:
         yield
     except MemtuneError as error:

@@ -29,8 +29,8 @@ class Spending:
 class Budget:
     """Spending against limits; thread-safe.
 
-    A call first reserves the most it may cost and settles what it did cost afterwards, so calls that run at the
-    same time cannot pass a limit together.
+    A call first reserves the most it may cost and afterwards settles its real cost, so concurrent calls cannot
+    exceed a limit together.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,9 +54,9 @@ class Budget:
         return self._clock() - self._opened
 
     def go_to(self, seconds: float) -> None:
-        """Set the clock to a time of the run's earlier life, which is being repeated from the cache.
+        """Set the clock to a time before the run was resumed, while that part is repeated from the cache.
 
-        What ran at the same time then is repeated in any order: the latest time of all counts.
+        Work that ran concurrently then is repeated in any order, so the latest time counts.
         """
         with self._lock:
             self._repeated = max(self._repeated, seconds)
@@ -76,10 +76,10 @@ class Budget:
             raise _exceeded("seconds", f"{self.limits.seconds:g}", f"{self.seconds:.0f}")
 
     def reserve(self, most: Spending) -> None:
-        """Set aside `most`, the greatest cost the next call may have.
+        """Reserve `most`, the most that the next call may cost.
 
         Raises:
-            BudgetExceededError: the call could pass a limit; nothing is reserved.
+            BudgetExceededError: the call could exceed a limit; nothing is reserved.
         """
         self.check_time()
         with self._lock:
@@ -91,7 +91,7 @@ class Budget:
             self._reserved = self._reserved + most
 
     def settle(self, reserved: Spending, spent: Spending) -> None:
-        """Replace a reservation by what the call did cost."""
+        """Replace a reservation by what the call really cost."""
         with self._lock:
             self._reserved = self._reserved - reserved
             self._spent = self._spent + spent

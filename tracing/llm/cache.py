@@ -1,4 +1,4 @@
-"""Replies of models, kept on disk and found again by the content of the request."""
+"""A cache of model replies on disk, keyed by the content of the request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMAT = 1
 """Part of every key: raise it when the meaning of a stored reply changes."""
 
 _WAIT_SECONDS = 60.0
-"""How long to wait for other processes at the same file."""
+"""How long to wait for other processes that use the same file."""
 
 
 def request_key(**parts: Any) -> str:
@@ -39,14 +39,14 @@ class ResponseCache:
     """A map from request keys to replies in one SQLite file; safe across threads and processes.
 
     Each entry is written in one transaction, so a kill at any moment leaves it whole or absent. An unreadable entry is
-    a miss. A failed write (a full disk) costs the reuse, not the run: it is logged once.
+    a miss. A failed write (a full disk) is logged once; it prevents reuse but does not end the run.
     """
 
     def __init__(self, folder: Path) -> None:
         """Open or create the cache in `folder`.
 
         Raises:
-            ConfigError: the folder cannot be written, or the file there is no cache.
+            ConfigError: the folder cannot be written, or its file is not a cache.
         """
         self.path = folder / "responses.sqlite"
         self._lock = threading.Lock()
@@ -67,7 +67,7 @@ class ResponseCache:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 break
             except sqlite3.OperationalError as error:
-                # For this change alone SQLite does not wait for another process by itself.
+                # This is the only change for which SQLite itself does not wait for another process.
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
@@ -81,7 +81,7 @@ class ResponseCache:
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Those of `keys` that are stored, with their replies."""
+        """The stored replies of `keys`, by key."""
         found: dict[str, bytes] = {}
         with self._lock, self._tolerant("read"):
             for start in range(0, len(keys), 500):
@@ -96,15 +96,15 @@ class ResponseCache:
         self.put_many({key: value})
 
     def put_many(self, entries: Mapping[str, bytes]) -> bool:
-        """Store several replies in one transaction; False where they could not be written."""
+        """Store several replies in one transaction; False if they could not be written."""
         return self._write("INSERT OR IGNORE INTO responses VALUES (?, ?)", list(entries.items()))
 
     def replace(self, key: str, value: bytes) -> None:
-        """Store what may change, whatever is stored for its key."""
+        """Store a value that may change, replacing the stored one."""
         self._write("INSERT OR REPLACE INTO responses VALUES (?, ?)", [(key, value)])
 
     def discard(self, keys: Sequence[str]) -> None:
-        """Remove entries that are of no use, so that others can take their place."""
+        """Remove unusable entries, so that others can replace them."""
         self._write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> bool:

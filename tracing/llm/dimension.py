@@ -1,4 +1,4 @@
-"""How many numbers the vectors of an embedding model have: another number tells that another model has its name now."""
+"""The length of an embedding model's vectors. Another length means that another model now uses its name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SUFFIX = re.compile(r" dimension=(\d+)")
 
 
 class Dimension:
-    """The length of one model's vectors, remembered beside them in the cache; thread-safe.
+    """The length of one model's vectors, stored beside them in the cache; thread-safe.
 
-    The first vector tells it. Where an endpoint later gives vectors of another length, none of those is kept for this
-    model; the length is noted, and who opens the cache next takes it for a model of its own (`suffix`), so that what
-    was built with the old vectors is built anew.
+    The first vector sets it. If an endpoint later returns vectors of another length, they are not stored for this
+    model. The length is recorded, and the next time the cache is opened it counts as a separate model (`suffix`), so
+    that what was built with the old vectors is rebuilt.
     """
 
     def __init__(self, cache: ResponseCache | None, identity: str) -> None:
@@ -29,22 +29,22 @@ class Dimension:
 
     @property
     def suffix(self) -> str:
-        """What is added to the model's identity: nothing while it gives vectors of the length it began with."""
+        """What is added to the model's identity: nothing while its vectors keep their first length."""
         return "" if self._first == self._expected else f" dimension={self._expected}"
 
     def expect(self, suffix: str) -> None:
-        """Expect the vectors of the model that had this `suffix`, whatever has been answered under its name since."""
+        """Expect the vectors of the model that had this `suffix`, whatever the endpoint has returned since."""
         named = _SUFFIX.fullmatch(suffix)
         with self._lock:
             self._expected = int(named[1]) if named else self._first
 
     def fitting(self, entry: bytes) -> list[float] | None:
-        """The vector of a cache entry; None where it is not sound or of another length."""
+        """The vector of a cache entry; None if it is damaged or of another length."""
         vector = unpacked(entry)
         return vector if vector is not None and self._fits(len(vector)) else None
 
     def check(self, made: Embedded) -> None:
-        """Make sure that new vectors are as long as those before.
+        """Check that new vectors are as long as earlier ones.
 
         Raises:
             MalformedReplyError: they are not.
@@ -54,9 +54,9 @@ class Dimension:
         self._note(length)
         if not fits:
             raise MalformedReplyError(
-                f"its vectors have {length} numbers, and those before it had {self._expected}, so another model "
-                "answers under this name. Give that model a name or base_url of its own, or start a new run: what was "
-                "built with the old vectors is then built anew"
+                f"its vectors have {length} numbers, and earlier ones had {self._expected}, so another model "
+                "answers under this name. Give that model a name or base_url of its own, or start a new run, which "
+                "rebuilds what was built with the old vectors"
             )
 
     def _fits(self, length: int) -> bool:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.LM:
     """A language model for `dspy.configure(lm=…)`, with DSPy's own cache and retries switched off.
 
-    With a temperature above 0 the k-th equal request is the k-th sample, so that a program that asks again gets another
-    reply, and a program that runs again the same ones, from the cache.
+    With a temperature above 0, the k-th equal request is the k-th sample: a program that asks again gets another
+    reply, and one that runs again gets the same replies from the cache.
 
     Args:
         model: of a `ModelAccess`, such as `access.proposer`.
-        max_tokens: greatest length of a reply where a request gives none.
+        max_tokens: maximum length of a reply if the request gives none.
 
     Raises:
         ConfigError: dspy is not installed.
@@ -38,7 +38,7 @@ def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.L
 class AccessEngine:
     """What DSPy calls an engine: one request in, one response out.
 
-    DSPy wraps what it raises: a spent budget is the `__cause__` of a `dspy.utils.exceptions.LMError`.
+    DSPy wraps its errors: a spent budget is the `__cause__` of a `dspy.utils.exceptions.LMError`.
     """
 
     def __init__(self, model: ChatModel, max_tokens: int) -> None:
@@ -50,7 +50,7 @@ class AccessEngine:
         """The model's reply.
 
         Raises:
-            ConfigError: the request needs what the access does not offer.
+            ConfigError: the request needs something that the access does not support.
             ModelError, BudgetExceededError: as `ChatModel.chat`.
         """
         from dspy.lm15 import Message, Response, Usage
@@ -78,7 +78,7 @@ class AccessEngine:
         )
 
     def close(self) -> None:
-        """Nothing: the access closes its own connections."""
+        """Do nothing: the access closes its own connections."""
 
     def _sample(self, request: Request) -> int:
         with self._guard:

@@ -1,4 +1,4 @@
-"""The endpoints of a run's models: one for each model's settings, and the embedded server where one is needed."""
+"""The endpoints of a run's models: one for each model's settings, and the embedded server if one is needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Endpoints:
 
     Args:
         budget: whose time ends all waiting.
-        concurrency: requests that may be under way at one endpoint; None takes `AT_ONCE`, and 1 at the embedded server.
+        concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`, and 1 at the embedded server.
     """
 
     def __init__(self, budget: Budget, concurrency: int | None) -> None:
@@ -30,14 +30,14 @@ class Endpoints:
         self._server: EmbeddedServer | None = None
 
     def width(self, settings: ModelSettings) -> int:
-        """How many requests may be under way at this model's endpoint."""
+        """How many requests this model's endpoint may have at a time."""
         return self._concurrency or (1 if settings.embedded else AT_ONCE)
 
     def of_chat(self, settings: ModelSettings) -> tuple[Endpoint, str]:
         """The endpoint of a chat model, and what its replies depend on besides the request.
 
         Raises:
-            ConfigError: an embedded model that has another context length already, or whose runtime is not installed.
+            ConfigError: an embedded model already has another context length, or its runtime is not installed.
             WeightsError: an embedded model is unknown.
         """
         if not settings.embedded:
@@ -61,7 +61,7 @@ class Endpoints:
         """The endpoint of an embedding model, and what its vectors depend on besides the text.
 
         Raises:
-            ConfigError: it is none that can be embedded, or its runtime is not installed.
+            ConfigError: the model cannot be embedded, or its runtime is not installed.
         """
         if not settings.embedded:
             return self._endpoint(settings), f"{settings.base_url} {settings.model}"

@@ -1,4 +1,4 @@
-"""The calls a run has paid for, on disk: a resumed run books them as its own, not as finds in the cache."""
+"""The calls a run has paid for, on disk: a resumed run books them as its own calls, not as cache hits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tracing.llm.spare_room import SpareRoom
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """One call that was paid.
+    """One paid call.
 
     Attributes:
-        keys: of the replies it brought, as in the response cache.
+        keys: of its replies, as in the response cache.
         prompt_tokens, completion_tokens: of the call.
-        seconds: of the run when it ended.
+        seconds: time in the run when it ended.
     """
 
     keys: tuple[str, ...]
@@ -45,21 +45,20 @@ _LINE: TypeAdapter[_MemoryLine | Paid] = TypeAdapter(_MemoryLine | Paid)
 class Ledger:
     """An append-only file of a run's paid calls and saved memories; thread-safe.
 
-    A run that is resumed starts over and finds all its replies in the response cache. What distinguishes its own from
-    those that other runs had left there is this file: a call is written down after its reply came and before the
-    reply is cached, so that a kill between the two costs one call and never a count. A half line at the end, as a kill
-    leaves it, is cut off.
+    A resumed run starts over and finds all its replies in the response cache. This file distinguishes its own replies
+    from those of other runs. A call is recorded after its reply arrives and before the reply is cached, so a kill
+    between the two costs one call but never a wrong count. A partial line at the end, as a kill leaves it, is cut off.
 
-    What was paid while the disk ran full is kept too, in room held back for it, so that it is not paid again; then no
-    further call is to be made (`require_room`).
+    Calls paid while the disk fills up are recorded too, in reserved room, so that they are not paid again. After that,
+    no further call may be made (`require_room`).
 
     Args:
-        path: the file; created where it is missing. The folder it lies in is that of the run.
-        cache: folder of the response cache, where room is held back too; None where there is none.
+        path: the file, in the run's folder; created if it is missing.
+        cache: folder of the response cache, where room is reserved too; None for none.
     """
 
     def __init__(self, path: Path, *, cache: Path | None = None) -> None:
-        """Open the ledger; what stands in it is to be claimed.
+        """Open the ledger; its entries can then be claimed.
 
         Raises:
             RunError: the file cannot be read or written, or is damaged, or the disk is full.
@@ -89,8 +88,7 @@ class Ledger:
                 self._take(_LINE.validate_json(line))
             except ValidationError:
                 raise RunError(
-                    f"{path}:{number}: is damaged; delete the line: what it says was paid is then counted as found "
-                    "in the cache"
+                    f"{path}:{number}: is damaged; delete the line: the call it records is then counted as a cache hit"
                 ) from None
 
     def _take(self, line: _MemoryLine | Paid) -> None:
@@ -100,10 +98,10 @@ class Ledger:
             self._memories.add(line.memory)
 
     def paid(self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
-        """Write down a call whose reply has come.
+        """Record a call whose reply has arrived.
 
         Raises:
-            RunError: it cannot be written, nor could an earlier one, not even in the room held back.
+            RunError: it, or an earlier one, could not be written, even in the reserved room.
         """
         self._append(
             {
@@ -115,7 +113,7 @@ class Ledger:
         )
 
     def claim(self, keys: Sequence[str]) -> list[Paid]:
-        """The calls of the run's earlier life that brought replies to `keys`, each given once."""
+        """The calls made before the run was resumed that returned the replies for `keys`, each given once."""
         with self._lock:
             found = {self._unclaimed[key] for key in keys if key in self._unclaimed}
             for call in found:
@@ -124,7 +122,7 @@ class Ledger:
         return sorted(found, key=lambda call: call.seconds)
 
     def memory(self, key: str) -> None:
-        """Write down that the run is about to save a memory.
+        """Record that the run is about to save a memory.
 
         Raises:
             RunError: as for `paid`.
@@ -132,19 +130,19 @@ class Ledger:
         self._append({"memory": key})
 
     def claim_memory(self, key: str) -> bool:
-        """Whether the run's earlier life saved this memory; true once. It is to be built again, from the cache."""
+        """Whether the run saved this memory before it was resumed; true once. Build it again then, from the cache."""
         with self._lock:
             known = key in self._memories
             self._memories.discard(key)
             return known
 
     def use_spare_room(self) -> None:
-        """Give up the room that is held back, since something that was paid cannot be kept without it."""
+        """Release the reserved room, since something already paid cannot be stored without it."""
         with self._lock:
             self._spare.release()
 
     def require_room(self) -> None:
-        """Make sure that another call could be kept.
+        """Check that another call could be recorded.
 
         Raises:
             RunError: the disk is full, or the file could not be written.
@@ -153,7 +151,7 @@ class Ledger:
         if self._failed is not None:
             raise RunError(f"{self._path}: cannot be written ({self._failed}); {remedy}")
         if self._spare.released:
-            raise RunError(f"{self._path.parent}: no room to keep further replies; {remedy}")
+            raise RunError(f"{self._path.parent}: no room to store further replies; {remedy}")
 
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(slots=True)
 class Usage:
-    """Of one operation: calls made and served from the cache; tokens, cost and seconds of the calls made."""
+    """One operation's calls made and served from the cache; tokens, cost and seconds of the calls made."""
 
     calls_made: int = 0
     calls_cached: int = 0
@@ -53,13 +53,13 @@ class Meter:
 
 @dataclass(slots=True)
 class Watch:
-    """Calls made while it was open, by the code it was open around (and the threads that code handed its context to).
+    """Calls made inside a `watching` block, also by threads that inherited its context.
 
     Attributes:
         calls: calls that reached a model.
         cached: calls answered from the cache.
-        failures: one line for every call that failed, was refused by a budget, or was cut short where a whole reply
-            was needed; also for those whose exception somebody swallowed. What was made under it is tainted.
+        failures: one line for every call that failed, was refused by a budget, or was cut short although a whole reply
+            was needed, even if its exception was swallowed. A result made with any failure is tainted.
         prompt_tokens, completion_tokens: of the calls that reached a model.
     """
 

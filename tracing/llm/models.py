@@ -1,4 +1,4 @@
-"""The models of an access, as its users call them: chat and embedding, each call cached, budgeted and recorded."""
+"""The chat and embedding models of an access; each call is cached, budgeted and recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.replies import Replies
 
 DEFAULT_MAX_TOKENS = 1024
-"""Greatest length of a reply where a program that brings its own client names none: budgets reserve the most."""
+"""Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""
 
 _TEXTS_A_REQUEST = 64
 _SAMPLES_A_REPETITION = 1000
@@ -28,11 +28,11 @@ class ChatReply:
 
     Attributes:
         text: what it said.
-        finish_reason: "stop", or "length" where the token limit cut it short.
+        finish_reason: "stop", or "length" if the token limit cut it short.
         prompt_tokens, completion_tokens: as the endpoint counted them when the reply was made.
-        cached: True where no model was asked this time.
+        cached: True if no model was asked this time.
         model: name of the model.
-        first_token: log-probabilities of the likeliest first tokens, where they were asked for and the endpoint tells.
+        first_token: log-probabilities of the likeliest first tokens, if requested and if the endpoint returns them.
     """
 
     text: str
@@ -45,7 +45,7 @@ class ChatReply:
 
 
 class _Model:
-    """What every model of an access has: who it is, and how it is reached."""
+    """What every model of an access has: its identity and its endpoint."""
 
     def __init__(self, replies: Replies, endpoint: Endpoint, identity: str) -> None:
         self.identity = identity
@@ -61,10 +61,10 @@ class ChatModel(_Model):
     """A chat model in one role.
 
     Args:
-        replies: the way to them, past the cache.
+        replies: finds them in the cache or makes them.
         endpoint: where they come from.
         identity: what they depend on besides the request.
-        repetition: number of the repetition (`ModelAccess.repeated`) that asks.
+        repetition: number of the repetition (`ModelAccess.repeated`).
     """
 
     def __init__(self, replies: Replies, endpoint: Endpoint, identity: str, *, repetition: int = 0) -> None:
@@ -87,15 +87,15 @@ class ChatModel(_Model):
         """Ask for a reply to `messages` (each with `role` and `content`).
 
         Args:
-            max_tokens: greatest length of the reply.
-            schema: JSON schema the reply must fit, enforced where the endpoint can; properties come in its order.
-            json_object: whether the reply must be some JSON object, where no schema says which.
-            temperature: of sampling; the settings' where None.
-            sample: number of an independent sample of the same request; also its seed where the temperature is above 0.
-                Another repetition (`ModelAccess.repeated`) has samples of its own.
+            max_tokens: maximum length of the reply.
+            schema: JSON schema the reply must fit, enforced if the endpoint can; properties come in its order.
+            json_object: whether the reply must be any JSON object; without `schema`.
+            temperature: of sampling; None means that of the settings.
+            sample: number of an independent sample of the same request; also its seed if the temperature is above 0.
+                Another repetition (`ModelAccess.repeated`) has its own samples.
             stop: texts before which the reply ends.
             whole: whether a reply that was cut short is an error; if not, it is returned as it is.
-            alternatives: how many of the likeliest first tokens to tell the log-probabilities of.
+            alternatives: how many of the likeliest first tokens to return log-probabilities for.
 
         Raises:
             CallFailedError: refused, or every attempt failed.
@@ -164,12 +164,12 @@ class ChatModel(_Model):
 class EmbeddingModel(_Model):
     """Turns texts into vectors whose dot products are cosine similarities.
 
-    All have one length: where the endpoint begins to give others, the calls fail, and from the next opening of the
-    access on it is another model (`identity`), of which nothing is known yet.
+    All have one length. If the endpoint begins to return another length, the calls fail. Once the access is opened
+    again, it counts as another model (`identity`) with nothing cached yet.
     """
 
     def __init__(self, replies: Replies, endpoint: Endpoint, name: str, dimension: Dimension) -> None:
-        """`name` is the identity of a model of which nothing but its `dimension` is known."""
+        """`name` is the model's identity without its `dimension`."""
         super().__init__(replies, endpoint, name + dimension.suffix)
         self._dimension = dimension
 
@@ -177,11 +177,11 @@ class EmbeddingModel(_Model):
         """Vectors of length 1, one for each text in order.
 
         Args:
-            query: whether the texts search (True) or are searched (False); the embedded model tells the two apart.
+            query: whether the texts search (True) or are searched (False); the embedded model distinguishes the two.
 
         Raises:
-            CallFailedError, BudgetExceededError: as `ChatModel.chat`; also where the vectors have another length than
-                those before.
+            CallFailedError, BudgetExceededError: as `ChatModel.chat`; also if the vectors have another length than
+                earlier ones.
         """
         settings = self.settings
         extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}

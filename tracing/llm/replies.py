@@ -1,4 +1,4 @@
-"""Replies of models, each paid once: found in the cache, or made, written down in the ledger and cached.
+"""Replies of models, each paid once: found in the cache, or made, recorded in the ledger and cached.
 
 A request passes four links: cache → ledger → budget → endpoint. Each knows only the next one.
 """
@@ -21,18 +21,18 @@ R = TypeVar("R")
 
 
 class PaidCalls:
-    """The link behind the cache: whatever is paid is written down before it is cached.
+    """The link behind the cache: every paid call is recorded before it is cached.
 
     Args:
         booking: the next link.
-        ledger: where paid calls are written down, and those of the run's earlier life are found; None for none.
+        ledger: records paid calls, and has those made before the run was resumed; None for none.
     """
 
     def __init__(self, booking: Booking, ledger: Ledger | None) -> None:
         self.ledger, self._booking = ledger, booking
 
     def require_room(self) -> None:
-        """Make sure that another reply can be kept, and that somebody waits for it.
+        """Check that another reply can be stored, and that its result is still wanted.
 
         Raises:
             RunError: the disk has no room for it.
@@ -42,18 +42,18 @@ class PaidCalls:
             self.ledger.require_room()
 
     def use_spare_room(self) -> bool:
-        """Give up the room that is held back for what is paid already; False where there is none."""
+        """Release the room reserved for paid replies; False if there is none."""
         if self.ledger is None:
             return False
         self.ledger.use_spare_room()
         return True
 
     def make(self, call: Call[Reply]) -> Mapping[str, bytes]:
-        """Make a call, write it down, and return what the cache is to keep of the reply.
+        """Make a call, record it, and return its cache entries.
 
         Raises:
             BudgetExceededError, CallFailedError: as the next links.
-            RunError: it cannot be written down.
+            RunError: it cannot be recorded.
         """
         reply = self._booking.make(call)
         entries = call.entries(reply)
@@ -63,14 +63,14 @@ class PaidCalls:
         return entries
 
     def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[int], Spending]) -> bool:
-        """Book cached replies that the run paid in its earlier life as if it paid them now; whether there are any.
+        """Book cached replies that the run paid for before it was resumed as if paid now; whether there are any.
 
         Args:
             keys: of the replies.
-            most: from the prompt tokens of a call to what it may have cost at most.
+            most: maps a call's prompt tokens to the most that it may have cost.
 
         Raises:
-            BudgetExceededError: a budget does not allow it any more.
+            BudgetExceededError: a budget no longer allows it.
         """
         claimed = [] if self.ledger is None else self.ledger.claim(keys)
         for paid in claimed:
@@ -78,17 +78,17 @@ class PaidCalls:
         return bool(claimed)
 
     def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Book a reply that another run paid."""
+        """Book a reply that another run paid for."""
         self._booking.reuse(model, prompt_tokens, completion_tokens)
 
 
 class Replies:
-    """The first link: what the cache holds is not asked for again.
+    """The first link: cached replies are not requested again.
 
     Args:
         cache: None for none.
         paid: the next link.
-        flights: shared by all who use the cache.
+        flights: shared by all users of the cache.
     """
 
     def __init__(self, cache: ResponseCache | None, paid: PaidCalls, flights: SingleFlight) -> None:
@@ -101,7 +101,7 @@ class Replies:
             yield
 
     def stored(self, keys: Sequence[str], read: Callable[[bytes], R | None]) -> dict[str, R]:
-        """What the cache holds of `keys`; an entry of which `read` makes nothing is no reply, and dropped."""
+        """The cached replies for `keys`; an entry for which `read` returns None is removed."""
         if self.cache is None:
             return {}
         entries = self.cache.get_many(keys)

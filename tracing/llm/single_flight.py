@@ -1,4 +1,4 @@
-"""One at a time for what is equal, so that the second finds what the first has made."""
+"""Run equal work one at a time, so that the second caller finds the first one's result."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class SingleFlight:
 
     @contextlib.contextmanager
     def alone(self, *keys: str) -> Iterator[None]:
-        """Wait until nobody else is inside with any of these keys."""
+        """Wait until no other caller is inside with any of these keys."""
         with contextlib.ExitStack() as stack:
-            # In one order everywhere, so that two who share several keys never wait for each other.
+            # Always in the same order, so that two callers that share several keys never deadlock.
             for key in sorted({*keys}):
                 stack.enter_context(self._alone(key))
             yield

@@ -1,4 +1,4 @@
-"""Room on a disk, held back for what must still be written when it is full."""
+"""Room reserved on a disk for what must still be written when it is full."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 SIZE = 2 << 20
-"""Bytes held in each folder: many replies of a model and their entries, and a run's summary and report."""
+"""Bytes reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
 
 
 class SpareRoom:
-    """Holds room in folders until it is released. The files that hold it have no name, so that no process leaves one.
+    """Reserves room in folders until it is released. Its files have no name, so no process leaves one behind.
 
     Attributes:
-        released: whether it was given up.
+        released: whether the room was released.
     """
 
     def __init__(self, *folders: Path) -> None:
-        """Take the room.
+        """Reserve the room.
 
         Raises:
             OSError: a folder has none.
@@ -38,7 +38,7 @@ class SpareRoom:
             raise
 
     def release(self) -> None:
-        """Give the room up, for good."""
+        """Release the room for good."""
         self.released = True
         self.close()
 

@@ -1,4 +1,4 @@
-"""Threads that keep an endpoint busy: independent pieces of work at the same time, with results in their order."""
+"""Threads that keep an endpoint busy: independent work runs concurrently, with results in order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _IDLE_S = 5.0
 
 
 class GivenUp(BaseException):
-    """Ends work whose result nobody waits for any more. Not an `Exception`, so that no system swallows it."""
+    """Ends work whose result is no longer wanted. Not an `Exception`, so that no system swallows it."""
 
 
 class Workers:
     """At most `count` threads for all work of one access, however deeply it is nested.
 
-    Work may share its own parts out: it takes part in them itself, and is helped by whatever threads are free then.
-    So nobody ever waits for a thread, and work that was begun is finished first.
+    Work may itself call `map`: its thread works on the parts too, helped by any free threads. So no work waits for a
+    thread, and work that has begun is finished first.
     """
 
     def __init__(self, count: int) -> None:
@@ -34,8 +34,8 @@ class Workers:
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """`work(item)` for each item, in the context of the caller; the results in the order of the items.
 
-        Each comes as soon as it and those before it are there. The first error in that order is raised; what has not
-        begun by then is left out, and what is under way has ended before the error leaves, or the caller does.
+        Each result is yielded as soon as it and those before it are done. The first error in that order is raised.
+        Work that has not begun by then is skipped; work under way ends before the error is raised or the caller leaves.
         """
         outer = _batch.get()
         batch = _Batch(work, items, outer)
@@ -44,7 +44,7 @@ class Workers:
                 self._open.append(batch)
             self._call_threads(len(items) if outer is None else len(items) - 1)
             if outer is not None:
-                # Who came from outside tells others how far the work is, and waits; who is a worker goes on working.
+                # A caller from outside only waits, and may report progress; a worker thread goes on working.
                 while (at := batch.take()) is not None:
                     batch.do(at)
             yield from batch.results()
@@ -87,10 +87,10 @@ class Workers:
 
 
 def end_if_given_up() -> None:
-    """End here if nobody waits for the result any more.
+    """Stop this work if its result is no longer wanted.
 
     Raises:
-        GivenUp: that is so.
+        GivenUp: it is not wanted.
     """
     batch = _batch.get()
     if batch is not None and batch.given_up:
@@ -112,11 +112,11 @@ class _Batch(Generic[T, R]):
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody waits for the results any more."""
+        """Whether the results are no longer wanted."""
         return self._left or (self._outer is not None and self._outer.given_up)
 
     def take(self) -> int | None:
-        """The number of the next item, which the caller then has to `do`; None where nothing is to be begun."""
+        """The number of the next item, which the caller must then `do`; None if nothing is left to begin."""
         with self._changed:
             if self.given_up or self._errors or self._next == len(self._items):
                 return None
@@ -125,7 +125,7 @@ class _Batch(Generic[T, R]):
             return self._next - 1
 
     def do(self, at: int) -> None:
-        """Do the work on one item, and keep what comes of it."""
+        """Do the work on one item, and keep its result or error."""
         error: BaseException | None = None
         try:
             done = self._context.copy().run(self._work, self._items[at])
@@ -140,10 +140,10 @@ class _Batch(Generic[T, R]):
             self._changed.notify_all()
 
     def results(self) -> Iterator[R]:
-        """The results in order, as they come.
+        """The results in order, as they arrive.
 
         Raises:
-            Whatever the work raised, the first in order.
+            The first error of the work, in order.
         """
         for at in range(len(self._items)):
             with self._changed:
@@ -157,7 +157,7 @@ class _Batch(Generic[T, R]):
             yield done
 
     def end(self) -> None:
-        """Begin nothing further, and return when no thread works on it any more."""
+        """Begin nothing further, and return once no thread works on it."""
         with self._changed:
             self._left = True
             while self._under_way:

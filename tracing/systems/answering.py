@@ -1,4 +1,4 @@
-"""The answer operation shared by the built-in systems: context and question into a short reply."""
+"""The answer operation that the built-in systems share: it turns context and question into a short reply."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tracing.systems.protocol import Answer
 from tracing.systems.texts import Text, variables_of
 
 MAX_ANSWER_TOKENS = 40
-"""An answer is a few words; a longer one is cut, and judged as what it is: too long."""
+"""An answer is a few words; a longer one is cut, and judged as it is."""
 
 UNKNOWN = "unknown"
-"""The answer from an empty context. The model isn't asked: with nothing to read, it can only make an answer up."""
+"""The answer from an empty context. The model is not asked: it could only make an answer up."""
 
 ANSWER_PROMPT = PromptSpec(
     name="answer",

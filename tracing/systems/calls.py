@@ -1,4 +1,4 @@
-"""Calling a memory system, whoever wrote it: what it raises and hands back is checked before anything is made of it."""
+"""Calling any memory system: its errors and results are checked before they are used."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LONGEST = 300
 
 
 def build_memory(system: MemorySystem, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
-    """What `system.build` makes of a conversation.
+    """The memory that `system.build` makes of a conversation.
 
     Raises:
-        MemorySystemError: it raised an error of its own (that of its client, say), or handed back no `Memory`.
+        MemorySystemError: it raised its own error (of its client, for example), or did not return a `Memory`.
         ModelError, BudgetExceededError: a call through the access failed.
     """
     with _own_errors("build"):
@@ -39,7 +39,7 @@ def build_memory(system: MemorySystem, conversation: Conversation, candidate: Ca
 def answer_question(
     system: MemorySystem, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess
 ) -> Answer:
-    """What `system.answer` says. Raises as `build_memory`."""
+    """The answer of `system.answer`. Raises as `build_memory`."""
     with _own_errors("answer"):
         answer = system.answer(memory, question, candidate, access)
     if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
@@ -56,7 +56,7 @@ def _own_errors(method: str) -> Iterator[None]:
     except Exception as error:
         _log.debug("the memory system's %s failed", method, exc_info=True)
         theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-        # Of the system and what it calls, the last place that is in the system's own file.
+        # The last frame that is in the system's own file.
         own = [frame for frame in theirs if frame.filename == theirs[0].filename]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         said = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)

@@ -1,4 +1,4 @@
-"""What conformance suites share: tests that pytest finds, and that run without it as well."""
+"""What conformance suites share: tests that run with or without pytest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Conformance:
 
     @classmethod
     def teardown_class(cls) -> None:
-        """Release what the tests held; pytest calls this after the last one, and so does `problems`."""
+        """Release what the tests opened; pytest and `problems` call this after the last one."""
 
     def problems(self) -> list[str]:
-        """Every way in which the contract is broken, a line each; empty where it is kept."""
+        """Every way in which the contract is broken, one line each; empty if it is met."""
         found: list[str] = []
         try:
             for name, test in inspect.getmembers(self, inspect.ismethod):
@@ -29,7 +29,7 @@ class Conformance:
 
 
 def require(holds: bool, problem: str) -> None:
-    """Fail with `problem` unless something holds."""
-    # Not `assert`: suites ship, and must find faults under `python -O` and without pytest's rewriting as well.
+    """Fail with `problem` unless `holds`."""
+    # Not `assert`: suites ship, and must also find faults under `python -O` and without pytest's rewriting.
     if not holds:
         raise AssertionError(problem)

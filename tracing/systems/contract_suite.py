@@ -9,9 +9,9 @@
         def reply(self, request):  # the JSON body of a chat request
             return "a text that makes the system store something"
 
-The suite needs no network, no model and no test framework: a scripted endpoint on loopback plays the models, for a
-system that asks through the access as for one with a client of its own (`access.task.settings` has its address).
-Each failure says in one line what is wrong; `problems` gives them all, without pytest.
+The suite needs no network, no model and no test framework: a scripted endpoint on loopback stands in for the models,
+for a system that uses the access as for one with its own client (`access.task.settings` has the address).
+Each failure says in one line what is wrong; `problems` returns them all, without pytest.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CREDENTIAL = "kolibri07"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one call of the system gave, what it recorded, and what it asked."""
+    """What one call of the system returned, recorded and requested."""
 
     result: Any
     records: list[dict[str, Any]]
@@ -94,9 +94,9 @@ class Step:
 
 
 class MemorySystemContract(Conformance):
-    """What memtune relies on. Override `system` and `reply`, and `conversation` if yours needs another one.
+    """What memtune relies on. Override `system` and `reply`, and `conversation` if your system needs another one.
 
-    The model must make the system store something, and the conversation must bring about every operation it lists.
+    The model must make the system store something, and the conversation must cause every operation it lists.
     """
 
     conversation: Conversation = SMALL_TALK
@@ -107,14 +107,14 @@ class MemorySystemContract(Conformance):
         raise NotImplementedError("override system() to return your memory system")
 
     def reply(self, request: Mapping[str, Any]) -> str:
-        """What the scripted model says to a chat request, given its JSON body; always the same to the same request.
+        """The scripted model's reply to a chat request, given its JSON body; equal requests get equal replies.
 
         By default it repeats the last message. A system that asks for JSON needs a reply of that form.
         """
         return last_text(request)
 
     def access(self) -> ModelAccess:
-        """Access to the system's models: to the scripted ones, unless overridden; then without a response cache."""
+        """Access to the system's models, by default the scripted ones; an override must not use a response cache."""
         cls = type(self)
         if cls._endpoint is None:
             cls._endpoint = ScriptedEndpoint(self.reply)
@@ -129,8 +129,8 @@ class MemorySystemContract(Conformance):
             cls._endpoint = None
 
     def test_the_description_is_whole(self) -> None:
-        """Name, version and settings tell built memories apart; a rewrite is held to the contract, so the seed is too;
-        blame reaches a prompt by its operation."""
+        """Name, version and settings distinguish built memories; a rewrite must meet the contract, so the seed must
+        too; blame reaches a prompt through its operation."""
         faults = faults_of(self.system())
         require(not faults, "; ".join(faults))
 
@@ -161,7 +161,7 @@ class MemorySystemContract(Conformance):
             )
 
     def test_equal_arguments_give_equal_requests_and_graphs(self) -> None:
-        """Caches, snapshots and paired comparisons stand on this; state left in the system breaks it."""
+        """Caches, snapshots and paired comparisons depend on this; state left in the system breaks it."""
         system = self.system()
         first, again, fresh = self._build(system), self._build(system), self._build(self.system())
         for other, which in ((again, "a second build"), (fresh, "a build by a new system")):
@@ -170,7 +170,7 @@ class MemorySystemContract(Conformance):
             require(other.result.state == first.result.state, f"{which} gave another memory")
 
     def test_nothing_depends_on_being_recorded(self) -> None:
-        """The system works the same where no trace is active."""
+        """The system works the same without an active trace."""
         system, candidate, question = self.system(), self._candidate(), self._question()
         built = self._build(system)
         traced = self._answer(system, built, question)
@@ -180,7 +180,7 @@ class MemorySystemContract(Conformance):
         require(answer.text == traced.result.text, "without a trace it gave another answer")
 
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
-        """What the models are sent is what the user gave; a trace is made to be looked at, and holds no credential."""
+        """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
         system, candidate, said = self.system(), self._candidate(), _with_credential(self.conversation)
         built = self._run(lambda access: system.build(said, candidate, access), "b")
         restored = Step(Memory(json.loads(_as_json(built.result.state))), built.records, built.graph, [])
@@ -191,7 +191,7 @@ class MemorySystemContract(Conformance):
                 memory = system.build(said, candidate, access)
                 answer = system.answer(memory, question, candidate, access)
             sent = "".join(text for request in requests for text in request.texts)
-            require(REDACTED not in sent, "a model was sent what a trace holds, not what was said")
+            require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")
             require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
             require(step.result.text == answer.text, "while recorded, it gave another answer")
             again = self._answer(self.system(), restored, question)
@@ -211,7 +211,7 @@ class MemorySystemContract(Conformance):
             require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
 
     def test_a_memory_restored_from_json_answers_the_same(self) -> None:
-        """Snapshots keep a memory as JSON, beside the records of its build."""
+        """Snapshots store a memory as JSON, beside the records of its build."""
         system = self.system()
         built = self._build(system)
         state, records = json.loads(_as_json(built.result.state)), json.loads(json.dumps(built.records))
@@ -232,7 +232,7 @@ class MemorySystemContract(Conformance):
                 require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
 
     def test_a_tuned_prompt_reaches_the_model(self) -> None:
-        """Every prompt of a candidate is what its operation sends, word for word around the placeholders."""
+        """An operation sends its prompt of the candidate verbatim around the placeholders."""
         for name, spec in self.system().prompts.items():
             candidate, system = self._candidate(name), self.system()
             built = self._build(system, candidate)
@@ -245,7 +245,7 @@ class MemorySystemContract(Conformance):
             )
 
     def test_a_model_error_leaves_the_build(self) -> None:
-        """A memory that lacks what a failed call would have given must never be scored."""
+        """A memory that lacks the result of a failed call must never be scored."""
         calls = len(self._build().requests)
         for failing in {1, calls} if calls else ():
             system = self.system()
@@ -274,7 +274,7 @@ class MemorySystemContract(Conformance):
             require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
 
     def test_given_entries_are_what_it_answers_from(self) -> None:
-        """The ladder's rung after storing: `with_entries`, where the system has it."""
+        """The ladder's rung after storing: `with_entries`, if the system has it."""
         system, question = self.system(), self._question()
         if not isinstance(system, HoldsEntries):
             return
@@ -288,7 +288,7 @@ class MemorySystemContract(Conformance):
             )
 
     def test_given_facts_are_stored_without_extraction(self) -> None:
-        """The ladder's rung after extraction: `build_from_facts`, where the system has it."""
+        """The ladder's rung after extraction: `build_from_facts`, if the system has it."""
         system, candidate = self.system(), self._candidate()
         if not isinstance(system, BuildsFromFacts):
             return
@@ -296,12 +296,12 @@ class MemorySystemContract(Conformance):
         _as_json(made.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        require(not extracting & recorded, f"facts were given, and yet it ran {sorted(extracting & recorded)}")
+        require(not extracting & recorded, f"facts were given, but it ran {sorted(extracting & recorded)}")
         step = self._answer(system, made, self._question())
         require(_sent(step, FACT), "the answer's request does not hold the fact that was given")
 
     def test_a_given_context_replaces_retrieval(self) -> None:
-        """The ladder's rung after retrieval: `answer_from`, where the system has it."""
+        """The ladder's rung after retrieval: `answer_from`, if the system has it."""
         system, candidate, question = self.system(), self._candidate(), self._question()
         if not isinstance(system, AnswersFromContext):
             return
@@ -310,7 +310,7 @@ class MemorySystemContract(Conformance):
         require(_sent(made, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
         recorded = {operation.name for operation in made.graph.operations.values()}
-        require(not retrieving & recorded, "a context was given, and yet it retrieved")
+        require(not retrieving & recorded, "a context was given, but it retrieved")
 
     def _question(self) -> Question:
         return self.conversation.questions[-1]
@@ -360,7 +360,7 @@ class MemorySystemContract(Conformance):
 
 
 def _with_credential(conversation: Conversation) -> Conversation:
-    """The conversation with an address in each turn and question that carries a password."""
+    """The conversation with a URL that contains a password in each turn and question."""
     address = f"https://example.org/?user=ann&password={CREDENTIAL}"
     data = conversation.model_dump(mode="json")
     for turn in (turn for dialogue in data["sessions"] for turn in dialogue["turns"]):
@@ -382,7 +382,7 @@ def _sent(step: Step, text: str) -> bool:
 
 
 def _structure(graph: ExecutionGraph) -> list[Any]:
-    """The graph but for times, costs and what came from a cache."""
+    """The graph without times, costs and cache hits."""
     operations = [
         (op.id, op.name, op.kind, op.inputs, op.outputs, op.parent, op.session, op.status, op.calls)
         for op in graph.operations.values()
@@ -392,7 +392,7 @@ def _structure(graph: ExecutionGraph) -> list[Any]:
 
 @contextlib.contextmanager
 def _heard_in(access: ModelAccess, failing: int | None) -> Iterator[list[Request]]:
-    """What is asked through an access that the user of the suite brought."""
+    """The requests made through an access that the user of the suite provides."""
     requests: list[Request] = []
     lock = threading.Lock()
     chat, embed = access.task.chat, access.embedding.embed

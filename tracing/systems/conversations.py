@@ -1,6 +1,6 @@
 """Conversations with questions: what a memory system reads, and what it is asked afterwards.
 
-The JSONL format of users' data is one `Conversation` a line; `docs/data-format.md` describes every key.
+Users' data is JSONL with one `Conversation` a line; `docs/data-format.md` describes every key.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Turn(_Row):
 
     @property
     def spoken(self) -> str:
-        """The message with its speaker's name in front, as systems are given it."""
+        """The message with its speaker's name in front, as systems receive it."""
         return f"{self.speaker}: {self.text}"
 
 
 class DialogueSession(_Row):
-    """Turns that were said on one occasion; `time` is the local date and time as text (`2024-03-04 10:00`)."""
+    """Turns of one occasion; `time` is the local date and time as text (`2024-03-04 10:00`)."""
 
     id: str
     time: str = ""
@@ -65,11 +65,11 @@ class Question(_Row):
 
     Attributes:
         answers: each is a full, correct answer; the first is the canonical one.
-        kind: a label to read scores by; any word.
-        supersedes: the answer replaced an earlier one that was said too. True by default where `kind` is `updated`.
+        kind: any word; scores are broken down by it.
+        supersedes: the answer replaced an earlier one that was also said. True by default if `kind` is `updated`.
         unanswerable: the right answer is that it is not known, since it was taken back or never said. True by default
-            where `kind` is `deleted`.
-        evidence: ids of the turns that tell the answer.
+            if `kind` is `deleted`.
+        evidence: ids of the turns that contain the answer.
         fact: id of the fact that answers it.
         near_miss: a wrong value that a careless reader would give.
     """
@@ -87,7 +87,7 @@ class Question(_Row):
     @model_validator(mode="before")
     @classmethod
     def _read_kind(cls, given: Any) -> Any:
-        # Files written before the two keys existed say it by their kind alone.
+        # Files written before the two keys existed have only the kind.
         if isinstance(given, dict):
             said = {"supersedes": given.get("kind") == "updated", "unanswerable": given.get("kind") == "deleted"}
             return {**said, **given}
@@ -144,7 +144,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     """Read a JSONL file of conversations.
 
     Raises:
-        DataError: the file is missing, or a row is not valid; names file, line, key and remedy.
+        DataError: the file is missing, or a row is invalid; the message names file, line, key and remedy.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; give --data an existing JSONL file")
@@ -170,7 +170,7 @@ def read_conversations(path: Path) -> list[Conversation]:
             )
         line_of[conversation.id] = number
         for place, question in enumerate(conversation.questions):
-            # Verdicts, signals and reports name a question by its id alone.
+            # Verdicts, signals and reports identify a question by its id alone.
             if question.id in asked_in:
                 raise DataError(
                     f"{path}:{number}: questions.{place}.id: {question.id!r} is that of line {asked_in[question.id]} "
@@ -194,7 +194,7 @@ def first_problem(error: ValidationError, model: type[BaseModel] | None = None) 
 
     Args:
         error: as raised.
-        model: the model that was validated, where a misspelt key should get a suggestion.
+        model: the model that was validated, to suggest the right name of a misspelt key.
     """
     problems = error.errors()
     if model is not None:

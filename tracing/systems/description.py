@@ -1,4 +1,4 @@
-"""What a memory system says of itself, with defaults for what it leaves out, and what is wrong with that."""
+"""A memory system's description of itself, with defaults for what it leaves out, and its faults."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _STAGES = ("extract", "update", "retrieve", "answer")
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What tells a system from others, so that a built memory is reused by that system alone.
+    """What distinguishes a system from others, so that only that system reuses a built memory.
 
     Attributes:
-        name: its own; without one, `module:Class`.
-        version: "0" where it has none.
-        settings: none where it has none.
-        code: digest of its source; None for a system that memtune ships, whose version tells.
+        name: its own, or `module:Class` without one.
+        version: "0" if it has none.
+        settings: empty if it has none.
+        code: digest of its source; None for a system that memtune ships, which its version identifies.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Description:
 
 
 def describe(system: MemorySystem) -> Description:
-    """What a system says of itself."""
+    """A system's description."""
     kind = type(system)
     return Description(
         name=system.name if isinstance(system, Named) else f"{kind.__module__}:{kind.__qualname__}",
@@ -45,7 +45,7 @@ def describe(system: MemorySystem) -> Description:
 
 
 def faults_of(system: object) -> list[str]:
-    """Why an object is no memory system that memtune can run, in plain words; empty where it is one."""
+    """Why memtune cannot run an object as a memory system, in plain words; empty if it can."""
     if not isinstance(system, MemorySystem):
         lacking = [name for name in ("prompts", "operations", "build", "answer") if not hasattr(system, name)]
         return [f"a {type(system).__name__} without {', '.join(lacking)} is no memory system"]
@@ -80,7 +80,7 @@ def _operation_faults(operations: list[OperationSpec]) -> list[str]:
     if len(set(names)) < len(names):
         faults.append("two operations share a name")
     if operations[-1].stage != "answer":
-        faults.append("operations stand in pipeline order, the answer last")
+        faults.append("operations must be in pipeline order, the answer last")
     return faults
 
 
@@ -94,7 +94,9 @@ def _prompt_faults(specs: Mapping[str, PromptSpec], operations: list[OperationSp
         if spec.name != name:
             faults.append(f"the prompt listed as {name} is called {spec.name}")
         if not _FILE_NAME.fullmatch(name):
-            faults.append(f"the prompt {name!r} is a file in a run's folder: letters, digits, `_`, `-` and `.` only")
+            faults.append(
+                f"the prompt {name!r} is a file in a run's folder: use only letters, digits, `_`, `-` and `.`"
+            )
         if steers.get(spec.operation) != name:
             faults.append(f"prompt {name} names the operation {spec.operation}, which is not listed as steered by it")
     unknown = {prompt for prompt in steers.values() if prompt is not None} - set(specs)

@@ -1,4 +1,4 @@
-"""Stored memories as recall by embedding sees them, and how near two texts are."""
+"""Stored memories as used for retrieval by embedding, and the similarity of two texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracing.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One stored memory: its id, text, normalised embedding and the id of the variable that holds it in the trace."""
+    """One stored memory: its id, text, normalised embedding and the id of its variable in the trace."""
 
     id: str
     text: str
@@ -32,21 +32,21 @@ def similarity(left: Sequence[float], right: Sequence[float]) -> float:
     """Cosine of two normalised vectors.
 
     Raises:
-        ModelError: they are not of one model.
+        ModelError: they are not from the same model.
     """
     check_lengths(left, right)
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
 def check_lengths(left: Sequence[float], right: Sequence[float]) -> None:
-    """Make sure that two vectors can be compared.
+    """Check that two vectors can be compared.
 
     Raises:
-        ModelError: they are of different length, and so of different models.
+        ModelError: they have different lengths, and so are from different models.
     """
     if len(left) != len(right):
         raise ModelError(
             f"a stored memory has a vector of {len(right)} numbers, and the text it is compared with one of "
-            f"{len(left)}: another embedding model answers under the same name; give it a name of its own, or delete "
+            f"{len(left)}: another embedding model answers under the same name; give it its own name, or delete "
             "the built memories (the folder `cache/memories` of the home)"
         )

@@ -1,4 +1,4 @@
-"""What systems that keep facts have in common: how a small model is asked for them, and what may happen to one."""
+"""What systems that store facts share: how a small model is asked for facts, and what may happen to one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tracing.systems.conversations import first_problem
 from tracing.systems.layouts import Item, Layout, Parts, numbered
 
 MAX_FACTS = 4
-"""Most facts of one extraction; a small model fills whatever list it is given, so the limit is near what turns hold."""
+"""Most facts of one extraction; a small model fills any list it may, so the limit is near what turns contain."""
 
 LONGEST_FACT = 140
-"""Characters of one fact at most."""
+"""Most characters of one fact."""
 
 LONGEST_SHOWN = 500
-"""Characters of a malformed reply that its operation shows."""
+"""Most characters of a malformed reply that its operation records."""
 
 EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
@@ -43,11 +43,11 @@ FACTS_SCHEMA = {
     "required": ["facts"],
     "additionalProperties": False,
 }
-"""The form of an extraction's reply, for endpoints that hold a model to it."""
+"""The form of an extraction's reply, for endpoints that enforce it."""
 
 
 def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
-    """What was decided on an entry, as the reply that names it by its number among the memories shown."""
+    """A decision on an entry, as the reply that gives its number among the memories shown."""
     value = outputs[0].value if outputs else ""
     if not isinstance(value, dict):
         return str(value)
@@ -60,7 +60,7 @@ EXTRACT_LAYOUT = Layout(roles={"conversation": "messages"})
 DECIDE_LAYOUT = Layout(lists={"memories": numbered}, reply=decision_reply)
 
 _SLACK = 4
-"""How many times the limits a reply may reach: an endpoint that does not enforce them is asked, not held, to them."""
+"""A reply may exceed the limits by this factor, since some endpoints do not enforce them."""
 
 
 class _Facts(BaseModel):
@@ -74,10 +74,10 @@ class _Facts(BaseModel):
 
 
 def facts_told(reply: str) -> list[str]:
-    """The facts in the reply to an extraction, as they are written.
+    """The facts in the reply to an extraction, as written.
 
     Raises:
-        MalformedReplyError: it is not JSON, not of the form that `FACTS_SCHEMA` asks for, or far over its limits.
+        MalformedReplyError: it is not JSON, does not have the form of `FACTS_SCHEMA`, or is far over its limits.
     """
     try:
         return _Facts.model_validate(strict_json(reply)).facts

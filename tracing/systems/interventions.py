@@ -1,8 +1,8 @@
-"""Changing what single operations of a memory system emit while it runs: how faults are injected and repairs tried.
+"""Changing what single operations of a memory system emit while it runs, to inject faults and try repairs.
 
-A system hands what an operation is about to emit, with what the operation was given, to `intervening()`, and goes on
-with what comes back. Without an intervention that is the very same value. The model is asked all the same, so that an
-operation whose output is changed costs what it costs otherwise: nothing, where its reply is cached.
+A system passes what an operation is about to emit, and what the operation was given, to `intervening()`, and continues
+with the result. Without an intervention that is the same value. The model is asked anyway, so an operation whose
+output is changed costs the same as otherwise: nothing, if its reply is cached.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One execution of an operation: its name, and its id in the trace (empty where none is recorded)."""
+    """One execution of an operation: its name, and its id in the trace (empty if nothing is recorded)."""
 
     operation: str
     id: str = ""
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is done, or is to be done, to the memory because of a new fact.
+    """A change of the memory because of a new fact, decided or carried out.
 
     Attributes:
         event: ADD, UPDATE, DELETE or NONE.
@@ -43,10 +43,10 @@ class Change:
 
 
 class Intervention:
-    """Decides anew what operations emit; each method gets one kind of output, and by default leaves it alone.
+    """Changes what operations emit; each method gets one kind of output, and by default returns it unchanged.
 
-    A method's first argument says which execution it is, its last is the output, those between are what the operation
-    worked on. It must not change what it is given.
+    A method's first argument identifies the execution, its last is the output, those between are what the operation
+    worked on. It must not modify its arguments.
     """
 
     def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
@@ -54,7 +54,7 @@ class Intervention:
         return statements
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        """What is to be done about a fact, given the entries shown."""
+        """What to do about a fact, given the entries shown."""
         return change
 
     def stored(self, step: Step, given: Change, change: Change) -> Change:
@@ -66,7 +66,7 @@ class Intervention:
         return found
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
-        """Pieces of context as the answer's model is shown them."""
+        """Pieces of context as shown to the answer's model."""
         return lines
 
     def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
@@ -75,7 +75,7 @@ class Intervention:
 
 
 class _Chain(Intervention):
-    """Several interventions, each deciding on what the one before made of an output."""
+    """Several interventions; each gets the output of the one before."""
 
     def __init__(self, parts: Sequence[Intervention]) -> None:
         self._parts = parts
@@ -112,13 +112,13 @@ class _Chain(Intervention):
 
 
 class Heard(Intervention):
-    """Leaves everything alone and remembers it, to tell it to other interventions without another run."""
+    """Changes nothing and records all calls, to replay them to other interventions without another run."""
 
     def __init__(self) -> None:
         self._said: list[Callable[[Intervention], object]] = []
 
     def tell(self, other: Intervention) -> None:
-        """Let another intervention hear it all, in order; what it makes of it is lost."""
+        """Replay all recorded calls to another intervention, in order; its results are discarded."""
         for say in self._said:
             say(other)
 
@@ -152,7 +152,7 @@ _active: ContextVar[tuple[Intervention, ...]] = ContextVar("memtune_intervention
 
 @contextlib.contextmanager
 def intervene(intervention: Intervention) -> Iterator[None]:
-    """Let `intervention` decide on what is emitted inside, after those that are entered further in."""
+    """Let `intervention` change what is emitted inside; interventions entered further in go first."""
     token = _active.set((intervention, *_active.get()))
     try:
         yield
@@ -161,5 +161,5 @@ def intervene(intervention: Intervention) -> Iterator[None]:
 
 
 def intervening() -> Intervention:
-    """What decides on outputs in the present context; a system asks it before it records an output."""
+    """The intervention of the current context; a system calls it before it records an output."""
     return _Chain(_active.get())

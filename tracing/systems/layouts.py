@@ -19,7 +19,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """The value as it stands in a request."""
+        """The value as written in a request."""
         return str(self.value)
 
 
@@ -27,20 +27,19 @@ Parts = Mapping[str, tuple[Item, ...]]
 """Placeholder → the inputs that fill it, in order."""
 
 Write = Callable[[Parts, Sequence[Item]], str]
-"""From the inputs and outputs of an execution to the reply that a model gave, or should give, there."""
+"""Maps the inputs and outputs of an execution to the reply that a model gave, or should give."""
 
 RECORDED_REPLY = "reply"
-"""Kind of the output in which `tracing.instrument` keeps what a model said word for word."""
+"""Kind of the output in which `tracing.instrument` records a model's reply verbatim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The form of a prompt's request and reply. The default fits where roles are named as the placeholders.
+    """The form of a prompt's request and reply. The default fits if roles have the names of the placeholders.
 
     Attributes:
-        roles: placeholder → role of the operation's inputs that fill it; one that is not named is filled by the role
-            of its own name.
-        lists: placeholder → how several texts are written in it; where it is not named, one a line.
+        roles: placeholder → role of the operation's inputs that fill it; by default the role of the same name.
+        lists: placeholder → how several texts are written in it; by default one a line.
         reply: how outputs are written as a reply; None for `plain_reply`.
     """
 
@@ -58,7 +57,7 @@ class Layout:
 
 
 PLAIN = Layout()
-"""Of an operation whose roles are named as the placeholders of its prompt."""
+"""For an operation whose roles have the names of its prompt's placeholders."""
 
 
 def bullets(texts: Sequence[str]) -> str:
@@ -72,10 +71,10 @@ def numbered(texts: Sequence[str]) -> str:
 
 
 def plain_reply(schema: Mapping[str, Any] | None, outputs: Sequence[Item]) -> str:
-    """Outputs as a reply: what was recorded word for word; JSON, where the prompt asks for it, by role; or the texts.
+    """Outputs as a reply: what was recorded verbatim; JSON by role, if the prompt asks for it; or the texts.
 
     Args:
-        schema: JSON schema of the reply; None for free text. A property takes the outputs of the role of its name.
+        schema: JSON schema of the reply; None for free text. A property takes the outputs of the role with its name.
         outputs: of the execution, or some of them.
     """
     said = [item.text for item in outputs if item.kind == RECORDED_REPLY]

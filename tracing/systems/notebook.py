@@ -1,4 +1,4 @@
-"""A memory system that asks no model, for conformance suites: it remembers every turn and answers by rule."""
+"""A memory system without a model, for conformance suites: it remembers every turn and answers by rule."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LENGTHY = "As far as anyone can make out from all that the two of them have said
 class Notebook:
     """Answers with the last word of the turn that shares most words with the question.
 
-    Under its own prompt it answers in a long sentence, which the default metric counts as wrong; under any other it
-    says the word alone. So every rewrite is an improvement.
+    With its own prompt it answers in a long sentence, which the default metric counts as wrong; with any other it
+    returns the word alone. So every rewrite is an improvement.
     """
 
     name = "notebook"
@@ -67,7 +67,7 @@ class Notebook:
 
 
 def notebook_conversations(split: str, count: int) -> tuple[Conversation, ...]:
-    """Conversations of two questions each, which the notebook finds the answers to."""
+    """Conversations with two questions each, whose answers the notebook finds."""
     pets, hues = (
         ("Zibbel", "Muffin", "Rollo", "Pixel", "Tango", "Hugo"),
         ("ochre", "puce", "teal", "beige", "lime", "grey"),

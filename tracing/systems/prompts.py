@@ -1,7 +1,7 @@
 """Prompts as the optimizer sees them: named texts with a contract that a rewrite must keep.
 
 A prompt is a template in `str.format` style: `{name}` stands for a placeholder, `{{` and `}}` for literal braces.
-Only plain names are placeholders, so that rendering can reach no attribute and no index.
+Only plain names are placeholders, so rendering cannot access attributes or indices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Candidate = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What must hold for a prompt's text whatever its wording.
+    """What must hold for a prompt's text, whatever its wording.
 
     Attributes:
         placeholders: names that must each occur at least once; no other may occur.
-        reply_schema: JSON schema of the reply, enforced where the endpoint can; None for free text.
+        reply_schema: JSON schema of the reply, enforced if the endpoint can; None for free text.
         markers: strings the text must contain (such as the key names of the reply).
-        max_chars: greatest length of the text in characters.
+        max_chars: maximum length of the text in characters.
     """
 
     placeholders: frozenset[str]
@@ -35,7 +35,7 @@ class Contract:
     max_chars: int = 6000
 
     def violations(self, text: str) -> list[str]:
-        """Everything in which `text` breaks this contract, in plain words; empty when it holds."""
+        """Every way in which `text` breaks this contract, in plain words; empty if it does not."""
         if not text.strip():
             return ["the text is empty"]
         problems = []
@@ -61,9 +61,9 @@ class PromptSpec:
         text: the seed text the system ships with.
         operation: name of the operation whose request it makes.
         contract: what every rewrite must keep.
-        purpose: one sentence for a proposer: what the operation is to achieve.
-        builds: True where the prompt shapes the stored memory; False where only answers depend on it.
-        layout: how recorded inputs and outputs look in an example of the operation.
+        purpose: one sentence for a proposer: what the operation should achieve.
+        builds: True if the prompt shapes the stored memory; False if only answers depend on it.
+        layout: how recorded inputs and outputs are written in an example of the operation.
     """
 
     name: str
@@ -75,7 +75,7 @@ class PromptSpec:
     layout: Layout = PLAIN
 
     def reply(self, parts: Parts, outputs: Sequence[Item]) -> str:
-        """Outputs of its operation as the reply to a request with these inputs."""
+        """The outputs of its operation as a reply to a request with these inputs."""
         if self.layout.reply is not None:
             return self.layout.reply(parts, outputs)
         return plain_reply(self.contract.reply_schema, outputs)
@@ -113,7 +113,7 @@ def render(template: str, values: Mapping[str, str]) -> str:
 
 
 def seed_candidate(specs: Mapping[str, PromptSpec]) -> Candidate:
-    """The texts that a system ships, by prompt."""
+    """The seed texts of a system, by prompt."""
     return {name: spec.text for name, spec in specs.items()}
 
 
@@ -121,7 +121,7 @@ def check_candidate(specs: Mapping[str, PromptSpec], candidate: Candidate) -> No
     """Refuse a candidate that lacks or invents a prompt, or whose texts break a contract.
 
     Raises:
-        ContractError: naming each prompt and what is wrong with it.
+        ContractError: names each prompt and what is wrong with it.
     """
     problems = [f"{name}: no such prompt (known: {', '.join(specs)})" for name in candidate if name not in specs]
     for name, spec in specs.items():

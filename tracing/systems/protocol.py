@@ -1,7 +1,7 @@
-"""What memtune needs of a memory system under test, and the small Protocols of what a system may have beside it.
+"""What memtune needs of a memory system under test, and small Protocols for optional features.
 
-`MemorySystem` is all that a run needs. A feature that needs more asks for one of the small Protocols, and says so in
-one line where a system lacks it. `contract_suite.py` checks an implementation.
+`MemorySystem` is all that a run needs. A feature that needs more requires one of the small Protocols, and says so in
+one line if a system lacks it. `contract_suite.py` checks an implementation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OperationSpec:
     Attributes:
         name: as it appears in the execution graph.
         stage: what it does with information.
-        prompt: name of the prompt that steers it, or None where no prompt can mend it.
+        prompt: name of the prompt that steers it, or None if no prompt can improve it.
     """
 
     name: str
@@ -35,14 +35,14 @@ class OperationSpec:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A built memory: JSON-serialisable state. Entries name the variables of the build's trace they came from."""
+    """A built memory: JSON-serialisable state. Entries name their variables in the build's trace."""
 
     state: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply to a question; `variable` is the id of the prediction in the current trace, where one was recorded."""
+    """A reply to a question; `variable` is the id of the prediction in the current trace, if one was recorded."""
 
     text: str
     variable: str | None = None
@@ -53,8 +53,8 @@ class MemorySystem(Protocol):
     """A memory system that memtune can build, question and re-prompt.
 
     `build` and `answer` record their operations in the current trace (`tracing.operation`) and keep no state between
-    calls: equal arguments give equal requests. They call models through the given access, or with a client of their
-    own; then caching and budgets do not reach those calls (docs/extending.md).
+    calls: equal arguments give equal requests. They call models through the given access, or with their own client;
+    caching and budgets do not cover the calls of such a client (docs/extending.md).
     """
 
     @property
@@ -78,7 +78,7 @@ class MemorySystem(Protocol):
 
 @runtime_checkable
 class Named(Protocol):
-    """A system with a name of its own; without one, its class names it."""
+    """A system with its own name; otherwise it is named after its class."""
 
     @property
     def name(self) -> str: ...
@@ -86,7 +86,7 @@ class Named(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A system that says when memories that it built earlier are no longer what it would build; otherwise "0"."""
+    """A system with a version, which changes when it would build other memories than before; otherwise "0"."""
 
     @property
     def version(self) -> str: ...
@@ -94,7 +94,7 @@ class Versioned(Protocol):
 
 @runtime_checkable
 class HasSettings(Protocol):
-    """A system with settings: all besides prompts and models that shapes the result (top-k, thresholds), as JSON."""
+    """A system with settings: everything besides prompts and models that shapes the result (top-k…), as JSON."""
 
     @property
     def settings(self) -> Mapping[str, Any]: ...
@@ -105,10 +105,10 @@ class ChecksItself(Protocol):
     """A system that needs something installed or set up."""
 
     def require_library(self) -> None:
-        """Return where all it needs is there.
+        """Return if everything it needs is there.
 
         Raises:
-            ConfigError: something is missing; names the remedy.
+            ConfigError: something is missing; the message names the remedy.
         """
         ...
 
@@ -118,7 +118,7 @@ class HasCaveats(Protocol):
     """A system whose results must be read with care."""
 
     def caveats(self, *, embedded: bool) -> Sequence[str]:
-        """What must be known of its results, one sentence each; `embedded`: whether the task model is embedded."""
+        """Caveats about its results, one sentence each; `embedded`: whether the task model is embedded."""
         ...
 
 

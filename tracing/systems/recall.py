@@ -1,4 +1,4 @@
-"""Recall by embedding: the entries nearest to a text, recorded as one `retrieve` operation."""
+"""Retrieval by embedding: the entries nearest to a text, recorded as one `retrieve` operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def nearest(vector: Sequence[float], entries: Sequence[Entry], count: int) -> li
 
 
 def recorded(entries: Sequence[Entry]) -> list[Variable]:
-    """The variables of the current trace that hold these entries; none where nothing is traced."""
+    """The variables of these entries in the current trace; none if nothing is traced."""
     return recalled(entry.variable for entry in entries)
 
 

@@ -23,26 +23,26 @@ SYSTEMS = Door(
 
 
 def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemorySystem:
-    """A memory system by its name, or as `module:Object`: a class or function that makes one, or one that is made.
+    """A memory system by its name, or as `module:Object`: a class or function that makes one, or an instance.
 
     Args:
         settings: keyword arguments of the class or function, such as `top_k`.
 
     Raises:
-        ConfigError: there is none of that name, it cannot be imported or made, a setting is unknown to it or of the
-            wrong type, or what was found is no memory system.
+        ConfigError: the name is unknown, it cannot be imported or made, a setting is unknown to it or of the wrong
+            type, or the object is not a memory system.
     """
     found = SYSTEMS.open(name)
     lacking = [method for method in ("build", "answer") if not hasattr(found, method)]
     if inspect.isclass(found) and lacking:
-        # Told before its settings are looked at: those of what is no system are nobody's fault.
+        # Checked before its settings: the settings of something that is not a system do not matter.
         raise ConfigError(
             f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is no memory system; "
             "see docs/extending.md"
         )
     system: Any = _made(name, found, settings or {}) if _makes(found) else found
     if system is found and settings:
-        raise ConfigError(f"system_settings: {name} is an object that is made already and takes none; leave them away")
+        raise ConfigError(f"system_settings: {name} is an object that is made already and takes none; leave them out")
     try:
         faults = faults_of(system)
     except Exception as error:
@@ -54,17 +54,17 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
 
 
 def caveats_of(name: str, settings: Mapping[str, Any], *, embedded: bool) -> list[str]:
-    """What must be known of results with a system, one sentence each; most systems have none.
+    """Caveats about results with a system, one sentence each; most systems have none.
 
     Args:
-        name: of the system. One that cannot be opened any more (a run outlives it) has that as its caveat.
+        name: of the system. If it can no longer be opened (a run outlives it), that is its caveat.
         settings: of the system.
         embedded: whether the task model is an embedded one.
     """
     try:
         system = open_system(name, settings)
     except ConfigError as error:
-        return [f"The memory system could not be asked what must be known of its results: {error}."]
+        return [f"The memory system could not be asked for caveats about its results: {error}."]
     return list(system.caveats(embedded=embedded)) if isinstance(system, HasCaveats) else []
 
 
@@ -100,13 +100,10 @@ def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings:
 
 
 def _check_type(key: str, value: Any, default: Any) -> None:
-    """Refuse a value of another type than the default's, where there is a default that tells one."""
+    """Refuse a value whose type differs from the default's, if there is a default with a type."""
     if default is inspect.Parameter.empty or default is None:
         return
     wanted = (int, float) if isinstance(default, float) else type(default)
     fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
     if not fits and not (isinstance(default, Sequence) and not isinstance(default, str) and isinstance(value, list)):
-        raise ConfigError(
-            f"system_settings.{key}: a value of type {type(default).__name__} is expected, not {value!r}; "
-            "give it such a value"
-        )
+        raise ConfigError(f"system_settings.{key}: a value of type {type(default).__name__} is expected, not {value!r}")

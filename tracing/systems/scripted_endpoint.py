@@ -1,4 +1,4 @@
-"""A model on loopback whose replies a function decides, for the conformance suite: it hears what a system asks."""
+"""A model on loopback for the conformance suite: a function makes its replies, and its requests are recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIMENSIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a system asked of a model: the texts sent, and everything else that shapes the reply."""
+    """A system's request to a model: the texts sent, and everything else that shapes the reply."""
 
     kind: str
     texts: tuple[str, ...]
@@ -32,14 +32,14 @@ class Request:
 
 
 Reply = Callable[[Mapping[str, Any]], str]
-"""From the JSON body of a chat request to the text of the reply."""
+"""Maps the JSON body of a chat request to the text of the reply."""
 
 
 class ScriptedEndpoint:
     """Serves chat by `reply` and embeddings by the words of a text, to an access or to any client.
 
     Attributes:
-        access: to these models, without a cache; its task settings name the endpoint and its key.
+        access: to these models, without a cache; its task settings have the endpoint and its key.
     """
 
     def __init__(self, reply: Reply) -> None:
@@ -63,7 +63,7 @@ class ScriptedEndpoint:
 
     @contextlib.contextmanager
     def heard(self, failing: int | None = None) -> Iterator[list[Request]]:
-        """The requests made inside, as they come; the one numbered `failing`, from 1, is refused."""
+        """The requests made inside, as they arrive; the one numbered `failing`, from 1, is refused."""
         self._heard, self._failing = [], failing
         try:
             yield self._heard
@@ -100,7 +100,7 @@ class ScriptedEndpoint:
 
 
 def last_text(body: Mapping[str, Any]) -> str:
-    """What was sent last, as a reply: it says something, and the same to the same request."""
+    """The last message sent, as a reply: not empty, and the same for equal requests."""
     return str(body["messages"][-1]["content"])
 
 

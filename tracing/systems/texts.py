@@ -1,4 +1,4 @@
-"""Texts that a memory system works with, each with the variable that stands for it in the trace."""
+"""Texts that a memory system works with, each with its variable in the trace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tracing.recording.recorder import current_recorder, variable
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to go on with, and the variable that stands for it in the trace.
+    """A text to work with, and its variable in the trace.
 
-    A variable holds what may be looked at: credentials are taken out of it. So requests and memories are made of
-    `text`, and of `variable` only the inputs and outputs of operations.
+    Credentials are removed from a variable, since people look at it. So use `text` for requests and memories, and
+    `variable` only for the inputs and outputs of operations.
     """
 
     text: str
@@ -23,12 +23,12 @@ class Text:
 
 
 def noted(text: str, *, name: str, kind: str, **attributes: Any) -> Text:
-    """Take down a text that no operation made, as `tracing.variable` does."""
+    """Record a text that no operation made, as `tracing.variable` does."""
     return Text(text, variable(text, name=name, kind=kind, **attributes))
 
 
 def recalled(ids: Iterable[str]) -> list[Variable]:
-    """The variables of the current trace with these ids, such as those of stored entries; none where nothing is traced.
+    """The variables of the current trace with these ids, such as those of stored entries; none if nothing is traced.
 
     A built memory keeps the ids, so that what an answer reads is linked to what the build wrote.
     """
@@ -38,5 +38,5 @@ def recalled(ids: Iterable[str]) -> list[Variable]:
 
 
 def variables_of(texts: Sequence[Text]) -> list[Variable]:
-    """The variables that stand for texts, in order."""
+    """The variables of texts, in order."""
     return [one.variable for one in texts]

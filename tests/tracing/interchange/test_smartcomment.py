@@ -195,7 +195,7 @@ def test_faults_are_repaired_and_told_with_their_place():
     assert list(graph.operations) == ["o", "o#2", "operation-3", "lost"]
     for words in (
         "data.nodes[1], data.nodes[2]: is no object with a name",
-        "data.sessions[2], data.nodes[3], data.operations[1]: has an id that stood before",
+        "data.sessions[2], data.nodes[3], data.operations[1]: repeats an id",
         "data.nodes[4].version: is no version number",
         "data.nodes[5].session_id: names no session",
         "data.nodes[6].class_name: is no text",

@@ -1,4 +1,4 @@
-"""What an endpoint answered, read strictly: a body becomes a sound reply, or an error that says what is wrong."""
+"""Strict reading of an endpoint's answer: a body becomes a valid reply, or an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 
 MOST_TOKENS = 100_000_000
-"""Tokens of one call from which a count is a mistake: the longest contexts there are have a tenth of it."""
+"""A count of more tokens for one call is a mistake: the longest contexts have a tenth of it."""
 
 _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536
-"""Characters that a reply may have however few tokens were asked for: some endpoints think aloud beyond the limit."""
+"""Characters that a reply may always have, however few tokens were requested: some endpoints exceed the limit."""
 
 _Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -36,7 +36,7 @@ class Said(_Strict):
         text: what the model said.
         finish_reason: "stop", "length", or the endpoint's own word.
         prompt_tokens, completion_tokens: as the endpoint counted them.
-        first_token: log-probabilities of the first token's alternatives, where the endpoint gave them.
+        first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Said(_Strict):
 
     @classmethod
     def stored(cls, entry: bytes) -> Said | None:
-        """The reply that `model_dump_json` wrote; None where the entry is no sound reply."""
+        """The reply that `model_dump_json` wrote; None if the entry is not a valid reply."""
         try:
             return cls.model_validate_json(entry)
         except ValidationError:
@@ -88,7 +88,7 @@ class _Step(_Strict):
 
 
 class _Logprobs(_Strict):
-    # Absent where an endpoint tells them in a form of its own.
+    # Absent if an endpoint returns them in its own form.
     content: Annotated[list[_Step], Field(max_length=100_000)] | None = None
 
 
@@ -117,23 +117,23 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
     """The reply in the body of an answer to a chat request that allowed so many tokens.
 
     Args:
-        alternatives: whether log-probabilities were asked for; they are ignored where they were not.
+        alternatives: whether log-probabilities were requested; otherwise they are ignored.
 
     Raises:
-        MalformedReplyError: it holds none, or one that is not sound.
+        MalformedReplyError: it has no reply, or an invalid one.
     """
     read = _validated(_ChatBody, body)
     choice, usage = read.choices[0], read.usage or _Usage()
     content = choice.message.content
     if not content and choice.finish_reason in ("tool_calls", "function_call"):
-        raise MalformedReplyError("it calls a tool, and none was offered")
+        raise MalformedReplyError("it calls a tool, but none was offered")
     said = (
         content
         if isinstance(content, str)
         else "".join(part.text or "" for part in content or () if part.type == "text")
     )
     if len(said) > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
-        raise MalformedReplyError(f"it has {len(said):,} characters, where {most_tokens} tokens were asked for")
+        raise MalformedReplyError(f"it has {len(said):,} characters, but {most_tokens} tokens were requested")
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
     return Said(
         text=said,
@@ -153,11 +153,11 @@ def read_vectors(body: bytes, count: int) -> Embedded:
     """The vectors in the body of an answer to a request to embed so many texts.
 
     Raises:
-        MalformedReplyError: it does not hold as many sound vectors of one length.
+        MalformedReplyError: it does not have that many valid vectors of one length.
     """
     read = _validated(_VectorsBody, body)
     if len(read.data) != count:
-        raise MalformedReplyError(f"it holds {len(read.data)} embeddings for {count} texts")
+        raise MalformedReplyError(f"it has {len(read.data)} embeddings for {count} texts")
     rows = {row.index: row.embedding for row in read.data}
     if set(rows) != set(range(count)):
         raise MalformedReplyError(f"data.index: the embeddings are not numbered 0 to {count - 1}")
@@ -172,7 +172,7 @@ def packed(vector: Sequence[float]) -> bytes:
     """A vector scaled to length 1, as 32-bit floats, the form the cache keeps; a zero vector stays zero."""
     length = sqrt(sum(x * x for x in vector))
     if not isfinite(length):
-        # Numbers whose squares are beyond a float still have a direction.
+        # Squares may overflow a float where the numbers do not.
         greatest = max(map(abs, vector))
         vector = [x / greatest for x in vector]
         length = sqrt(sum(x * x for x in vector))
@@ -180,7 +180,7 @@ def packed(vector: Sequence[float]) -> bytes:
 
 
 def unpacked(entry: bytes) -> list[float] | None:
-    """The vector that `packed` wrote; None where the entry is no sound one."""
+    """The vector that `packed` wrote; None if the entry is invalid."""
     if not entry or len(entry) % 4:
         return None
     vector = array("f", entry).tolist()
@@ -188,7 +188,7 @@ def unpacked(entry: bytes) -> list[float] | None:
 
 
 def error_in(body: bytes) -> tuple[str, str | None]:
-    """What the body of a refusal says, in words, and its code where it has one."""
+    """The message in the body of a refusal, and its code if it has one."""
     try:
         value = strict_json(body)
     except MalformedReplyError:
@@ -230,9 +230,9 @@ _PAIR = len(r"\ud83d\ude00")
 
 
 def _encodable(value: Any) -> Any:
-    """`value` with U+FFFD in its texts for each half of a surrogate pair, also one that JSON in a text escapes.
+    """`value` with each half of a surrogate pair replaced by U+FFFD, also halves escaped in JSON inside a text.
 
-    A model that is cut off within an emoji says such halves; no UTF-8 file, database or request can hold them.
+    A model that is cut off within an emoji writes such halves; no UTF-8 file, database or request can hold them.
     """
     if isinstance(value, str):
         return _SURROGATES.sub(_whole, value)

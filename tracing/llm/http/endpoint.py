@@ -1,4 +1,4 @@
-"""One OpenAI-compatible endpoint: its address, its key, and the patience to try again."""
+"""One OpenAI-compatible endpoint: its address, its key, and its retries."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from tracing.recording.redaction import excerpt, without
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 LONGEST_ASKED_WAIT_S = 300.0
-"""The longest `Retry-After` that is waited for; an endpoint that asks for more has failed."""
+"""The longest `Retry-After` that is honoured; if an endpoint asks for more, the call fails."""
 
 OUTAGE_S = 300.0
-"""How long an endpoint that has answered before is waited for when it cannot be reached; then the call has failed."""
+"""How long to wait for an endpoint that has answered before and cannot be reached; then the call fails."""
 
 CHECK_S = 12.0
 """How long the small request before a run may take."""
 
 EMBEDDED_TIMEOUT_S = 900.0
-"""The embedded server cannot drop a request, so to give up on one and ask again would only double its work."""
+"""The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
 _PASSING_STATUS = frozenset({408, 409, 429})
 _OUTAGE_STATUS = frozenset({502, 503, 504})
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _AFTER_THE_END_S = 0.05
-"""How far beyond the end of the time budget a request may be given up, so that the budget is over by then for sure."""
+"""How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
 
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
@@ -56,7 +56,7 @@ _Reply = TypeVar("_Reply", Said, Embedded)
 
 
 class _RefusedError(Exception):
-    """The endpoint answered with a status that is no success."""
+    """The endpoint answered with an error status."""
 
     def __init__(self, answer: HttpAnswer) -> None:
         said, self.code = error_in(answer.body)
@@ -79,7 +79,7 @@ class Endpoint:
     def __init__(
         self, settings: ModelSettings, address: Address | None, gate: threading.Semaphore, budget: Budget
     ) -> None:
-        """`address` None means the URL and key of the settings; `gate` limits how many requests are under way."""
+        """`address` None means the URL and key of the settings; `gate` limits concurrent requests."""
         self.settings = settings
         self._address = address
         self._gate = gate
@@ -94,7 +94,7 @@ class Endpoint:
 
         Raises:
             CallFailedError: refused, or every attempt failed.
-            BudgetExceededError: the time budget ended before the reply was there.
+            BudgetExceededError: the time budget ended before the reply arrived.
         """
         most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
 
@@ -104,10 +104,10 @@ class Endpoint:
         return self._send("/chat/completions", body, read)
 
     def embed(self, body: Mapping[str, Any], check: Callable[[Embedded], None]) -> Embedded:
-        """Post an embedding request: the vectors come in the order of the texts.
+        """Post an embedding request; the vectors are in the order of the texts.
 
         Args:
-            check: raises a `MalformedReplyError` where the vectors are not those that were to be expected.
+            check: raises a `MalformedReplyError` if the vectors are not as expected.
 
         Raises:
             CallFailedError, BudgetExceededError: as `chat`.
@@ -121,12 +121,12 @@ class Endpoint:
         return self._send("/embeddings", body, read)
 
     def check(self, *, embedding: bool) -> None:
-        """Make one small request, to learn early what would fail every call. It is not booked and not tried again.
+        """Make one small request, to find early what would make every call fail. It is neither booked nor retried.
 
-        What may pass by itself, such as a full endpoint or one that is loading its model, is no failure.
+        A temporary problem, such as an overloaded endpoint or one that is loading its model, is not a failure.
 
         Raises:
-            CallFailedError: nobody answers there, or the key or the model is refused.
+            CallFailedError: the endpoint does not answer, or refuses the key or the model.
         """
         path = "/embeddings" if embedding else "/chat/completions"
         small: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
@@ -141,7 +141,7 @@ class Endpoint:
         if 200 <= answer.status < 300:
             return
         refused = _RefusedError(answer)
-        # A request as small as this one may be refused for its size; what names the model is about the model.
+        # A request this small may be refused for its size; a refusal that names the model is about the model.
         other = answer.status in (400, 422) and self.settings.model not in str(refused)
         if refused.may_pass or other:
             return
@@ -151,7 +151,7 @@ class Endpoint:
         raise self._failed(str(refused), remedy, 1)
 
     def close(self) -> None:
-        """Give up on requests under way, and close the connections; calls fail from now on."""
+        """Abandon requests under way and close the connections; later calls fail."""
         with self._lock:
             self._closed = True
             if self._poster is not None:
@@ -178,7 +178,7 @@ class Endpoint:
             except MalformedReplyError as error:
                 reason = f"the reply is malformed: {error}"
             except TooSlowError as error:
-                # Somebody is there, but slow; or it was the budget that did not leave more time.
+                # The endpoint is slow, or the budget left no more time.
                 self._budget.check_time()
                 reason, remedy = str(error), "raise timeout_s, or ask for shorter replies"
             except PostError as error:
@@ -202,7 +202,7 @@ class Endpoint:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """One of the requests that may be under way at once; waiting for it ends with the time budget."""
+        """Wait until another request is allowed, at most until the time budget ends."""
         while not self._gate.acquire(timeout=self._budget.remaining_seconds()):
             self._budget.check_time()
         try:
@@ -211,12 +211,12 @@ class Endpoint:
             self._gate.release()
 
     def _waits_for_outage(self, started: float) -> bool:
-        """Whether to go on trying to reach an endpoint; one that never answered is more likely misspelt than away."""
+        """Whether to keep trying to reach an endpoint; the address of one that never answered is probably wrong."""
         patient = self._has_answered and self.settings.retries > 0
         return patient and time.monotonic() - started < OUTAGE_S
 
     def _is_silent(self, found: Said | Embedded) -> bool:
-        """Whether a chat reply is empty, as endpoints in trouble send them; a model that stays silent is believed."""
+        """Whether a chat reply is empty, as overloaded endpoints send them; after all retries it is accepted."""
         return isinstance(found, Said) and not found.text and not self.settings.embedded
 
     def _connect(self) -> Poster:
@@ -250,14 +250,14 @@ class Endpoint:
         return CallFailedError(f"{self.settings.model} at {where}: {told}{tried}")
 
     def _without_key(self, said: Said) -> Said:
-        """A reply without the key, which an endpoint may repeat; a short key may be a word of the reply."""
+        """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
         if self._key is None or len(self._key) < _SHORTEST_KEY:
             return said
         return said.model_copy(update={"text": without(said.text, self._key)})
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the endpoint asks to wait: a number, or an HTTP date (RFC 9110, section 10.2.3). None for nonsense."""
+    """Seconds the endpoint asks to wait: a number, or an HTTP date (RFC 9110, section 10.2.3). None if invalid."""
     value = headers.get("retry-after")
     if not value:
         return None
@@ -274,7 +274,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 _REMEDIES = {
     401: "check the key (api_key, or the variable named by api_key_env)",
-    403: "check what the key may use",
+    403: "check the permissions of the key",
     404: "check base_url and model",
     429: "lower the concurrency or raise the quota",
 }

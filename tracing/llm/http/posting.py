@@ -1,4 +1,4 @@
-"""Posting JSON to one server: the whole answer within a time and a size, or an error."""
+"""Posting JSON to one server: the whole answer within limits of time and size, or an error."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of one answer, after decompression: sixty-four long vectors as JSON text are less than half of it."""
+"""Limit for one answer, after decompression: sixty-four long vectors as JSON need less than half of it."""
 
 _CONNECT_S = 10.0
-"""After that a server that does not even accept the connection cannot be reached."""
+"""A server that has not accepted the connection by then cannot be reached."""
 
 _PACKED = frozenset({"gzip", "deflate"})
 _READABLE = _PACKED | {"", "identity"}
 _ANY_HEADER = zlib.MAX_WBITS | 32
-"""Makes zlib take the header of gzip as well as its own."""
+"""Makes zlib accept gzip headers as well as its own."""
 _PIECE = 1024 * 1024
-_NOT_PACKED = "the reply is not compressed as it says"
+_NOT_PACKED = "the reply is not compressed as its headers say"
 
 
 class PostError(Exception):
-    """No answer came; the message says why. `may_pass` says whether another attempt may fare better."""
+    """No answer arrived; the message says why. `may_pass` says whether another attempt may succeed."""
 
     may_pass = True
 
 
 class UnreachableError(PostError):
-    """The server cannot be reached, or broke the connection off."""
+    """The server cannot be reached, or closed the connection."""
 
 
 class NobodyThereError(UnreachableError):
@@ -51,11 +51,11 @@ class NobodyThereError(UnreachableError):
 
 
 class TooSlowError(PostError):
-    """The answer was not whole in time."""
+    """The answer was not complete in time."""
 
 
 class UnusableAnswerError(PostError):
-    """What comes is no answer that may be read: too large, or compressed in a way nobody asked for."""
+    """The answer cannot be read: it is too large, or compressed in a way that was not requested."""
 
 
 class ImpossibleRequestError(PostError):
@@ -76,15 +76,15 @@ class HttpAnswer:
 class Poster:
     """Sends requests to the paths below one URL; thread-safe.
 
-    An event loop in a thread of its own waits for the answers, since only there a deadline holds for everything that
-    may take time: looking the name up, connecting, and each byte of headers and body, however slowly they come.
+    An event loop in its own thread waits for the answers, since only there does a deadline cover everything that may
+    take time: name look-up, connecting, and each byte of headers and body, however slowly they arrive.
     """
 
     def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
         """`headers` go with every request.
 
         Raises:
-            ConfigError: aiohttp is not installed, or cannot use the proxy or certificates that the environment names.
+            ConfigError: aiohttp is not installed, or the environment's proxy or certificates cannot be used.
         """
         try:
             import aiohttp  # noqa: F401
@@ -112,7 +112,7 @@ class Poster:
             UnreachableError, TooSlowError, UnusableAnswerError, ImpossibleRequestError: see there.
         """
         if not all(value.isascii() and value.isprintable() for value in self._headers.values()):
-            # A client that sends such a thing all the same sends something else than was meant.
+            # A client that sends it anyway sends something else than intended.
             raise ImpossibleRequestError("the key has characters that no HTTP header can hold")
         try:
             pending = self._portal.start_task_soon(self._post, path, body, seconds)
@@ -125,11 +125,11 @@ class Poster:
                 raise
             raise ImpossibleRequestError("the model access was closed before the reply came") from None
         except BaseException:
-            pending.cancel()  # where the caller is interrupted, nobody waits for the answer any more
+            pending.cancel()  # the caller was interrupted and no longer waits for the answer
             raise
 
     def close(self) -> None:
-        """Give up on what is under way, and close all connections. Closing twice does no harm."""
+        """Abandon requests under way and close all connections. Closing twice does no harm."""
         with self._closing:
             if not self._open:
                 return
@@ -150,7 +150,7 @@ class Poster:
                     data=body,
                     headers=self._headers,
                     proxy=self._proxy,
-                    # A redirected request would take the user's texts to a server that nobody named.
+                    # A redirect would send the user's texts to a server that the user did not name.
                     allow_redirects=False,
                 ) as response,
             ):
@@ -169,21 +169,21 @@ async def _session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
     import aiohttp
 
     return aiohttp.ClientSession(
-        # How many are under way at once is the endpoint's affair.
+        # The endpoint limits concurrent requests.
         connector=aiohttp.TCPConnector(limit=0, ssl=certificates),
         cookie_jar=aiohttp.DummyCookieJar(),
-        # aiohttp would unpack a chunk whole, a thousandfold of what came, before anybody could count it.
+        # aiohttp would decompress a whole chunk, perhaps to a thousand times its size, before it could be counted.
         auto_decompress=False,
-        # A deadline for the whole answer takes the place of the other times.
+        # A deadline for the whole answer replaces the other timeouts.
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
     )
 
 
 def _certificates() -> ssl.SSLContext:
-    """Whom to trust: what the environment names, or else the usual authorities.
+    """The certificates to trust: those that the environment names, or else the usual authorities.
 
     Raises:
-        OSError: there is no such file, or none that can be used.
+        OSError: the file is missing or unusable.
     """
     import certifi
 
@@ -195,13 +195,13 @@ def _proxy_for(url: str) -> str | None:
     """The proxy that the environment names for a server; None for those on this machine, which it could not reach.
 
     Raises:
-        ValueError: it is none that can be used.
+        ValueError: the proxy is not usable.
     """
     named = urllib.request.getproxies()
     for name in ("http", "https", "all"):
         scheme = urlsplit(named.get(name, "")).scheme
         if name in named and scheme not in ("http", "https"):
-            raise ValueError(f"{scheme!r} is no kind of proxy that can be used; give an http:// or https:// one")
+            raise ValueError(f"a proxy of kind {scheme!r} cannot be used; give an http:// or https:// one")
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host in ("127.0.0.1", "localhost", "::1") or urllib.request.proxy_bypass(host):
@@ -235,7 +235,7 @@ def _unpacked(unpacker: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
 
 
 def _in_words(error: BaseException) -> str:
-    """The error and what is at the bottom of it, since the client's own message may be no more than that it failed."""
+    """The error and its root cause, since the client's own message may say only that it failed."""
     bottom = error
     while (below := bottom.__cause__ or bottom.__context__) is not None:
         bottom = below

@@ -1,4 +1,4 @@
-"""JSON from models and endpoints, read so that nothing they send can do worse than be refused."""
+"""JSON from models and endpoints, read so that bad input is refused and does no other harm."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, NoReturn
 from tracing.errors import MalformedReplyError
 
 DEEPEST = 64
-"""Most levels of lists and objects in each other: more than any reply needs, and far from what ends an interpreter."""
+"""Most levels of nested lists and objects: more than any reply needs, and far below what crashes an interpreter."""
 
 _MOST_STRAY_BRACES = 1000
-"""Braces that begin no object, after which a text is taken to hold none: each costs a look at all of it."""
+"""After so many braces that begin no object, a text counts as having none: each costs a pass over the text."""
 
 _TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
 def strict_json(text: str | bytes, *, line_breaks: bool = False) -> Any:
-    """The value that a JSON text stands for.
+    """The value of a JSON text.
 
     Args:
         line_breaks: whether strings may hold raw line breaks and other control characters, which JSON forbids.
 
     Raises:
-        MalformedReplyError: it is no JSON, holds a number that JSON does not have (NaN, Infinity), or is nested more
-            than `DEEPEST` levels deep. The message says which.
+        MalformedReplyError: it is not JSON, contains a number that JSON does not have (NaN, Infinity), or is nested
+            more than `DEEPEST` levels deep. The message says which.
     """
     try:
         value = json.loads(text, strict=not line_breaks, parse_constant=_refuse)
@@ -37,9 +37,9 @@ def strict_json(text: str | bytes, *, line_breaks: bool = False) -> Any:
 
 
 def last_object(text: str) -> dict[str, Any] | None:
-    """The last JSON object in a text that is in no other; None if there is none.
+    """The last JSON object in a text that is not inside another; None if there is none.
 
-    What a model thinks aloud before it may hold braces, and even an object that it decides against.
+    A model's reasoning before it may contain braces, and even an object that the model then rejects.
     """
     decoder = json.JSONDecoder(parse_constant=_refuse)
     found: dict[str, Any] | None = None
@@ -50,7 +50,7 @@ def last_object(text: str) -> dict[str, Any] | None:
             said, end = decoder.raw_decode(text, at)
             _check_depth(said)
         except (RecursionError, MalformedReplyError):
-            # Each of the braces that follow would lead as deep.
+            # The braces that follow are nested as deep.
             return None
         except ValueError:
             left -= 1
@@ -64,7 +64,7 @@ def last_object(text: str) -> dict[str, Any] | None:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise MalformedReplyError(f"it holds {constant}, which is no number in JSON")
+    raise MalformedReplyError(f"it contains {constant}, which is not a JSON number")
 
 
 def _check_depth(value: Any) -> None:
@@ -73,7 +73,7 @@ def _check_depth(value: Any) -> None:
         inside: list[Any] = []
         for outer in level:
             items = outer.values() if type(outer) is dict else outer if type(outer) is list else ()
-            # Nearly all lists are of numbers or texts; this way they cost next to nothing.
+            # Nearly all lists contain numbers or texts only; this makes them cheap.
             if not _CONTAINERS.isdisjoint(map(type, items)):
                 inside += [item for item in items if type(item) in _CONTAINERS]
         if not inside:

@@ -1,7 +1,7 @@
-"""A process that ends with the one that started it, however that ends.
+"""A process that ends with the one that started it, however that one ends.
 
-The command is run by a small process whose standard input is a pipe of its parent. The system closes the pipe when the
-parent ends, also where it was killed and could not clean up; then everything in the process group is killed.
+A small process, whose standard input is a pipe from its parent, runs the command. The system closes the pipe when the
+parent ends, even if it was killed and could not clean up; then everything in the process group is killed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import IO
 def start_child(
     command: Sequence[str], *, output: int | IO[bytes], env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a process group of its own, led by the process that is returned; that has its exit code.
+    """Start `command` in its own process group. The process returned leads the group and has its exit code.
 
     Args:
-        output: takes what it writes, errors too.
-        env: its environment; this process's where None.
+        output: receives its output and errors.
+        env: its environment; None means this process's.
     """
     return subprocess.Popen(  # noqa: S603 (our own interpreter and this file; the command is the caller's)
         [sys.executable, "-I", __file__, *command],
@@ -36,7 +36,7 @@ def start_child(
 
 def _run(command: Sequence[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        # The command gets these as well, and this process ends after it.
+        # The command receives these too, and this process ends after it.
         signal.signal(number, lambda number, frame: None)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 (see above)
 

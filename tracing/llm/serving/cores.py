@@ -1,4 +1,4 @@
-"""How many threads a computation on the CPU may use: as many as there are cores that nobody else keeps busy."""
+"""How many threads a computation on the CPU may use: as many as other processes leave cores free."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OLD_PERIOD = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
 
 
 def allowed_cores() -> int:
-    """The cores this process may use: its affinity, and the quota of its container where that is less."""
+    """The cores this process may use: its affinity, or the quota of its container if that is less."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         if _QUOTA.exists():
@@ -29,14 +29,14 @@ def allowed_cores() -> int:
 
 
 class FreeCores:
-    """Knows how many cores other processes left free when last looked at.
+    """The number of cores that other processes left free when last measured.
 
     Attributes:
         count: at least one, and no more than this process may use.
     """
 
     def __init__(self) -> None:
-        """Look at the machine for a moment."""
+        """Measure for a moment."""
         self.count = 1
         with self.observed():
             time.sleep(_SAMPLE_S)
@@ -45,8 +45,8 @@ class FreeCores:
     def observed(self) -> Iterator[None]:
         """Update `count` by what other processes compute while the block runs.
 
-        It is rounded, since others that compete with this process get only a part of what they want: one busy process
-        beside two threads of ours on two cores gets two thirds of a core, and counts as a whole one.
+        It is rounded, since processes that compete with this one get less than they want: one busy process beside two
+        threads of ours on two cores gets two thirds of a core, and counts as a whole one.
         """
         began, busy, own = _times()
         try:

@@ -20,14 +20,14 @@ from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
 SERVING = 2
-"""Revision of how requests are turned into runtime calls; raise it when equal requests may be answered otherwise."""
+"""Revision of how requests become runtime calls; raise it when equal requests may get other replies."""
 
 
 _PREFIXES = 2
 """Prompts whose prefix is kept for reuse: with one, a system's prompts for extraction and update evict each other."""
 
 _SETTLED_S = 30.0
-"""How long a model keeps its number of threads at least; another number costs loading it again."""
+"""How long a model keeps its number of threads at least; changing it means loading the model again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class EmbeddedServer:
     (`response_format` of type `json_schema`) is enforced by a grammar, without whitespace between tokens. An embedding
     request says by `input_type` whether its texts are a "query" or a "passage" (default).
 
-    One request is computed at a time, also where several programs of the user have such a server: they take turns. It
-    runs on as many threads as there are free cores. Replies do not depend on that number.
+    One request is computed at a time, even if several programs of the user have such a server: they take turns. It
+    uses as many threads as there are free cores. Replies do not depend on that number.
     """
 
     def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0, key: str | None = None) -> None:
@@ -98,21 +98,21 @@ class EmbeddedServer:
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
         self._closed = True
-        # A runtime freed, or a process ended, under a computation crashes.
+        # Freeing a runtime or ending a process during a computation crashes.
         with self._computing:
             self._loaded.clear()
-        self._http.close()  # last, since it gives up what takes longer than a second to answer
+        self._http.close()  # last, since it abandons requests that take longer than a second
         self._embedder = None
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer a chat request; an `error` object inside stands for a failure."""
+        """Answer a chat request; a failure has an `error` object."""
         request = {name: body[name] for name in _CHAT_FIELDS if name in body}
         schema = _schema_of(body)
         if schema is not None:
             request["grammar"] = compact_grammar(schema)
         model = self._models.get(str(body.get("model")))
-        # A prefix taken over from an earlier request leaves a shorter rest to compute, in other batches: the last
-        # digits of the numbers, and now and then the reply, then depend on what was asked before.
+        # Reusing a prefix of an earlier request leaves a shorter rest to compute, in other batches: the last digits
+        # of the numbers, and occasionally the reply, then depend on earlier requests.
         request["cache_prompt"] = model is not None and model.reuse_prefixes
         with self._computing, self._turns.turn(self._check_open):
             runtime, cores = self._runtime(str(body.get("model")))
@@ -146,12 +146,12 @@ class EmbeddedServer:
         self._check_open()
         if name not in self._models:
             raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
-        # Looked at during turns alone: another program that computes in its own turn leaves the cores free.
+        # Measured only during turns: another program that computes in its own turn leaves the cores free.
         if self._cores is None:
             self._cores = FreeCores()
         loaded, threads = self._loaded.pop(name, None), self._cores.count
         if loaded is None or (loaded.threads != threads and time.monotonic() - loaded.since > _SETTLED_S):
-            # The old one goes first: two may not fit into the memory.
+            # Free the old one first: two may not fit into memory.
             del loaded
             loaded = _Loaded(_load_chat(self._models[name], threads), threads, time.monotonic())
         self._loaded[name] = loaded
@@ -173,7 +173,7 @@ def _schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def compact_grammar(schema: Mapping[str, Any]) -> str:
     """Grammar of the JSON texts that fit `schema`, without whitespace between their tokens.
 
-    Left free, a small model spends a good part of its reply on indentation, and may never leave it.
+    Otherwise a small model spends much of its reply on indentation, and may never stop.
     """
     return str(_runtime_library().json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
 
@@ -193,14 +193,14 @@ def runtime_version(package: str) -> str:
 def _runtime_library() -> Any:
     """The runtime, whose threads sleep while they wait for each other.
 
-    By default they keep their cores busy for it. A thread that another program has pushed off its core is then waited
-    for at every one of some hundred steps a token, for as long as the system lets the others run.
+    By default they keep their cores busy while waiting. If another program has displaced a thread from its core, the
+    others then wait for it at each of some hundred steps a token, for as long as that program may run.
 
     Raises:
         ConfigError: it is not installed.
     """
     runtime_version("xllamacpp")
-    # Its OpenMP reads this once, when it is loaded; child processes need not have it.
+    # Its OpenMP reads this once, on loading; child processes do not need it.
     before = os.environ.get(_WAITING)
     os.environ.setdefault(_WAITING, "passive")
     try:
@@ -218,14 +218,14 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Any:
     params.model.path = str(path)
     params.n_parallel = _PREFIXES if model.reuse_prefixes else 1
     params.n_ctx = model.context * params.n_parallel
-    # Chat templates begin alike; by default, that is enough for a prompt to displace another one.
+    # Chat templates begin alike; by default, that is enough for one prompt to evict another.
     params.slot_prompt_similarity = 0.5
     for group in (params.cpuparams, params.cpuparams_batch):
         # Polling is for builds without OpenMP.
         group.n_threads, group.poll = threads, 0
     params.cache_ram_mib = 0
     params.verbosity = 0
-    # The runtime insists on a listener of its own; nobody is told its key.
+    # The runtime always opens its own listener; its random key is not passed on.
     params.api_keys = [secrets.token_urlsafe(24)]
     params.endpoint_slots = False
     params.ui = False

@@ -1,10 +1,10 @@
-"""The gateway: an OpenAI-compatible server on loopback through which systems with a client of their own reach a
-`ModelAccess`, and so get its cache, budgets, metering and recording.
+"""The gateway: an OpenAI-compatible server on loopback through which systems with their own client use a
+`ModelAccess`, with its cache, budgets, metering and recording.
 
     with gateway.attached() as attached:
         client.chat.completions.create(…, extra_headers=attached.headers)
 
-is part of the operation that runs here, whatever thread the client works in.
+is part of the operation running here, whatever thread the client works in.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ CALL_HEADER = "X-Memtune-Call"
 """Names the attachment a request belongs to."""
 
 _NOT_OFFERED = ("tools", "functions", "logprobs", "audio", "modalities")
-"""Fields that change the form of a reply; dropped silently they would mislead the system that sent them."""
+"""Fields that change the form of a reply; dropping them silently would mislead the system that sent them."""
 
 _CHATTED = "chat.completion"
 _NO_RETRY = {"x-should-retry": "false"}
-"""The access has retried already; clients of the openai package heed this."""
+"""The access has retried already; clients of the openai package respect this."""
 
 
 class ServedModels(Protocol):
-    """The models that a gateway serves, by role; a `ModelAccess` has them."""
+    """The models that a gateway serves, by role, as a `ModelAccess` has them."""
 
     task: ChatModel
     proposer: ChatModel
@@ -49,12 +49,12 @@ class ServedModels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Where the calls with these headers belong.
+    """What the calls with these headers belong to.
 
     Attributes:
         headers: to be sent with each request.
-        failures: errors of those calls, as the access raised them, in order; a system may swallow what its client
-            makes of them.
+        failures: errors of those calls, as the access raised them, in order; a system may swallow the errors of its
+            client.
     """
 
     headers: Mapping[str, str]
@@ -77,8 +77,9 @@ class Gateway:
     """Serves `/v1/chat/completions` (also as a stream), `/v1/embeddings` and `/v1/models` to bearers of `key`.
 
     A chat request names the model of any role. `seed` is the number of an independent sample. A JSON reply that hits
-    its token limit is an error; a text one says so by its `finish_reason`. What does not change the form of a reply
-    (`top_p`, penalties, `user`) is not passed on, so that equal requests stay equal; `tools` and the like are refused.
+    its token limit is an error; a text reply has that as its `finish_reason`. Fields that do not change the form of a
+    reply (`top_p`, penalties, `user`) are not passed on, so that equal requests stay equal; `tools` and similar fields
+    are refused.
     """
 
     def __init__(
@@ -90,8 +91,8 @@ class Gateway:
             served: the models of all its roles.
             port: 0 takes a free one.
             key: the bearer token; random unless given.
-            context: to which calls without a `CALL_HEADER` belong: by default no trace, operation or watch. In one
-                with a trace but without an operation, each call is recorded as an operation of its own.
+            context: of calls without a `CALL_HEADER`; by default one without trace, operation or watch. If it has a
+                trace but no operation, each call is recorded as its own operation.
 
         Raises:
             ConfigError: the port is taken.
@@ -122,12 +123,12 @@ class Gateway:
 
     @contextlib.contextmanager
     def attached(self, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[Attached]:
-        """While open, requests with the headers given belong to the operation, trace and watches of this place.
+        """While open, requests with its headers belong to the current operation, trace and watches.
 
         Args:
-            schema: JSON schema that takes the place of `json_object` as the form of chat replies; the operation's
-                attribute `reply_schema` records it.
-            query: whether texts to embed search (True) or are searched, where the request does not say.
+            schema: JSON schema that replaces `json_object` as the form of chat replies; the operation's attribute
+                `reply_schema` records it.
+            query: whether texts to embed search (True) or are searched, if the request does not say.
         """
         token = secrets.token_urlsafe(12)
         attached = Attached({CALL_HEADER: token}, _schema=schema, _query=query)
@@ -203,7 +204,7 @@ class Gateway:
             raise RefusalError(404, f"model {body['model']!r} makes no embeddings here; known: {model.settings.model}")
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         if not all(isinstance(text, str) for text in texts):
-            raise RefusalError(400, "input: only a text or a list of texts is taken", _NO_RETRY)
+            raise RefusalError(400, "input: must be a text or a list of texts", _NO_RETRY)
         query = body["input_type"] == "query" if "input_type" in body else attached._query
 
         def call() -> list[list[float]]:
@@ -235,7 +236,7 @@ def _answered(attached: Attached, call: Callable[[], R]) -> R:
 
 @contextlib.contextmanager
 def _own_operation(name: str, role: str, given: Any) -> Iterator[Callable[[Any], None]]:
-    """Record an operation for a call that a traced context makes outside of any; else leave the context as it is."""
+    """Record an operation for a call made in a trace but outside any operation; otherwise do nothing."""
     if current_recorder() is None or current_operation() is not None:
         yield lambda result: None
         return
@@ -247,7 +248,7 @@ def _text_of(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not all(part.get("type") == "text" for part in content):
-        raise RefusalError(400, "messages: only text is taken", _NO_RETRY)
+        raise RefusalError(400, "messages: only text is accepted", _NO_RETRY)
     return "\n".join(part["text"] for part in content)
 
 
@@ -264,7 +265,7 @@ def _as_completion(reply: ChatReply) -> dict[str, Any]:
 
 
 def _as_events(reply: ChatReply, *, usage: bool) -> Events:
-    """The reply as the chunks of a stream; it comes in one piece, since what is cached and metered is a whole reply."""
+    """The reply as the chunks of a stream; it comes in one piece, since whole replies are cached and metered."""
     base = {"id": f"{_CHATTED}-memtune", "object": f"{_CHATTED}.chunk", "created": 0, "model": reply.model}
     said = {"index": 0, "delta": {"role": "assistant", "content": reply.text}, "finish_reason": None}
     done = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}

@@ -1,4 +1,4 @@
-"""A JSON server on 127.0.0.1 for the bearers of one token: what the embedded server and the gateway listen with."""
+"""A JSON server on 127.0.0.1 for bearers of one token; the embedded server and the gateway use it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of one request's body."""
+"""Limit for one request's body."""
 
 IDLE_S = 60.0
-"""How long a connection may be without a request, also where its bytes trickle in; clients keep theirs for less."""
+"""How long a connection may take to send a request, even if bytes trickle in; clients keep idle ones for less."""
 
 BODY_S = 60.0
 """How long a body may take to arrive."""
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A reply that is sent as a stream of server-sent events, closed by `[DONE]`."""
+    """A reply sent as a stream of server-sent events that ends with `[DONE]`."""
 
     items: Sequence[Mapping[str, Any]]
 
@@ -61,7 +61,7 @@ class RefusalError(Exception):
 
 
 Route = Callable[[Request], "Mapping[str, Any] | Events"]
-"""Answers a request, in a thread of a pool. A `MemtuneError` becomes 404, an error of form 400, any other 500."""
+"""Answers a request in a pool thread. A `MemtuneError` becomes 404, a malformed request 400, any other error 500."""
 
 
 class LoopbackServer:
@@ -73,7 +73,7 @@ class LoopbackServer:
     """
 
     def __init__(self, name: str, routes: Mapping[str, Route], *, port: int = 0, key: str | None = None) -> None:
-        """Bind the port without serving yet; `name` is told in error objects.
+        """Bind the port without serving yet; `name` is shown in error objects.
 
         Raises:
             ConfigError: the port is taken.
@@ -110,7 +110,7 @@ class LoopbackServer:
             backlog=_MOST_WAITING,
             timeout_keep_alive=IDLE_S,  # type: ignore[arg-type]
             timeout_graceful_shutdown=_CLOSING_S,
-            # Requests hold the user's texts: none is logged.
+            # Requests contain the user's texts: none is logged.
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -122,7 +122,7 @@ class LoopbackServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop serving; a request that is being answered is given up after a second."""
+        """Stop serving; a request under way is abandoned after a second."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
@@ -159,9 +159,9 @@ class LoopbackServer:
         )
 
     async def _turned_away(self, request: HttpRequest, refusal: RefusalError) -> Response:
-        """A refusal of a request whose body is of no interest.
+        """A refusal of a request whose body is not needed.
 
-        A small one is read all the same: closed with bytes unread, a connection is reset, and the refusal lost.
+        A small body is read anyway: a connection closed with unread bytes is reset, and the refusal is lost.
         """
         try:
             await _body(request, _SMALL_BYTES, _SMALL_S)
@@ -196,10 +196,10 @@ class LoopbackServer:
 
 
 async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
-    """The body of a request, whatever length it says it has.
+    """The body of a request, whatever length it declares.
 
     Raises:
-        RefusalError: it is larger than `most` bytes, or not whole in time.
+        RefusalError: it is larger than `most` bytes, or not complete in time.
     """
     # Whether this is a number was checked with the other headers.
     too_large = RefusalError(413, f"the request is larger than {most:,} bytes")
@@ -213,7 +213,7 @@ async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
                 if len(body) > most:
                     raise too_large
     except TimeoutError:
-        raise RefusalError(408, f"the request was not whole after {seconds:g} seconds") from None
+        raise RefusalError(408, f"the request was not complete after {seconds:g} seconds") from None
     return bytes(body)
 
 
@@ -232,20 +232,20 @@ def _stream(events: Events) -> Response:
 
 
 def _connection_class() -> type[asyncio.Protocol]:
-    """A connection of uvicorn that does not wait for ever for a request: its own limit begins with the first reply."""
+    """A uvicorn connection that does not wait forever for a request: uvicorn's limit begins with the first reply."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Connection(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            # Headers and body go out in two writes; held back, the second would wait for the first one's receipt.
+            # Headers and body are two writes; without this the second would wait until the first is acknowledged.
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
 
         def data_received(self, data: bytes) -> None:
-            # A byte now and then would put the end off again and again.
+            # An occasional byte would postpone the end again and again.
             waiting, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
             super().data_received(data)
             if waiting is None:

@@ -1,7 +1,7 @@
 """Programs of one user on one machine take turns at work that keeps every core busy.
 
 Two such programs at once are slower than one after the other: their threads wait for each other at every step, and the
-one waited for may not be running. A turn is the lock of a file, which the system releases however its holder ends.
+other thread may not be running. A turn is a file lock, which the system releases however its holder ends.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LONGEST_WAIT_S = 120.0
-"""Where a turn takes longer, its holder is taken to be suspended, and the others go on without taking turns."""
+"""If a turn takes longer, its holder counts as suspended, and the others continue without taking turns."""
 
 _LOOK_S = 0.02
 
 
 class Turns:
-    """Gives turns to the processes that name the same folder on the same machine."""
+    """Gives turns to the processes that use the same folder on the same machine."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` may be shared with other machines; it is made when the first turn is taken."""
+        """`folder` may be shared with other machines; it is created for the first turn."""
         machine = re.sub(r"[^\w.-]", "_", platform.node())
         self._current = folder / f"turn-{machine}.lock"
         self._next = folder / f"turn-{machine}.next.lock"
@@ -35,11 +35,11 @@ class Turns:
     def turn(self, check: Callable[[], object] = lambda: None) -> Iterator[None]:
         """Wait for a turn, and keep it until the block ends.
 
-        A process that asks again waits behind those that are waiting. Where no lock can be kept in the folder, or a
-        turn does not end, the block runs without one.
+        A process that asks again waits behind those already waiting. If the folder cannot hold a lock, or a turn does
+        not end, the block runs without one.
 
         Args:
-            check: called while waiting; what it raises ends the wait.
+            check: called while waiting; an error it raises ends the wait.
         """
         until = time.monotonic() + self._patience
         current, following = FileLock(self._current), FileLock(self._next)
@@ -47,8 +47,8 @@ class Turns:
             with suppress(OSError):
                 self._current.parent.mkdir(parents=True, exist_ok=True)
                 try:
-                    # A lock alone would go back, time and again, to the process that has just released it. With two,
-                    # that process must first be next in line, and somebody else is.
+                    # One lock would return, again and again, to the process that has just released it. With two, that
+                    # process must first become next in line, where another one already is.
                     _take(following, until, check)
                     _take(current, until, check)
                     self._patience = LONGEST_WAIT_S

@@ -1,4 +1,4 @@
-"""The folder of what memtune keeps once for a user, whatever home a run works in."""
+"""The folder for what memtune keeps once per user, whatever home a run uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracing.errors import ConfigError
 
 
 def user_cache() -> Path:
-    """`memtune` in `$XDG_CACHE_HOME`, or else in `.cache` in the user's home directory. It need not exist yet.
+    """`memtune` in `$XDG_CACHE_HOME`, or else in `.cache` in the user's home directory. It may not exist yet.
 
     Raises:
         ConfigError: the user has no home directory.

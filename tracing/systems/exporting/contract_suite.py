@@ -26,7 +26,7 @@ from tracing.systems.exporting.exporter import Exporter, HoldsOnly
 from tracing.systems.prompts import Candidate, placeholders_of
 
 AWKWARD = '\nA dollar $5, a percent 100 %, {{braces}}, a \\ and a " quote, «é»:\r\n\ttab, kestrel. \n'
-"""Ends a prompt; plain text, so it breaks no contract, and each sign of it means something in some form of template."""
+"""Ends a prompt; plain text, so it breaks no contract, but each character is special in some template syntax."""
 
 
 class ExporterContract(Conformance):
@@ -37,15 +37,15 @@ class ExporterContract(Conformance):
         raise NotImplementedError("override exporter() to return your exporter")
 
     def candidate(self) -> Candidate:
-        """Prompts that it has to hold, by name."""
+        """Prompts that it must hold, by name."""
         return {"answer": "Memories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 
     def test_prompts_read_back_as_they_are(self) -> None:
-        """Whoever reads the export must send what memtune measured."""
+        """A program that reads the export must send what memtune measured."""
         _written(self.exporter(), self.candidate())
 
     def test_awkward_prompts_read_back_as_they_are(self) -> None:
-        """Signs that mean something in a form of template are text in a prompt."""
+        """Characters that are special in a template syntax are plain text in a prompt."""
         candidate = self.candidate()
         awkward = {
             name: text + "".join(f"{{{place}}}s_{{{place}}}1" for place in sorted(placeholders_of(text))) + AWKWARD
@@ -62,7 +62,7 @@ class ExporterContract(Conformance):
             require(after != before, f"the files are the same whatever the prompt {name} says")
 
     def test_the_same_prompts_give_the_same_files(self) -> None:
-        """An export can be compared with another by its bytes."""
+        """Exports can be compared byte by byte."""
         first, second = (_written(self.exporter(), self.candidate()) for _ in range(2))
         require(first == second, f"exported twice, these files differ: {sorted(_different(first, second))}")
 
@@ -75,7 +75,7 @@ class ExporterContract(Conformance):
 
 
 def _written(exporter: Exporter, candidate: Candidate) -> Mapping[str, bytes]:
-    """The files that an exporter writes, by name; they have been read back."""
+    """The files that an exporter writes, by name, after they were read back."""
     with _folder() as folder:
         try:
             written(exporter, candidate, folder)

@@ -1,4 +1,4 @@
-"""Tuned prompts in the form of the system that is to use them, with a manifest that says where they come from."""
+"""Exports tuned prompts in the form of the system that will use them, with a manifest that gives their origin."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def export(
 ) -> Path:
     """Write `candidate` to the new folder `out` in the form of `target`, with `manifest.json` beside it.
 
-    What was written is read back and rendered with awkward values, and must give what the candidate gives: only then
-    does the folder appear, all at once.
+    The files are read back and rendered with awkward values. Only if this gives the same as the candidate does the
+    folder appear, all at once.
 
     Args:
         manifest: the origin of the prompts (run, models, scores, caveats); hashes, format, version and warnings are
             added.
-        verify: load what was written in the library it is for, and add to the manifest where that sends the prompts.
-        model: what the prompts will be used with; None where that is not known.
-        settings: of the system, where it cannot be made without.
+        verify: load the files in the library they are for, and add to the manifest where it sends the prompts.
+        model: the model that the prompts will be used with; None if unknown.
+        settings: of the system, if it cannot be made without.
 
     Raises:
         ContractError: a prompt breaks its contract, reads back differently, or is not sent by the library.
@@ -57,7 +57,7 @@ def export(
     system = open_system(system_name, settings)
     exporter = exporter_for(system_name, system.prompts, target)
     if verify and not isinstance(exporter, Proves):
-        raise RunError(f"--verify: {target} is for no library that could be asked; export without it")
+        raise RunError(f"--verify: {target} is for no library that can check it; export without --verify")
     check_candidate(system.prompts, candidate)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: exists already; give --out a new folder")
@@ -95,11 +95,11 @@ def export(
 
 
 def exporter_for(system_name: str, prompts: Mapping[str, PromptSpec], target: str) -> Exporter:
-    """The exporter named `target`, where it can hold exactly these prompts.
+    """The exporter named `target`, if it can hold exactly these prompts.
 
     Raises:
-        RunError: it is unknown or cannot hold them; says which can.
-        ConfigError: it cannot be imported or made, or is no exporter.
+        RunError: it is unknown or cannot hold them; the message names those that can.
+        ConfigError: it cannot be imported or made, or is not an exporter.
     """
     if target not in EXPORTERS.names() and not is_object(target):
         fitting = _fitting(system_name, prompts)
@@ -117,7 +117,7 @@ def exporter_for(system_name: str, prompts: Mapping[str, PromptSpec], target: st
 def _fitting(system_name: str, prompts: Mapping[str, PromptSpec]) -> str:
     names = []
     for name in EXPORTERS.names():
-        # One that is broken is no choice; whoever names it is told why.
+        # Leave out a broken one; naming it gives the reason.
         with contextlib.suppress(ConfigError):
             if _holds(open_exporter(name), prompts):
                 names.append(name)
@@ -143,11 +143,11 @@ def written(exporter: Exporter, candidate: Candidate, folder: Path) -> dict[str,
     """Let an exporter write a candidate into an empty folder, and read it back as its reader will.
 
     Returns:
-        For each prompt the file that it is in.
+        The file of each prompt.
 
     Raises:
         ContractError: a prompt is in no file of the folder, or reads back differently.
-        RunError: the exporter raised an error of its own.
+        RunError: the exporter raised its own error.
     """
     with _own_errors("write"):
         files = dict(exporter.write(candidate, folder))

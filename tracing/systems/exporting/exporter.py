@@ -1,4 +1,4 @@
-"""What a form of export is, and the door of the built-in forms, those of installed distributions and a user's own.
+"""The Protocol of exporters, and the door of the built-in ones, those of installed distributions and a user's own.
 
 `contract_suite.py` checks an implementation.
 """
@@ -17,27 +17,27 @@ from tracing.systems.prompts import Candidate
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Writes prompts in a form that somebody's program reads."""
+    """Writes prompts in a form that a user's program reads."""
 
     def write(self, candidate: Candidate, folder: Path) -> Mapping[str, str]:
         """Write every prompt into the empty `folder`.
 
         Returns:
-            For each prompt the file that it is in, relative to `folder`.
+            The file of each prompt, relative to `folder`.
         """
         ...
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """Read a prompt back from `folder` and put `values` into its placeholders, as the program will.
 
-        It must give what memtune sends: only then is an export kept.
+        It must give what memtune sends; otherwise the export is discarded.
         """
         ...
 
 
 @runtime_checkable
 class HoldsOnly(Protocol):
-    """An exporter whose form has room for certain prompts only."""
+    """An exporter whose form can hold certain prompts only."""
 
     @property
     def prompts(self) -> Collection[str]:
@@ -47,10 +47,10 @@ class HoldsOnly(Protocol):
 
 @runtime_checkable
 class Proves(Protocol):
-    """An exporter for a library that can be asked what it makes of the files."""
+    """An exporter for a library that can load the files and show what it sends."""
 
     def prove(self, folder: Path) -> list[str]:
-        """Load the folder in that library, and say in a sentence for each prompt where it is in what that sends.
+        """Load the folder in that library, and say for each prompt in a sentence where the library sends it.
 
         Raises:
             ContractError: a prompt is in no request.
@@ -71,10 +71,10 @@ EXPORTERS = Door(
 
 
 def open_exporter(name: str) -> Exporter:
-    """An exporter by its name, or as `module:Object`: a class or function that makes one, or one that is made.
+    """An exporter by its name, or as `module:Object`: a class or function that makes one, or an instance.
 
     Raises:
-        ConfigError: there is none of that name, it cannot be imported or made, or is no exporter.
+        ConfigError: the name is unknown, or it cannot be imported or made, or is not an exporter.
     """
     found: Any = EXPORTERS.open(name)
     if inspect.isclass(found) or (callable(found) and not isinstance(found, Exporter)):

@@ -1,4 +1,4 @@
-"""The forms of export that any system, or any system with an answer prompt alone, can have."""
+"""The exporters for any system, and for any system with only an answer prompt."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def as_string_template(text: str) -> str:
         parts.append(literal.replace("$", "$$"))
         if name is not None:
             after = pieces[place + 1][0] if place + 1 < len(pieces) else ""
-            # Where a letter follows, the name must be fenced off.
+            # If a letter follows, the name needs braces.
             parts.append(f"${{{name}}}" if after[:1].isidentifier() or after[:1].isdigit() else f"${name}")
     return "".join(parts)
 

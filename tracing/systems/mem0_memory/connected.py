@@ -18,7 +18,7 @@ from tracing.systems.mem0_memory import library
 R = TypeVar("R")
 
 USER = "memtune"
-"""The one user id of a conversation: its speakers share a memory."""
+"""The only user id of a conversation: its speakers share a memory."""
 
 _BEGINNING = "1970-01-01T00:00:00+00:00"
 
@@ -26,12 +26,12 @@ _BEGINNING = "1970-01-01T00:00:00+00:00"
 class ConnectedMemory:
     """Mem0 with both its clients on the gateway; a context manager that releases it.
 
-    Mem0 swallows most errors of its models and goes on with what it has. Here the first one is remembered, lets every
-    later call fail at once, and is raised in the end.
+    Mem0 swallows most errors of its models and continues with what it has. Here the first error is recorded, makes
+    every later call fail at once, and is raised in the end.
 
     Attributes:
         memory: the `mem0.Memory`.
-        entries: what it holds, by its id, in order of storing.
+        entries: its stored memories by Mem0's id, in the order stored.
     """
 
     def __init__(self, access: ModelAccess, prompts: Mapping[str, str], *, max_tokens: int) -> None:
@@ -80,10 +80,10 @@ class ConnectedMemory:
         return [self.entries[hit["id"]] for hit in found["results"]]
 
     def through(self, call: Callable[[], R]) -> R:
-        """What `call` returns, unless a model call it made has failed.
+        """What `call` returns, unless one of its model calls failed.
 
         Raises:
-            ModelError, BudgetExceededError: what the access raised for that model call.
+            ModelError, BudgetExceededError: what the access raised for the failed call.
         """
         import openai
 
@@ -101,12 +101,12 @@ class ConnectedMemory:
             return str(self._generate(messages=messages, response_format=response_format))
 
     def fit(self, size: int) -> None:
-        """Make an empty store ready for vectors of this size, which only the first of them tells."""
+        """Prepare an empty store for vectors of this size, which is unknown before the first one."""
         if not self.entries:
             library.fit(self.memory, size)
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
-        """Inputs of the operation that embeds `text` where no other is running."""
+        """Inputs of the operation that embeds `text` if no other is running."""
         return {"text": text}
 
     def _embedded(self, text: str, memory_action: str | None = None) -> list[float]:
@@ -137,7 +137,7 @@ class ConnectedMemory:
                 self._failures += attached.failures
 
     def _cross_threads(self, method: str) -> None:
-        """Let the thread that Mem0 hands `method` to record in the present context."""
+        """Make the thread in which Mem0 runs `method` record in the current context."""
         setattr(self.memory, method, bind(getattr(type(self.memory), method).__get__(self.memory)))
 
     def _raise_failure(self) -> None:
@@ -147,5 +147,5 @@ class ConnectedMemory:
 
 
 def id_of(number: int) -> str:
-    """The id of the entry that was stored as number `number`, in place of a random one."""
+    """The id of the entry stored as number `number`, instead of a random one."""
     return str(uuid.UUID(int=number))

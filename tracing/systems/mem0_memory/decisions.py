@@ -1,4 +1,4 @@
-"""What Mem0 makes of a model's replies: facts, and one decision for each of them."""
+"""How Mem0 reads a model's replies: as facts, and one decision for each of them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tracing.llm.http.strict_json import strict_json
 from tracing.systems.facts import EVENTS
 
 _MOST_ITEMS = 500
-"""Mem0 sets itself no limit, and embeds and searches for each."""
+"""Mem0 itself has no limit, and embeds and searches for each item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to happen because of some new facts.
+    """What should happen because of some new facts.
 
     Attributes:
-        event: ADD, UPDATE, DELETE or NONE; NONE as well where the reply is of no use, since then nothing happens.
+        event: ADD, UPDATE, DELETE or NONE; also NONE if the reply is unusable, since then nothing happens.
         target: number of the memory shown that it is about, or None.
-        text: what is to be stored.
+        text: what to store.
         facts: numbers of the facts it is about; one, unless the model merged them beyond recognition.
-        problem: why it cannot be carried out; None where it can.
+        problem: why it cannot be carried out; None if it can.
     """
 
     event: str
@@ -38,7 +38,7 @@ class Decision:
 
 @dataclass(slots=True)
 class Decided:
-    """A decision whose carrying out is awaited: the entry it is about, and what was recorded of it."""
+    """A decision not yet carried out: the entry it is about, and what was recorded of it."""
 
     decision: Decision
     target: str | None
@@ -50,7 +50,7 @@ def facts_of(reply: str) -> list[str]:
     """The facts Mem0 finds in the reply to an extraction, each once.
 
     Raises:
-        MalformedReplyError: there are none to be found, or far too many; Mem0 is to go on without any.
+        MalformedReplyError: it has no facts, or far too many; Mem0 should continue without any.
     """
     from mem0.memory.utils import normalize_facts
 
@@ -60,9 +60,9 @@ def facts_of(reply: str) -> list[str]:
     try:
         found = normalize_facts(value["facts"])
     except TypeError as error:
-        raise MalformedReplyError(f"'facts' is no list ({error})") from None
+        raise MalformedReplyError(f"'facts' is not a list ({error})") from None
     if not all(isinstance(fact, str) for fact in found):
-        raise MalformedReplyError("a fact is no text")
+        raise MalformedReplyError("a fact is not a text")
     _check_count(found, "facts")
     return list(dict.fromkeys(found))
 
@@ -70,18 +70,18 @@ def facts_of(reply: str) -> list[str]:
 def decisions_of(reply: str, facts: Sequence[str], shown: int) -> list[Decision]:
     """The decisions in the reply to an update, in the order in which Mem0 carries them out.
 
-    Mem0 lets the model word and merge the texts, and list old memories as well. An item is taken to be about the fact
-    it repeats, else about the one it has most words in common with. A fact that no item is about is left alone (NONE).
+    Mem0 lets the model reword and merge the texts, and list old memories too. An item is assigned to the fact it
+    repeats, or else to the one it shares most words with. A fact without an item is left alone (NONE).
 
     Raises:
-        MalformedReplyError: there are none to be found, or far too many; Mem0 is to go on without any.
+        MalformedReplyError: it has no decisions, or far too many; Mem0 should continue without any.
     """
     value = _json_of(reply)
     if not isinstance(value, dict):
-        raise MalformedReplyError("the reply is no JSON object")
+        raise MalformedReplyError("the reply is not a JSON object")
     items = value.get("memory", [])
     if not isinstance(items, list):
-        raise MalformedReplyError("'memory' is no list")
+        raise MalformedReplyError("'memory' is not a list")
     _check_count(items, "decisions")
     found = [decision for item in items if (decision := _decision(item, facts, shown)) is not None]
     decided = {number for decision in found for number in decision.facts}
@@ -90,12 +90,12 @@ def decisions_of(reply: str, facts: Sequence[str], shown: int) -> list[Decision]
 
 
 def left_alone(facts: Sequence[str], problem: str) -> list[Decision]:
-    """The decisions that a malformed reply comes to: nothing happens because of any fact."""
+    """The decisions for a malformed reply: nothing happens because of any fact."""
     return [Decision("NONE", None, "", (number,), problem) for number in range(len(facts))]
 
 
 def reply_of(decisions: Sequence[Decision]) -> str:
-    """The reply to an update that comes to these decisions."""
+    """The reply to an update that leads to these decisions."""
     items = [
         {"id": str(decision.target or 0), "text": decision.text, "event": decision.event} for decision in decisions
     ]
@@ -146,4 +146,4 @@ def _json_of(reply: str) -> Any:
 
 def _check_count(items: Sequence[Any], what: str) -> None:
     if len(items) > _MOST_ITEMS:
-        raise MalformedReplyError(f"the reply holds {len(items):,} {what}, and no window of turns has {_MOST_ITEMS:,}")
+        raise MalformedReplyError(f"the reply has {len(items):,} {what}, but no window of turns has {_MOST_ITEMS:,}")

@@ -29,10 +29,10 @@ def installed_version() -> str | None:
 
 
 def require() -> None:
-    """Return where the library is there to be loaded.
+    """Return if the library can be loaded.
 
     Raises:
-        ConfigError: it is not installed, or of another generation, whose prompts have other names.
+        ConfigError: it is not installed, or another generation, whose prompts have other names.
     """
     found = installed_version()
     if found is None or not found.startswith(GENERATION):
@@ -80,7 +80,7 @@ def open_memory(
     temperature: float = 0.0,
     max_tokens: int = 1024,
 ) -> Any:
-    """A `mem0.Memory` that keeps everything in this process and asks the models of one endpoint.
+    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint.
 
     Args:
         prompts: the configuration keys of the prompts, with their texts.
@@ -107,9 +107,9 @@ def open_memory(
         }
     )
     for part in (memory.llm, memory.embedding_model):
-        # Where OPENROUTER_API_KEY is set, it would send everything there, and a proxy that the environment names
-        # would be asked for the gateway, which waits and retries itself.
-        direct = httpx.Client(trust_env=False, timeout=None)  # noqa: S113 - the gateway answers in time, or says no
+        # With OPENROUTER_API_KEY set, it would send everything there, and it would reach the gateway through a proxy
+        # that the environment names. The gateway waits and retries itself.
+        direct = httpx.Client(trust_env=False, timeout=None)  # noqa: S113 - the gateway answers or refuses in time
         part.client = part.client.with_options(
             api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=direct
         )
@@ -117,7 +117,7 @@ def open_memory(
 
 
 def fit(memory: Any, size: int) -> None:
-    """Make the store of a memory that holds nothing yet ready for vectors of this size."""
+    """Prepare the store of an empty memory for vectors of this size."""
     if memory.vector_store.embedding_model_dims != size:
         memory.vector_store.delete_col()
         memory.vector_store.create_col(size, False)
@@ -125,7 +125,7 @@ def fit(memory: Any, size: int) -> None:
 
 
 def close(memory: Any) -> None:
-    """Release what a memory holds open."""
+    """Release a memory's resources."""
     memory.close()
     memory.vector_store.client.close()
     memory.llm.client.close()

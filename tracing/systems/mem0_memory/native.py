@@ -32,7 +32,7 @@ class Mem0Configuration:
         return {**dict.fromkeys(CONFIG_KEYS, CONFIG_FILE), "answer": ANSWER_FILE}
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
-        """One prompt as the user of the export will send it."""
+        """One prompt as the user of the export sends it."""
         if name == "answer":
             return render((folder / ANSWER_FILE).read_bytes().decode(), values)
         return str(json.loads((folder / CONFIG_FILE).read_bytes())[CONFIG_KEYS[name]])
@@ -41,11 +41,11 @@ class Mem0Configuration:
         """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
 
         Returns:
-            A sentence for each prompt: where it was found.
+            A sentence for each prompt that says where it was found.
 
         Raises:
             ContractError: a prompt is in no request.
-            ConfigError: the library is not installed, or of another generation.
+            ConfigError: the library is not installed, or another generation.
         """
         settings = json.loads((folder / CONFIG_FILE).read_bytes())
         requests = _requests_of(settings)
@@ -58,9 +58,7 @@ class Mem0Configuration:
             role = next((str(message["role"]) for message in messages if text in str(message["content"])), None)
             release = f"{library.PACKAGE} {library.installed_version()}"
             if role is None:
-                raise ContractError(
-                    f"{key}: {release} does not send it in its {title} request; the export is of no use"
-                )
+                raise ContractError(f"{key}: {release} does not send it in its {title} request; the export is unusable")
             proof.append(f"{key}: all {len(text)} characters are in the {role} message of {release}'s {title} request")
         return proof
 

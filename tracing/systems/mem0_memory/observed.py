@@ -1,4 +1,4 @@
-"""Any Mem0 1.0.x as it stands, recorded at its instance hooks: nothing of what it does changes."""
+"""Any existing Mem0 1.0.x, recorded through hooks on the instance, which change nothing that it does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_o
 from tracing.systems.texts import Text, noted, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
-"""Puts a wrapper in the place of a method."""
+"""Replaces a method by a wrapper."""
 
 
 def observe(memory: Any, replace: Replace) -> None:
@@ -31,7 +31,7 @@ def observe(memory: Any, replace: Replace) -> None:
 
 @dataclass(slots=True)
 class _Step:
-    """One call of `add`: what went in, and what has come of it so far."""
+    """One call of `add`: its input, and its results so far."""
 
     messages: Sequence[Text]
     facts: list[Text] | None = None
@@ -40,7 +40,7 @@ class _Step:
 
 
 class _Crossing:
-    """Lets a method that Mem0 hands to a thread of its own run in the context of the call that led to it."""
+    """Runs a method that Mem0 passes to its own thread in the context of the call that led to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class _Crossing:
                 self._lock.release()
 
     def arrived(self) -> Context | None:
-        """The context of the call that has come here; None if it was not led."""
+        """The context of the call that arrived here; None if there is none."""
         context, self._context = self._context, None
         if context is not None:
             self._lock.release()
@@ -90,7 +90,7 @@ class _Observer:
         replace(store, "delete", self._hook(self._deleted))
 
     def _hook(self, recorded: Callable[..., Any]) -> Callable[[Any], Any]:
-        """A wrapper that leaves the original alone where nothing is recorded."""
+        """A wrapper that calls the original alone if nothing is recorded."""
 
         def wrap(original: Any) -> Any:
             def hooked(*args: Any, **kwargs: Any) -> Any:
@@ -201,7 +201,7 @@ class _Observer:
     # --- the store -------------------------------------------------------------------------------------------------
 
     def _shown(self, original: Any) -> Any:
-        """What is found for the new facts is what the request for the decisions shows, each once."""
+        """What is found for the new facts is what the update request shows, each once."""
 
         def search(*args: Any, **kwargs: Any) -> Any:
             hits, step = original(*args, **kwargs), self._step.get()
@@ -248,7 +248,7 @@ class _Observer:
         return delete
 
     def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
-        """The operation that carries out the first decision for this that has not been carried out yet."""
+        """The operation that carries out the first matching decision not yet carried out."""
         step = self._step.get()
         for decided in step.decided if step is not None else ():
             same = (decided.decision.event, decided.target) == (event, target)

@@ -1,7 +1,7 @@
 """The seed prompts of Mem0, their contracts, and the reply schemas that a small model needs.
 
 Mem0 sends `extract` as a system message before the messages, and `update` before the stored memories, the new facts and
-its own description of the reply. Neither is a template to it: it receives the rendered text, in which braces are plain.
+its own description of the reply. Neither is a template for Mem0: it gets the rendered text, in which braces are plain.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PROMPTS = {prompt.name: prompt for prompt in (EXTRACT_PROMPT, UPDATE_PROMPT, ANS
 
 
 def update_schema(facts: Sequence[str], shown: int) -> dict[str, Any]:
-    """Schema of an update reply: one item a new fact, whose text is that fact, for one of the `shown` memories."""
+    """Schema of an update reply: one item for each new fact, with that text, for one of the `shown` memories."""
     events = list(EVENTS) if shown else ["ADD"]
     ids = [str(number) for number in range(max(shown, 1))]
     items = [

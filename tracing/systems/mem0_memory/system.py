@@ -31,9 +31,9 @@ class Mem0:
     Args:
         top_k: memories given to the answer.
         window: turns given to one `Memory.add`.
-        max_tokens: greatest length of a reply of extraction and update.
-        reply_schema: when the prompts' reply schemas take the place of the `json_object` that Mem0 asks for:
-            "embedded" with an embedded model, which stores next to nothing otherwise, "always" or "never".
+        max_tokens: maximum length of a reply of extraction and update.
+        reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
+            embedded model, which stores almost nothing otherwise, "always" or "never".
 
     Raises:
         ConfigError: `reply_schema` is none of these.
@@ -43,7 +43,7 @@ class Mem0:
     prompts = PROMPTS
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
-        # `update_memory`, the request for the decisions on all new facts, is told apart into these.
+        # `update_memory`, the request for the decisions on all new facts, is split into these.
         OperationSpec("decide_update", "update", "update"),
         OperationSpec("store", "update", None),
         OperationSpec("retrieve", "retrieve", None),
@@ -62,10 +62,10 @@ class Mem0:
         self.version = f"1 with mem0ai {installed_version() or 'missing'}"
 
     def require_library(self) -> None:
-        """Return where the library is there to be loaded.
+        """Return if the library can be loaded.
 
         Raises:
-            ConfigError: it is not installed, or of another generation.
+            ConfigError: it is not installed, or another generation.
         """
         require()
 
@@ -80,11 +80,11 @@ class Mem0:
         }
 
     def enforces_schema(self, *, embedded: bool) -> bool:
-        """Whether reply schemas are enforced with such a model: a condition that Mem0 alone does not have."""
+        """Whether reply schemas are enforced with such a model, which Mem0 alone does not do."""
         return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
 
     def caveats(self, *, embedded: bool) -> list[str]:
-        """What must be known of results with this system, one sentence each."""
+        """Caveats about results with this system, one sentence each."""
         if not self.enforces_schema(embedded=embedded):
             return []
         return [

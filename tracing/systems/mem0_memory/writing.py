@@ -1,4 +1,4 @@
-"""The building of a memory by Mem0, recorded step by step at its instance hooks."""
+"""Building a memory with Mem0, recorded step by step through hooks on the instance."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_upd
 
 
 def native_prompts(candidate: Candidate) -> dict[str, str]:
-    """The prompts of a candidate as Mem0 takes them: by configuration key, rendered, since it knows no templates."""
+    """The prompts of a candidate as Mem0 takes them: by configuration key, and rendered, since it has no templates."""
     return {key: render(candidate[name], {}) for name, key in CONFIG_KEYS.items()}
 
 
 @dataclass(slots=True)
 class _Step:
-    """One call of `Memory.add`: what went in, and what has come of it so far."""
+    """One call of `Memory.add`: its input, and its results so far."""
 
     time: str
     messages: Sequence[Text] = ()
@@ -46,7 +46,7 @@ class Writer(ConnectedMemory):
     """Adds messages or facts to a new Mem0, and records extraction, decisions and storing."""
 
     def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        """`enforced` says whether reply schemas take the place of `json_object`."""
+        """`enforced` says whether reply schemas replace `json_object`."""
         super().__init__(access, native_prompts(candidate), max_tokens=max_tokens)
         self._enforced = enforced
         self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
@@ -58,15 +58,15 @@ class Writer(ConnectedMemory):
         self.memory.llm.generate_response = self._asked
 
     def read(self, messages: Sequence[Text], time: str) -> None:
-        """Let Mem0 read messages; all have the role `user`, since it extracts from no other.
+        """Let Mem0 read messages; all have the role `user`, the only one that it extracts from.
 
         Raises:
-            ModelError, BudgetExceededError: a model call failed, whatever Mem0 made of it.
+            ModelError, BudgetExceededError: a model call failed, even if Mem0 swallowed the error.
         """
         self._add([message.text for message in messages], _Step(time, messages=messages))
 
     def take(self, facts: Sequence[Text], time: str = "") -> None:
-        """Let Mem0 go on as if it had extracted these facts. Raises as `read`."""
+        """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
         self._add([fact.text for fact in facts], _Step(time, given=facts))
 
     def _add(self, texts: Sequence[str], step: _Step) -> None:
@@ -74,13 +74,13 @@ class Writer(ConnectedMemory):
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
         self.through(lambda: self.memory.add(messages, user_id=USER))
-        # An update or deletion may find its entry gone by an earlier item of the same reply; an addition cannot fail.
+        # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
         lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
         if lost is not None:
-            raise ModelError(f"mem0 was to add {lost!r}, and did not; its log says why")
+            raise ModelError(f"mem0 should have added {lost!r} but did not; its log says why")
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
-        """The fact that is embedded, or the text where the model worded it anew."""
+        """The fact that is embedded, or the text if the model reworded it."""
         facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
         return {"facts": facts} if facts else {"text": text}
 
@@ -150,7 +150,7 @@ class Writer(ConnectedMemory):
         return hits
 
     def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
-        """Hook of `vector_store.insert`; the id and the times are not left to chance and clock."""
+        """Hook of `vector_store.insert`; sets the id and the times, so that they are reproducible."""
         (vector,), (payload,) = vectors, payloads
         with self._stored("ADD", payload["data"]) as op:
             self._added += 1
@@ -179,7 +179,7 @@ class Writer(ConnectedMemory):
             del self.entries[vector_id]
 
     def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
-        """The operation that carries out the first decision for this that has not been carried out yet."""
+        """The operation that carries out the first matching decision not yet carried out."""
         for decided in self._step.decided:
             same = (decided.decision.event, decided.target) == (event, target)
             if same and text in (None, decided.decision.text):
@@ -189,7 +189,7 @@ class Writer(ConnectedMemory):
 
 
 def _intervened(step: Step, decision: Decision, texts: Sequence[str], shown: Sequence[Entry]) -> Decision:
-    """A decision as it is carried out; one that is left alone stays the same, its problem included."""
+    """A decision as it is carried out; an unchanged one keeps its problem."""
     target = None if decision.target is None else shown[decision.target].id
     made = Change(decision.event, target, decision.text)
     fact = " ".join(texts[number] for number in decision.facts)

@@ -22,8 +22,8 @@ class Rag:
     """Buffer messages into chunks of about `chunk_tokens` tokens, embed them, answer from the `top_k` nearest.
 
     Args:
-        chunk_tokens: size at which a chunk is closed, in words and punctuation marks (about the BPE tokens of English
-            chat); a message is never split, and a chunk never crosses a session.
+        chunk_tokens: size at which a chunk ends, in words and punctuation marks (about the BPE tokens of English
+            chat); a message is never split, and a chunk never spans two sessions.
         top_k: chunks given to the answer.
     """
 
@@ -69,7 +69,7 @@ class Rag:
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
-        """Chunk and embed facts in place of messages."""
+        """Chunk and embed facts instead of messages."""
         chunks: list[str] = []
         for facts in sessions:
             lines = [noted(fact, name="given", kind="fact") for fact in facts]
