@@ -51,4 +51,4 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)
     if outbox.waiting:
         why = outbox.trouble or "time limit reached"
-        raise RunError(f"{outbox.waiting} writes are still waiting: {why}; replay again when the store answers")
+        raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")

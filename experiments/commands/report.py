@@ -58,8 +58,8 @@ def report(
 
     For what the run did, see report.html in its folder, which `memtune run` writes.
 
-    Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no prompt
-    can fix. Every claim links to its cases, each with the relevant part of its graph. One file that works offline.
+    Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no
+    prompt can fix. Every claim links to its cases, each with the relevant part of its graph. One file, works offline.
     """
     from experiments.diagnosis.page import render_html, render_markdown
     from experiments.diagnosis.prose import in_words
