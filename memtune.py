@@ -34,7 +34,7 @@ PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
 
 def _shadowed() -> str | None:
-    """Which of our packages Python would take from elsewhere, with the remedy; None where all are ours."""
+    """An error message if Python would import one of our packages from elsewhere; None if all are ours."""
     here = Path(__file__).resolve().parent
     for name in PACKAGES:
         loaded = sys.modules.get(name)
@@ -53,7 +53,7 @@ def _shadowed() -> str | None:
 _HIDDEN = _shadowed()
 if _HIDDEN is None:
     from tracing import operation, session, trace, traced, variable
-elif Path(sys.argv[0] or "-").stem != "memtune":  # the command says it in one line, see `main`
+elif Path(sys.argv[0] or "-").stem != "memtune":  # the command reports it in one line, see `main`
     raise ImportError(_HIDDEN)
 
 __all__ = ["attribute", "load", "operation", "run", "session", "trace", "traced", "variable"]
@@ -79,17 +79,17 @@ def run(
         system: a name (`fact-memory`, `rag`, `mem0`), `module:Object`, or your own class or object.
         data: `sample`, a JSONL file, or conversations.
         model: the task model: a name, `http://host/v1#name`, or a mapping of `ModelSettings`.
-        config: a YAML file whose settings the arguments win over.
+        config: a YAML file; the arguments override its settings.
         home: folder of runs and caches; by default `$MEMTUNE_HOME`, else `.memtune`.
         out: folder of the run; by default a new one in the home.
-        proposer, judge, embedding: models of these roles, where they are not the task model (or the embedded one).
-        progress: show it on stderr.
+        proposer, judge, embedding: models of these roles, if not the task model (or the embedded one).
+        progress: show progress on stderr.
         settings: further keys of a configuration (`rounds=3`, `budget={"calls": 500}`) or options of `memtune run`
             (`limit_conversations=9`).
 
     Raises:
-        MemtuneError: a setting does not fit, or the run failed; names the remedy.
-        KeyboardInterrupt: what the run had reached is saved.
+        MemtuneError: a setting is invalid, or the run failed; names the remedy.
+        KeyboardInterrupt: the run's progress is saved.
     """
     with _whole_installation("run"):
         from contextlib import nullcontext
@@ -125,19 +125,19 @@ def attribute(
     data: str | Path | None = None,
     home: str | Path | None = None,
 ) -> Attributed:
-    """Say of wrong answers whose fault they are, as `memtune attribute` does.
+    """Find which operations caused wrong answers, as `memtune attribute` does.
 
     Args:
         source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
-        cases: of a graph, its judged questions; by default those that judges in the graph found wrong.
+        cases: for a graph, its judged questions; by default those that judges in the graph found wrong.
         method: `survival` asks no model; `assisted`, `agent` and `triage` do.
         model: the model to ask (see `run`).
-        prompts: of a run, whose answers: `seed`, `champion` or `all`.
-        data: of trace files, the conversations with the questions that were asked (JSONL).
+        prompts: for a run, whose answers: `seed`, `champion` or `all`.
+        data: for trace files, the conversations with the questions that were asked (JSONL).
         home: folder of runs and caches (see `run`).
 
     Raises:
-        MemtuneError: something given does not fit or cannot be read; names the remedy.
+        MemtuneError: an argument is invalid or cannot be read; names the remedy.
     """
     with _whole_installation("attribute"):
         from experiments.api.attributing import attributed
@@ -158,7 +158,7 @@ def attribute(
 
 
 def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Result:
-    """The result of an earlier run: by its id or the start of it, `latest`, or its folder.
+    """The result of an earlier run: by its id or a prefix of it, `latest`, or its folder.
 
     Raises:
         RunError: there is no such run.
@@ -175,7 +175,7 @@ def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Resul
 
 @contextmanager
 def _whole_installation(function: str) -> Iterator[None]:
-    """Keep libraries from the network, and say how to install one that is missing."""
+    """Keep libraries off the network, and say how to install one that is missing."""
     from tracing.errors import ConfigError
 
     try:

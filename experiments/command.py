@@ -43,7 +43,7 @@ OFFLINE = {
     "DO_NOT_TRACK": "true",
     "GIT_PYTHON_REFRESH": "quiet",
 }
-"""Defaults for libraries that would otherwise reach out to the network or wait for it."""
+"""Defaults for libraries that would otherwise access or wait for the network."""
 
 FAILED, INTERRUPTED = 2, 130
 
@@ -80,8 +80,8 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 well, 1 for the no that a command's help explains (a score below --min-score, traces
-    that differ, a case that failed), 2 an error told in one line, 130 interrupted."""
+    """Run the command and exit: 0 success, 1 a negative result that the command's help explains (a score below
+    --min-score, traces that differ, a case that failed), 2 an error reported in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
         os.environ.setdefault(name, value)
     say_all_that_is_told()
@@ -106,21 +106,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(f"memtune: interrupted{saved}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of the output went away; there is nobody to tell.
+        # The reader of the output is gone; there is nobody to report to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(INTERRUPTED)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        say(f"memtune: {where}cannot be written ({error.strerror}); make room and start it again", err=True)
+        say(f"memtune: {where}cannot be written ({error.strerror}); free disk space and start it again", err=True)
         sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 @contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM save and clean up as Ctrl-C does."""
+    """Make SIGTERM save and clean up as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -29,10 +29,10 @@ class Attributed:
     """What `memtune.attribute` found.
 
     Attributes:
-        attributions: everything that was said of each trace and case.
+        attributions: the result for each trace and case.
         title, subtitle: what was attributed, for people.
-        folder: that the paths of the traces are relative to.
-        notes: what must be known of the results, one sentence each.
+        folder: the paths of the traces are relative to it.
+        notes: what a reader of the results must know, one sentence each.
     """
 
     attributions: Attributions

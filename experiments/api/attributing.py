@@ -40,7 +40,7 @@ def attributed(
     """Attribute the wrong answers of a source (`memtune.attribute`).
 
     Raises:
-        ConfigError, DataError, RunError, TraceError: something given does not fit, or cannot be read.
+        ConfigError, DataError, RunError, TraceError: an argument is invalid or cannot be read.
     """
     factory = open_attributor(method)
     config = settings_from(home, models={"task": model}, settings={})
@@ -68,7 +68,7 @@ def attributed(
                 said.add(case_line(attributor.attribute(case), GRAPH))
             return Attributed(said, "a graph", method, Path.cwd())
         if cases is not None:
-            raise DataError("cases: are for a graph given as an object; a run or a trace file tells its own, or data=")
+            raise DataError("cases: are for a graph given as an object; a run has its own, a trace file those of data=")
         Batch(make, said, said.add, folder=Path.cwd(), access=access).run(
             sources_of([str(source)], home, prompts=prompts, data=data)
         )
@@ -84,7 +84,7 @@ def attributed_run(folder: RunFolder, home: Path, *, method: str, model: Model |
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:
     """Every case of a run's seed and champion, with `seed` or `champion` and the path of its trace.
 
-    A champion that is the seed has no cases of its own.
+    If the champion is the seed, only the seed has cases.
 
     Raises:
         DataError, RunError, TraceError: the run or its traces cannot be read.

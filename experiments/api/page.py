@@ -13,7 +13,7 @@ class Page:
 
     Attributes:
         text: the page.
-        path: the file it lies in; None where it was not written to one.
+        path: the file it is in; None if it was not written to one.
     """
 
     text: str
@@ -33,6 +33,6 @@ class Page:
         return f"Page({str(self.path)!r})" if self.path is not None else f"Page of {len(self.text):,} characters"
 
     def _repr_html_(self) -> str:
-        # In a frame of its own the page keeps its styles, and the notebook its own.
+        # A frame keeps the styles of page and notebook apart.
         style = "width: 100%; height: 640px; border: 1px solid #e2e8f0; border-radius: 8px"
         return f'<iframe sandbox style="{style}" srcdoc="{html.escape(self.text)}"></iframe>'

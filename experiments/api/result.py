@@ -24,7 +24,7 @@ _CASE = ("prompts", "split", "conversation", "question_id", "kind", "question", 
 
 @dataclass(frozen=True)
 class Result:
-    """A run: everything is read from its folder when it is first asked for.
+    """A run: everything is read from its folder when it is first used.
 
     Attributes:
         path: the run's folder.
@@ -44,31 +44,31 @@ class Result:
         """Settings, scores by split, iterations, and counts of calls: what `summary.json` holds.
 
         Raises:
-            RunError: the run did not get so far, or its file is damaged.
+            RunError: the run ended before writing it, or its file is damaged.
         """
         return self._folder.summary()
 
     @property
     def verdict(self) -> str | None:
-        """`improved`, `inconclusive` or `regressed`; None where the run stopped before the test conversations."""
+        """`improved`, `inconclusive` or `regressed`; None if the run stopped before the test conversations."""
         return self.summary.verdict
 
     @cached_property
     def prompts(self) -> dict[str, str]:
-        """The champion's prompts, text by name; where no rewrite was better, they are the seed's.
+        """The champion's prompts, text by name; the seed's if no rewrite was better.
 
         Raises:
-            RunError: they are not there.
+            RunError: they are missing.
         """
         return self._folder.prompts("champion")
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """Every judged question with the seed prompts and with the champion's, one a row; of a wrong answer what is to
-        blame. A champion that is the seed has no rows of its own.
+        """Every judged question with the seed prompts and with the champion's, one per row, with the blame for a wrong
+        answer. If the champion is the seed, only the seed has rows.
 
         Raises:
-            DataError, RunError, TraceError: the run's data or traces are not there any more.
+            DataError, RunError, TraceError: the run's data or traces no longer exist.
         """
         import pandas as pd
 
@@ -114,7 +114,7 @@ class Result:
             prompts: whose answers, `seed` or `champion`.
 
         Raises:
-            ConfigError, DataError, RunError: something given does not fit, or the run cannot be read.
+            ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
         """
         from experiments.api.attributing import attributed_run
 
@@ -125,13 +125,13 @@ class Result:
         """The run's report, `report.html` in its folder.
 
         Raises:
-            RunError: the run did not get so far.
+            RunError: the run ended before writing it.
         """
         path = self.path / REPORT
         try:
             return Page(path.read_text(encoding="utf-8"), path)
         except OSError as error:
-            raise RunError(f"{path}: cannot be read ({error.strerror}); the run did not get so far") from None
+            raise RunError(f"{path}: cannot be read ({error.strerror}); the run ended before writing it") from None
 
     @property
     def _folder(self) -> RunFolder:

@@ -1,4 +1,4 @@
-"""From the objects that a Python program has to the settings that a run is started with."""
+"""Turns the arguments of a Python program into the settings of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import MemorySystem
 
 DATA = "data"
-"""Folder of a home that keeps the conversations which were given as objects."""
+"""Folder of a home that keeps conversations given as objects."""
 
 Model = str | Mapping[str, Any] | ModelSettings
 """A model: its name, `http://host/v1#name`, a mapping of its settings, or the settings themselves."""
@@ -38,14 +38,14 @@ def settings_from(
 
     Args:
         home: keeps conversations that are given as objects, so that the run can be resumed and attributed later.
-        config: a YAML file or the name of a bundled one, below everything else.
+        config: a YAML file or the name of a bundled one, overridden by everything else.
         system: the memory system.
         data: a data set's name (`sample`), a JSONL file, or conversations.
-        models: by role; None is no setting.
+        models: by role; None leaves the role unset.
         settings: further keys of the configuration (`rounds`, `budget`) or options of `memtune run` (`budget_calls`).
 
     Raises:
-        ConfigError: a value does not fit, or a setting is unknown.
+        ConfigError: a value is invalid, or a setting is unknown.
     """
     given_keys: dict[str, Any] = {}
     if system is not None:
@@ -76,7 +76,7 @@ def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:
         return {"model": model}
     url, _, name = model.partition("#")
     if not name:
-        raise ConfigError(f"{role}: {model}: tells no model; write {url}#NAME, or give a mapping of model and base_url")
+        raise ConfigError(f"{role}: {model}: names no model; write {url}#NAME, or give a mapping of model and base_url")
     return {"model": name, "base_url": url}
 
 

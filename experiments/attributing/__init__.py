@@ -1,2 +1,2 @@
-"""Whose fault many wrong answers are: finds the cases of runs and traces, attributes them resumably, keeps the results
-in the attributions file."""
+"""Attributes many wrong answers: finds the cases of runs and traces, attributes them resumably, keeps the results in
+the attributions file."""

@@ -1,4 +1,4 @@
-"""The attributions file: a JSON object a line, appended as cases are done; docs/attribution-report.md describes it."""
+"""The attributions file: one JSON object per line, appended as cases are done; see docs/attribution-report.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class OperationLine(_Line):
 class TraceLine(_Line):
     """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
 
-    The prompts of operations are known where the system is, see `prompts_known`; elsewhere they are null.
+    The prompts of operations are null unless the system is known, see `prompts_known`.
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
     what was said of the trace before void.
     """
@@ -85,9 +85,9 @@ class BlameLine(_Line):
 
 
 class CaseLine(_Line):
-    """A wrong answer with whose fault it is: `decisive`, or `abstained`, or `failed` where attributing it failed.
+    """A wrong answer and its attribution: `decisive`, or `abstained`, or `failed` if attributing it failed.
 
-    `incomplete` is the call to a model that failed where the verdict was found without it.
+    `incomplete` is the failed model call without which the verdict was reached.
     """
 
     type: Literal["case"] = "case"
@@ -111,17 +111,17 @@ class CaseLine(_Line):
 
     @property
     def done(self) -> bool:
-        """Whether attributing it again would tell no more."""
+        """Whether attributing it again would add nothing."""
         return self.failed is None and self.incomplete is None
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from other cases: its trace, and its reply there or else its question."""
+        """What identifies the case: its trace, and its reply there or otherwise its question."""
         return self.trace, self.prediction or self.question_id
 
     @property
     def main(self) -> BlameLine | None:
-        """The decisive blame where one is asked for, as `Attribution.main`."""
+        """The single decisive blame, as `Attribution.main`."""
         return self.decisive[0] if self.decisive else None
 
     @property
@@ -185,7 +185,7 @@ _READER: TypeAdapter[Header | TraceLine | CaseLine] = TypeAdapter(
 
 
 class Attributions:
-    """What an attributions file says: the last word on each trace and each case.
+    """The content of an attributions file: the latest line for each trace and case.
 
     Attributes:
         header: what they were made with.
@@ -200,10 +200,10 @@ class Attributions:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file up to its last whole line.
+        """Read a file up to its last complete line.
 
         Raises:
-            DataError: there is none, or it is not one; names the line.
+            DataError: it is missing, or not an attributions file; names the line.
         """
         try:
             data = path.read_bytes()
@@ -232,7 +232,7 @@ class Attributions:
         return found
 
     def add(self, said: TraceLine | CaseLine) -> None:
-        """Take in a further line."""
+        """Add a line."""
         if isinstance(said, CaseLine):
             self.cases[said.key] = said
             return
@@ -243,10 +243,10 @@ class Attributions:
 
 
 class AttributionsFile:
-    """An attributions file under work: one process appends to it, whole lines only. Safe to use from several threads.
+    """An attributions file being written: one process appends complete lines to it. Safe to use from several threads.
 
     Attributes:
-        said: what stands in it.
+        said: its content.
     """
 
     def __init__(self, path: Path, said: Attributions, descriptor: int) -> None:
@@ -256,10 +256,10 @@ class AttributionsFile:
     @classmethod
     @contextmanager
     def open(cls, path: Path, header: Header) -> Iterator[Self]:
-        """Open a file to go on with, or make it. What a killed process left of a line is cut off.
+        """Open a file to append to, or create it. A partial line left by a killed process is cut off.
 
         Raises:
-            DataError: it is no such file, was made with another method or model, or another process works on it.
+            DataError: it is no attributions file, has another method or model, or another process works on it.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +290,7 @@ class AttributionsFile:
         return found
 
     def append(self, line: TraceLine | CaseLine) -> None:
-        """Write a line; what is known already of a trace is not written again.
+        """Write a line, unless it repeats what is already known of a trace.
 
         Raises:
             OSError: the disk is full; nothing of the line counts.

@@ -29,19 +29,19 @@ Progress = Callable[[str, int, int], None]
 """Called with where it is, the wrong answers done and those found so far."""
 
 _AHEAD = 4
-"""Cases handed out for each worker, so that a graph is let go of soon after its last case."""
+"""Cases handed out for each worker, so that a graph is released soon after its last case."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a batch came to.
+    """The outcome of a batch.
 
     Attributes:
         fresh: cases attributed now; `known` were in the file already.
         abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
-        incomplete: those whose verdict lacks what a failed call to a model would have told.
+        incomplete: those whose verdict lacks the result of a failed model call.
         malformed: traces with a problem, in part or as a whole.
-        stopped: why it ended early; None where it is complete.
+        stopped: why it ended early; None if it is complete.
     """
 
     traces: int = 0
@@ -78,18 +78,18 @@ class Tally:
 
 
 class Batch:
-    """Attributes the wrong answers of traces.
+    """Attribute the wrong answers of traces.
 
     Args:
-        make: sets the method up, once a trace.
-        said: what is known already; cases in it are not attributed again, except those that failed in part or whole.
+        make: sets the method up, once per trace.
+        said: earlier results; their cases are not attributed again, except those that failed in part or whole.
         write: takes each result as it comes.
-        folder: that the paths in the results are relative to.
+        folder: the paths in the results are relative to it.
         access: whose tokens are counted.
-        workers: cases attributed at the same time.
+        workers: cases attributed in parallel.
 
     Attributes:
-        tally: what it came to so far.
+        tally: the outcome so far.
         wrong: keys of the wrong answers found so far, in order.
     """
 
@@ -112,7 +112,7 @@ class Batch:
         self.wrong: list[tuple[str, str]] = []
 
     def run(self, sources: Sequence[Source], progress: Progress | None = None) -> Tally:
-        """Attribute everything. A spent budget ends it early, which the tally tells."""
+        """Attribute everything. A spent budget ends it early, which the tally records."""
         self._progress = progress or self._progress
         pending: dict[Future[CaseLine | None], None] = {}
         with ThreadPoolExecutor(self._workers, thread_name_prefix="memtune-attribute") as pool:

@@ -1,4 +1,4 @@
-"""Where wrong answers come from: a trace that was judged or annotated, or one whose questions a data set knows."""
+"""Where wrong answers come from: a trace that was judged or annotated, or one whose questions a data set has."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _PROMPT = b'"prompt"'
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a trace holds.
+    """The content of a trace.
 
     Attributes:
         recording: to attribute from.
-        cases: its judged questions; of a graph that only tells its failures, these.
-        problem: what is wrong with the trace; None where nothing is.
-        system_known: whether the operations are the system's own account and not read off the graph.
+        cases: its judged questions; for a graph that records only failures, the failures.
+        problem: what is wrong with the trace; None if nothing is.
+        system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
 
     recording: Recording
@@ -52,8 +52,8 @@ class Found:
 class Judging:
     """The questions that a data set has for conversations, how replies are judged, and the system that was traced.
 
-    `conversations` are by the name of a trace file, without its ending.
-    `verdicts` are those of the model that judged the run; words decide where it gave none.
+    `conversations` are keyed by the name of a trace file, without its extension.
+    `verdicts` are those of the model that judged the run; where it gave none, replies are judged by words.
     """
 
     conversations: Mapping[str, Conversation]
@@ -88,7 +88,7 @@ class Source:
         """Its recording and cases.
 
         Raises:
-            TraceError: it cannot be read, or nothing tells which of its answers are wrong.
+            TraceError: it cannot be read, or nothing says which of its answers are wrong.
         """
         graph, problem = read_graph(self.path)
         name = self.path.stem
@@ -156,17 +156,17 @@ def sources_of(
     data: Path | None = None,
     complaint: Complaint | None = None,
 ) -> list[Source]:
-    """The traces that are meant: files, folders of them, and runs by id, `latest` (that finished) or folder.
+    """The named traces: files, folders of them, and runs by id, `latest` (finished) or folder.
 
     Args:
         names: as given on the command line.
-        home: where runs lie.
-        prompts: of a run, the traces of `seed`, `champion` or `all` candidates.
+        home: where runs are kept.
+        prompts: for a run, the traces of `seed`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
-        complaint: of one answer in the one trace that is named; it alone is looked at.
+        complaint: about one answer in the one named trace; only this answer is attributed.
 
     Raises:
-        DataError, RunError: a name means nothing, or a complaint does not say of which trace it is.
+        DataError, RunError: a name is unknown, or a complaint does not say which trace it is about.
     """
     by_data = None if data is None else _judging_by(data)
     runs: dict[Path, Judging | None] = {}
@@ -228,7 +228,7 @@ def _judging_of(folder: RunFolder) -> Judging:
 
 
 def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
-    """By the run in whose folder a trace lies; None where it lies in none. `runs` are those seen before."""
+    """By the run whose folder a trace is in; None if there is none. `runs` are those seen before."""
     folder = path.parent.parent.parent
     if path.parent.parent.name != TRACES or not (folder / CONFIG).is_file():
         return None
@@ -263,7 +263,7 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
 
     Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
     """
-    values: dict[str, object] = {}  # of the prompts so far, by id: what is long stands in a file once
+    values: dict[str, object] = {}  # of the prompts so far, by id: a file holds a long text once
     shown = 0
     try:
         with path.open("rb") as file:

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 def checked_by_replay(
     make: Make, name: str, home: Path, prompts: str, *, calls: int | None
 ) -> Iterator[tuple[Make, ModelAccess]]:
-    """A method of attribution whose blames are replayed, and the models that it takes; those are closed at the end.
+    """An attribution method whose blames are replayed, and the models it uses, which are closed at the end.
 
-    What the run asked is answered from the home's cache, so that a check costs the calls downstream of a repair.
+    The run's own calls are answered from the home's cache, so a check costs only the calls downstream of a repair.
 
     Args:
         make: sets the method up.
-        name: of the run: its id, `latest` (that finished), its folder, or a trace in it.
-        home: where runs lie, and the cache.
+        name: of the run: its id, `latest` (finished), its folder, or a trace in it.
+        home: where the runs and the cache are.
         prompts: `seed` or `champion`, those the traces were made with.
-        calls: to the run's models at most.
+        calls: most calls to the run's models.
 
     Raises:
         RunError: no such run.
-        ConfigError, DataError, WeightsError: its data or models are not at hand.
+        ConfigError, DataError, WeightsError: its data or models are not available.
         ModelError: the judge's model fails.
     """
     path = Path(name)

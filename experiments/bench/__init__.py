@@ -1,1 +1,1 @@
-"""Benchmarks: what memtune costs beside the tools people would use otherwise, and how often its blame is right."""
+"""Benchmarks: what memtune costs compared with other tools, and how often its blame is right."""

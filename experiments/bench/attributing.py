@@ -1,4 +1,4 @@
-"""The parts of a benchmark of attribution: a suite of labelled cases, and the methods that may be measured on it."""
+"""The parts of an attribution benchmark: a suite of labelled cases, and the methods to measure on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tracing.systems.registry import open_system
 INJECTED = "injected"
 
 CONTROLS = ("replay", "majority", "random")
-"""What is measured beside the methods of attribution: the best that can be done, and the least."""
+"""Measured in addition to the attribution methods: an upper and two lower bounds."""
 
 SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # The scripted embedding puts unrelated texts at right angles, a real one close together.
@@ -52,9 +52,9 @@ class Bench:
     Attributes:
         suite: the labelled cases.
         systems: by system, which of them it made, as a slice of the suite; empty for a suite that was loaded.
-        replay: sets replay up for a recording; None where the systems cannot be run.
-        access: the models of the systems; None where none is run.
-        notes: one line for each thing a reader of the figures must know.
+        replay: sets replay up for a recording; None if the systems cannot be run.
+        access: the models of the systems; None if none is run.
+        notes: what a reader of the figures must know, one line each.
     """
 
     suite: Suite
@@ -181,7 +181,7 @@ def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, 
 
 
 class _Told:
-    """A method that tells when it is done with a case."""
+    """A method that reports when it has finished a case."""
 
     def __init__(self, method: Attributor, tell: Callable[[], None]) -> None:
         self._method, self._tell = method, tell
@@ -196,7 +196,7 @@ class _Told:
 @contextmanager
 def _scripted(conversations: Sequence[Conversation]) -> Iterator[ModelAccess]:
     """Access to the scripted model."""
-    # Its address differs every time, so that nothing could be found again in a lasting cache.
+    # Its address differs every time, so a persistent cache would never hit.
     with (
         tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder,
         serve(conversations) as roles,

@@ -1,4 +1,4 @@
-"""The kinds of fault: each changes what one operation emits in the way a real one goes wrong."""
+"""The kinds of fault: each changes what one operation emits the way a real error would."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ShiftedDate(DroppedFact):
 
 
 class TakenForKnown(Fault):
-    """A needed new fact is taken for stored already."""
+    """A needed new fact is treated as already stored."""
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
         if not self.target.needed(fact) or change.event != "ADD":
@@ -81,7 +81,7 @@ class TakenForKnown(Fault):
 
 
 class MissedUpdate(Fault):
-    """A changed fact leaves the old value standing."""
+    """A changed fact leaves the old value in place."""
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
         if not self.target.needed(fact) or change.event != "UPDATE":
@@ -91,7 +91,7 @@ class MissedUpdate(Fault):
 
 
 class MissedDelete(Fault):
-    """A withdrawal leaves the withdrawn value standing."""
+    """A withdrawal leaves the withdrawn value in place."""
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
         if not self.target.needed(fact) or change.event != "DELETE":
@@ -125,7 +125,7 @@ class WrongfulDelete(WrongUpdate):
 
 
 class LostWrite(Fault):
-    """What was decided on the needed fact is not carried out."""
+    """The decision on the needed fact is not carried out."""
 
     def stored(self, step: Step, given: Change, change: Change) -> Change:
         if not self.gold.carries_any(given.text) or given.event not in ("ADD", "UPDATE"):

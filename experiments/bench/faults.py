@@ -26,13 +26,13 @@ class Fault(Intervention):
         self.fired: list[str] = []
 
     def fire(self, step: Step) -> None:
-        """Take down that an execution does it now."""
+        """Record that an execution has the fault."""
         self.fired.append(step.id)
 
 
 @dataclass(frozen=True, slots=True)
 class FaultTarget:
-    """What a fault is to spoil.
+    """The target of a fault.
 
     Attributes:
         case: a passed case.
@@ -47,7 +47,7 @@ class FaultTarget:
     wrong: str
 
     def needed(self, text: str) -> bool:
-        """Whether a text carries what the answer stands on: the gold content, or the withdrawal of it."""
+        """Whether a text carries what the answer depends on: the gold content, or its withdrawal."""
         return self.gold.retracts(text) if self.gold.unknowable else self.gold.carries_any(text)
 
     def corrupted(self, text: str, value: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The figures of `memtune bench tracing`, and the bars they are held against."""
+"""The figures of `memtune bench tracing`, and the bars they are compared with."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class TracingFigures(BaseModel):
         record_us: recording in memory, immutable values.
         mutable_us: the same with a list of messages in and a list of texts out, which are copied.
         durable_us: `record_us.depth0` into a file, sustained: processor time of the recording thread and the writer.
-        otel_span_us: likewise, an OpenTelemetry SDK span with the same two values and a batch processor.
-        mlflow_span_us: likewise, an MLflow span with the same two values.
+        otel_span_us: the same for an OpenTelemetry SDK span with the same two values and a batch processor.
+        mlflow_span_us: the same for an MLflow span with the same two values.
         disabled_us: what `traced` adds to a call where nothing is recorded.
         load_smartcomment_40k_s: seconds to load a smartcomment file of 40,000 nodes.
         native_1m: a native trace of 1,000,000 variables and 250,000 operations.
         growth_exponent: of the time to load, from 10⁴ to 10⁶ variables; 1 is linear.
         json_loads_40k_s: seconds that the standard `json.loads` takes for the same smartcomment file.
-        json_loads_1m_s: likewise for the lines of the native trace, one by one.
+        json_loads_1m_s: the same for the lines of the native trace, one by one.
     """
 
     record_us: RecordFigures
@@ -62,7 +62,7 @@ class TracingFigures(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure should be, and whether it is."""
+    """The limit of a figure, and whether it is met."""
 
     figure: str
     measured: float
@@ -74,7 +74,7 @@ class Bar:
 
 
 def bars(figures: TracingFigures) -> list[Bar]:
-    """Every bar there is."""
+    """Every bar."""
     record = figures.record_us
     return [
         *(Bar(f"record_us.{depth}", value, 6.0) for depth, value in record),

@@ -1,4 +1,4 @@
-"""Wrong answers whose cause is known, since it was put there: passed cases of a real run, one fault in each."""
+"""Wrong answers whose cause is known because it was injected: passed cases of a real run, one fault in each."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class FaultySystem:
         self.prompts, self.operations = system.prompts, system.operations
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
-        """As the system builds, but for the fault."""
+        """Build as the system does, with the fault."""
         with intervene(self.fault):
             return build_memory(self._system, conversation, candidate, access)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
-        """As the system answers, but for the fault."""
+        """Answer as the system does, with the fault."""
         with intervene(self.fault):
             return answer_question(self._system, memory, question, candidate, access)
 
 
 @dataclass(slots=True)
 class Injected:
-    """What injecting came to.
+    """The outcome of injecting faults.
 
     Attributes:
         cases: wrong answers with their truth.

@@ -1,4 +1,4 @@
-"""What it takes to load large traces, and to walk them."""
+"""The cost of loading and walking large traces."""
 
 from __future__ import annotations
 

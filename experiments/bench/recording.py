@@ -1,4 +1,4 @@
-"""What it costs to record, beside the tracers people use today."""
+"""The cost of recording, compared with other tracers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Noted:
 
 
 def floor(calls: int) -> float:
-    """What no recorder written in Python can be faster than, however little it does."""
+    """A lower bound for any recorder written in Python."""
     log: list[object] = []
 
     def note(times: int) -> None:
@@ -113,7 +113,7 @@ def durable(path: Path, calls: int) -> float:
 
 
 def disabled(calls: int) -> float:
-    """What a decorated call takes longer than a plain one where nothing is recorded."""
+    """How much longer a decorated call takes than a plain one if nothing is recorded."""
 
     def plain(text: str) -> str:
         return text

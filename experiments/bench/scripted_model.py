@@ -2,7 +2,7 @@
 
 It reads what it is sent as a model would, at the HTTP boundary, and knows the conversations' gold facts: it extracts
 the facts of the turns it sees, decides as annotated on the memories it is shown, and answers with what the first line
-about the question says, right or wrong. What goes wrong with it is therefore what was injected.
+about the question says, right or wrong. All errors with it are therefore injected.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ScriptedModel:
         return {"object": "list", "model": request.body.get("model"), "data": data, "usage": usage}
 
     def reply(self, text: str, schema: str) -> str:
-        """The reply to a request, told apart by what it asks for."""
+        """The reply to a request, by what it asks for."""
         if "new retrieved facts" in text:
             return self._decide_all(text)
         if "New fact: " in text:

@@ -1,4 +1,4 @@
-"""An endpoint that takes its time and allows only so many requests at once; in a process of its own.
+"""A slow endpoint with a limit on concurrent requests, in its own process.
 
 Nothing of the time it needs itself is taken from the client that is measured. Every fiftieth request is refused once
 with 429 and `Retry-After`, and so is each that comes while too many are under way.
@@ -29,7 +29,7 @@ class ServedCounts(BaseModel):
     """What the endpoint saw.
 
     Attributes:
-        most_in_flight: requests under way at once.
+        most_in_flight: most concurrent requests.
         refused: answered with 429.
         retried: of those, how many came again.
         early: of those, how many came again before the time that `Retry-After` had asked for.
@@ -42,7 +42,7 @@ class ServedCounts(BaseModel):
 
 
 class SlowEndpoint:
-    """The routes of the endpoint. A reply repeats the last word of the request, so that each can be told apart."""
+    """The routes of the endpoint. A reply repeats the last word of the request, so that each can be distinguished."""
 
     def __init__(self, latency_s: float, allowed: int) -> None:
         self._latency, self._allowed = latency_s, allowed

@@ -1,4 +1,4 @@
-"""How full an evaluation keeps an endpoint: calls a second, beside what latency and concurrency allow at best."""
+"""How well an evaluation uses an endpoint: calls per second, compared with what latency and concurrency allow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ThroughputFigures(BaseModel):
         ideal_per_s: requests allowed at once, divided by the latency.
         reached_per_s: calls of the evaluation, divided by its seconds.
         share: the second of the first.
-        most_in_flight: requests under way at once, as the endpoint saw it.
+        most_in_flight: most concurrent requests, as the endpoint saw it.
         retried: requests that came again after a 429.
         early: of those, how many came before the time that `Retry-After` had asked for.
         lost: calls whose reply is not in the result.
@@ -75,7 +75,7 @@ def measure_throughput(
     Args:
         calls: to the endpoint, rounded up to whole conversations.
         latency_s: seconds that it takes for each.
-        allowed: requests that it allows at once; so many are under way.
+        allowed: concurrent requests that it allows, all of which are used.
     """
     conversations = [_conversation(number) for number in range(-(-calls // QUESTIONS))]
     calls = len(conversations) * QUESTIONS

@@ -19,7 +19,7 @@ Examples:
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("question")
-@click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tools it may use.")
+@click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tool calls it may make.")
 @model_options
 @home_option
 @click.pass_context
@@ -34,9 +34,9 @@ def ask(
     budget_calls: int | None,
     home: Path | None,
 ) -> None:
-    """Let a model explore TRACE and answer QUESTION, with the variables and operations that the answer rests on.
+    """Let a model explore TRACE and answer QUESTION, citing the variables and operations that support the answer.
 
-    Exit code 0, or 1 where it found no answer that the trace bears out.
+    Exit code 0, or 1 if it found no answer that the trace supports.
     """
     from attribution.agent.exploration import Exploration
     from attribution.agent.method import Agent

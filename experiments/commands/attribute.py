@@ -1,4 +1,4 @@
-"""`memtune attribute`: whose fault many wrong answers are."""
+"""`memtune attribute`: which operations caused wrong answers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File of the results, a line a case; where it exists, what it holds is not done again "
-    f"[default: {DEFAULT_OUT}, of a complaint {COMPLAINTS}].",
+    help="File for the results, one line per case; cases it already holds are not attributed again "
+    f"[default: {DEFAULT_OUT}, for a complaint {COMPLAINTS}].",
 )
 @click.option(
     "--method",
@@ -44,34 +44,36 @@ Examples:
     metavar="NAME",
     default="survival",
     show_default=True,
-    help="survival asks no model, assisted asks one short questions, agent explores with one; "
-    "triage: the agent where survival is unsure; your own as module:Object.",
+    help="survival asks no model; assisted asks one short questions; agent explores with one; "
+    "triage uses the agent where survival is unsure; your own as module:Object.",
 )
 @click.option(
     "--replay",
     is_flag=True,
-    help="Of one run: check each blame by running the run's system again with the blamed output put right.",
+    help="For one run: check each blame by running its system again with the blamed output corrected.",
 )
 @click.option(
     "--prompts",
     type=click.Choice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
-    help="Of a run: the traces of which prompts.",
+    help="For a run: whose traces.",
 )
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
 )
-@click.option("--question", metavar="TEXT", help="Complain of one answer: the question, as it was asked.")
-@click.option("--reply", metavar="TEXT", help="The wrong answer to it, where the trace has several.")
-@click.option("--right", metavar="TEXT", help="What would have been right, if you know it.")
-@click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases at the same time.")
+@click.option("--question", metavar="TEXT", help="Complain about one answer: its question, as it was asked.")
+@click.option("--reply", metavar="TEXT", help="The wrong answer, if the trace has several.")
+@click.option("--right", metavar="TEXT", help="The right answer, if you know it.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=120.0,
     show_default=True,
-    help="Seconds a case may take a model, and a single reply of it.",
+    help="Seconds of model time per case, and per reply.",
 )
 @model_options
 @home_option
@@ -95,11 +97,11 @@ def attribute(
     budget_calls: int | None,
     home: Path | None,
 ) -> None:
-    """Say of every wrong answer whose fault it is.
+    """Find which operation caused each wrong answer.
 
     SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. With --question
-    one answer of one trace is wrong because you say so. Start the same command again to go on after an interruption.
-    Exit code 0, or 1 where a trace was damaged or a case failed: what could be done is done.
+    you mark one answer of one trace as wrong. After an interruption, run the same command again to continue.
+    Exit code 0, or 1 if a trace was damaged or a case failed; all other cases are attributed.
     """
     from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
     from experiments.attributing.attributions import AttributionsFile, Header
@@ -115,7 +117,7 @@ def attribute(
     complaint = _complaint(question, reply, right)
     target = out or Path(DEFAULT_OUT if complaint is None else COMPLAINTS)
     if replay and (len(sources) > 1 or prompts == "all"):
-        raise ConfigError("--replay: runs one system with one set of prompts; name one run, and not --prompts all")
+        raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --prompts all")
     found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint)
     with ExitStack() as stack:
         access = None
@@ -141,7 +143,7 @@ def attribute(
         try:
             tally = batch.run(found, view.progress)
         except KeyboardInterrupt:
-            say(f"{batch.tally.line()}; saved in {target}, start it again to go on", err=True)
+            say(f"{batch.tally.line()}; saved in {target}; run it again to continue", err=True)
             raise
         names = (os.path.relpath(one.path, target.resolve().parent) for one in found)
         traces = [file.said.traces[name] for name in names if name in file.said.traces]
@@ -184,7 +186,7 @@ def _verdict(case: CaseLine) -> str:
                 f"  {blame.reason}",
             ]
     if not any(case.answers):
-        lines.append("the right answer is not known: tell it by --right for a surer verdict")
+        lines.append("the right answer is not known: give it with --right for a surer verdict")
     if not case.decisive:
         lines.append(f"no verdict: {case.failed or case.abstained}")
     return "\n".join(lines)

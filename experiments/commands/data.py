@@ -1,4 +1,4 @@
-"""`memtune data`: look at a data set before spending a call on it."""
+"""`memtune data`: inspect a data set before spending calls on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.commands.output import write_output
 
 @click.group()
 def data() -> None:
-    """Look at a data set: what it holds, and how much each operation could gain on it."""
+    """Inspect a data set: what it holds, and how much each operation could gain on it."""
 
 
 @data.command(
@@ -74,13 +74,13 @@ Examples:
     type=click.Choice(["train", "validation", "test", "all"]),
     default="train",
     show_default=True,
-    help="The conversations to audit; all is the three together.",
+    help="The conversations to audit.",
 )
 @click.option(
     "--json",
     "out",
     type=click.Path(path_type=Path),
-    help="Write the rungs to this file too; named ladder.json in a run's folder, `memtune report` shows them.",
+    help="Also write the rungs to this file; `memtune report` shows them from ladder.json in a run's folder.",
 )
 @home_option
 def audit(config: str | None, split: str, out: Path | None, home: Path | None, **given: Any) -> None:
@@ -124,4 +124,4 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     console = LiteralConsole()
     console.print(f"{settings.system} on {settings.dataset} ({split}), {settings.models.task.model}")
     console.print(table)
-    console.print(f"attainable by a faultless stage, those before it faultless too: {gains}")
+    console.print(f"attainable by a perfect stage after perfect stages: {gains}")

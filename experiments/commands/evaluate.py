@@ -41,14 +41,14 @@ Examples:
     type=click.IntRange(min=1),
     default=1,
     metavar="K",
-    help="Ask everything K times and tell the noise floor: how far scores of the same prompts lie apart.",
+    help="Ask everything K times and report the noise floor: how far scores of the same prompts differ.",
 )
 @click.option(
     "--min-score",
     type=float,
     callback=_a_score,
     metavar="S",
-    help="Exit with code 1 when the score is below S, which lies between 0 and 1.",
+    help="Exit with code 1 if the score is below S (0 to 1).",
 )
 @home_option
 @click.pass_context
@@ -66,7 +66,7 @@ def evaluate(
 ) -> None:
     """Score the prompts of a folder on one split of a data set, and print the table.
 
-    Exit code 0, or 1 when --min-score is not reached, or 2 when something is wrong: made for continuous integration.
+    For continuous integration: exit code 0, 1 if --min-score is not reached, 2 on an error.
     """
     from experiments.data.loaders import load_dataset, load_sealed
     from experiments.display.literal_console import LiteralConsole
@@ -86,7 +86,7 @@ def evaluate(
         candidate = seed_candidate(specs) if prompts == "seed" else read_prompts(Path(prompts), specs)
         check_candidate(specs, candidate)
         parts.access.check()
-        # Nothing is learned from it here, so that the judge may be calibrated on what it judges.
+        # Nothing is learned from it here, so the judge may be calibrated on what it judges.
         calibrate_judge(parts.evaluator, candidate, chosen)
         repetitions = []
         for number in range(repeat):
@@ -112,7 +112,7 @@ def evaluate(
             f"mean of {repeat}: {floor.mean:.3f}, standard deviation {floor.deviation:.3f}; "
             f"{floor.changed} of {floor.questions} questions were not judged the same every time"
         )
-        say(f"noise floor: a difference of up to {floor.noise:.3f} between two scores tells nothing (95 %)")
+        say(f"noise floor: a difference of up to {floor.noise:.3f} between two scores means nothing (95 %)")
     if min_score is not None and reached < min_score:
         say(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
         context.exit(1)

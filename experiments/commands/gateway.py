@@ -1,4 +1,4 @@
-"""`memtune gateway`: memtune's model access for programs that bring their own client."""
+"""`memtune gateway`: memtune's model access for programs with their own client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
 @click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
-@click.option("--budget-calls", type=int, metavar="N", help="Refuse more model calls than this.")
+@click.option("--budget-calls", type=int, metavar="N", help="Refuse model calls beyond this number.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Refuse model calls after this time.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 [default: a free one].")
 @click.option("--trace", "file", type=click.Path(path_type=Path), help="New file that records every call.")
@@ -30,7 +30,7 @@ Examples:
 def gateway(config: str | None, port: int, file: Path | None, home: Path | None, **given: Any) -> None:
     """Serve the models of a configuration, OpenAI-compatible, with memtune's cache, budgets and recording.
 
-    For other programs on this machine, until Ctrl-C; then it prints what was called.
+    For other programs on this machine, until Ctrl-C; then it prints the number of calls.
     """
     import contextlib
     import threading
@@ -49,7 +49,7 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
         stack.callback(server.close)
         server.start()
         try:
-            # The token is made for this server and dies with it; whoever starts it needs to see it.
+            # The token is valid only for this server; whoever starts it needs to see it.
             say(
                 f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}"
                 f"  # model {access.task.settings.model}, embeddings {access.embedding.settings.model}; Ctrl-C ends it"

@@ -1,4 +1,4 @@
-"""`memtune runs`, `compare`, `export` and `ui`: what to do with runs that are done."""
+"""`memtune runs`, `compare`, `export` and `ui`: what to do with finished runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Examples:
 )
 @home_option
 def runs(home: Path | None) -> None:
-    """List the runs of a home, the latest first."""
+    """List the runs of a home, latest first."""
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import runs_table
     from experiments.experiment.wiring import home_folder
@@ -47,7 +47,7 @@ Examples:
 def compare(first: str, second: str, home: Path | None) -> None:
     """Put two runs side by side.
 
-    A and B: a run's id or the start of it, `latest` for the latest that finished, or the path of its folder.
+    A and B: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import comparison_table
@@ -64,7 +64,7 @@ def compare(first: str, second: str, home: Path | None) -> None:
         console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
     if found.differences:
         console.print(
-            f"The runs differ in {', '.join(found.differences)}: their scores are no comparison.", style="yellow"
+            f"The runs differ in {', '.join(found.differences)}: their scores are not comparable.", style="yellow"
         )
 
 
@@ -82,17 +82,17 @@ Examples:
     "target",
     required=True,
     metavar="TARGET",
-    help="text: one .txt a prompt; rag: rag.json with a $question/$context template; mem0@1.0: Mem0's configuration; "
+    help="text: one .txt per prompt; rag: rag.json with a $question/$context template; mem0@1.0: Mem0's configuration; "
     "or your own exporter as module:Object.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
-@click.option("--verify", is_flag=True, help="Load it in the real library and find the prompts in what that sends.")
+@click.option("--verify", is_flag=True, help="Load it in the real library and check that it sends the prompts.")
 @click.option("--model", metavar="NAME", help="Model the prompts will be used with.")
 @home_option
 def export(run: str, target: str, out: Path, verify: bool, model: str | None, home: Path | None) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from.
 
-    RUN: a run's id or the start of it, `latest` for the latest that finished, or the path of its folder.
+    RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.experiment.wiring import home_folder
     from experiments.runs.folder import RunFolder

@@ -23,7 +23,7 @@ Examples:
 """,
 )
 def list_() -> None:
-    """List the models there are, and which of them are on this machine."""
+    """List the available models, and which of them are on this machine."""
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
@@ -54,7 +54,7 @@ Examples:
 """
 )
 @click.argument("name", default="qwen2.5-coder-0.5b")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="File that holds the weights already.")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Existing file with the weights.")
 def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
     from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
@@ -98,7 +98,7 @@ def serve(name: str, port: int, context: int) -> None:
     server = EmbeddedServer({name: EmbeddedModel(name, lambda: path, context)}, port=port)
     server.start()
     try:
-        # The token is made for this server and dies with it; whoever starts it needs to see it.
+        # The token is valid only for this server; whoever starts it needs to see it.
         say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}  # model {name}; Ctrl-C ends it")
         threading.Event().wait()
     except KeyboardInterrupt:

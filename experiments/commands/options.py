@@ -21,16 +21,16 @@ home_option = click.option(
 
 
 def setup_options(command: Command) -> Command:
-    """The options that say what is run on what: system, data, model, and how much of the data."""
+    """The options for what to run: system, data and how much of it, and model."""
     options = (
         click.option(
             "--system", metavar="NAME", help="Memory system: fact-memory, rag, mem0, or your own as module:Object."
         ),
         click.option("--dataset", metavar="NAME", help="Data set: sample, jsonl (yours), locomo or module:function."),
         click.option("--data", type=click.Path(path_type=Path), help="File of the data set (jsonl, locomo, your own)."),
-        click.option("--limit-conversations", type=int, metavar="N", help="Conversations over all splits, at most."),
-        click.option("--limit-sessions", type=int, metavar="N", help="First N sessions of each conversation."),
-        click.option("--limit-questions", type=int, metavar="N", help="Questions of each conversation, at most."),
+        click.option("--limit-conversations", type=int, metavar="N", help="At most N conversations over all splits."),
+        click.option("--limit-sessions", type=int, metavar="N", help="Only the first N sessions of each conversation."),
+        click.option("--limit-questions", type=int, metavar="N", help="At most N questions per conversation."),
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
         ),
@@ -41,7 +41,7 @@ def setup_options(command: Command) -> Command:
             "--concurrency",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Requests under way at one endpoint [default: 8; 1 at the embedded model].",
+            help="Concurrent requests to one endpoint [default: 8; 1 for the embedded model].",
         ),
     )
     for option in reversed(options):
@@ -50,7 +50,7 @@ def setup_options(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """The options that say which model is asked about traces, and how often."""
+    """The options for which model to ask about traces, and how often."""
     options = (
         click.option(
             "--model",
@@ -60,7 +60,7 @@ def model_options(command: Command) -> Command:
         click.option(
             "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
         ),
-        click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="Calls to the model at most."),
+        click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."),
     )
     for option in reversed(options):
         command = option(command)
@@ -68,7 +68,7 @@ def model_options(command: Command) -> Command:
 
 
 def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
-    """The configuration in `source` under the options of a command."""
+    """The configuration in `source`, overridden by the options of a command."""
     from experiments.runs.config import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}

@@ -1,4 +1,4 @@
-"""Files that commands write their results to."""
+"""Output files of commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_output(path: Path, text: str, option: str) -> None:
-    """Write the file that an option names; half of a surrogate pair, which is no UTF-8, is replaced.
+    """Write the file that an option names; a lone surrogate, which is not valid UTF-8, is replaced.
 
     Raises:
         ConfigError: it cannot be written.

@@ -1,4 +1,4 @@
-"""`memtune mlflow`: send MLflow what it missed."""
+"""`memtune mlflow`: send MLflow the writes it missed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Examples:
 """
 )
 @click.argument("run", metavar="RUN")
-@click.option("--uri", metavar="URI", help="Of the store, where it needs a password: a run's folder keeps none.")
+@click.option("--uri", metavar="URI", help="URI of the store, if it needs a password: a run's folder keeps none.")
 @home_option
 def replay(run: str, uri: str | None, home: Path | None) -> None:
-    """Write to MLflow what it missed of a run while it did not answer. What it has already is not written twice.
+    """Send MLflow what it missed of a run while it was unreachable. Nothing is written twice.
 
-    RUN: a run's id or the start of it, `latest` for the latest that was started, or the path of its folder.
+    RUN: a run's id or a prefix of it, `latest` for the latest started run, or the path of its folder.
     """
     from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.outbox import Outbox
@@ -50,5 +50,5 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
     for reason in outbox.refused[:1]:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)
     if outbox.waiting:
-        why = outbox.trouble or "the time is over"
+        why = outbox.trouble or "time limit reached"
         raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")

@@ -26,21 +26,21 @@ Examples:
     type=click.Path(path_type=Path),
     default="diagnosis.html",
     show_default=True,
-    help="File for the diagnosis; the ending .html, .md or .json says how.",
+    help="File for the diagnosis; the extension (.html, .md or .json) sets the format.",
 )
 @click.option(
     "--prompts",
     type=click.Choice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
-    help="Of a run: whose failures.",
+    help="For a run: whose failures.",
 )
 @click.option(
     "--ladder",
     type=click.Path(path_type=Path),
     help="Oracle ladder to show, from `memtune data audit --json` [default: ladder.json in the run's folder].",
 )
-@click.option("--prose", is_flag=True, help="Let a model put the facts into words, above them.")
+@click.option("--prose", is_flag=True, help="Let a model summarize the facts in words, above them.")
 @model_options
 @home_option
 def report(
@@ -56,10 +56,10 @@ def report(
 ) -> None:
     """Write the diagnosis of a run, or of an attributions file that `memtune attribute` wrote: why answers are wrong.
 
-    What the run did is another page, the report.html in its folder, which `memtune run` writes.
+    For what the run did, see report.html in its folder, which `memtune run` writes.
 
-    Loss by operation, error types, where information was lost, clusters of failures, what to do and what no prompt can
-    fix; every claim links to its cases, each with the part of its graph that shows it. One file, nothing is fetched.
+    Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no
+    prompt can fix. Every claim links to its cases, each with the relevant part of its graph. One file, works offline.
     """
     from experiments.diagnosis.page import render_html, render_markdown
     from experiments.diagnosis.prose import in_words
@@ -69,7 +69,7 @@ def report(
     from tracing.errors import ConfigError
 
     if out.suffix not in (".html", ".md", ".json"):
-        raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; name it for what it is to be")
+        raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; give it one of these extensions")
     where = home_folder(home)
     with run_view() as view:
         facts, folder = diagnosed(source, where, prompts=prompts, ladder=ladder, progress=view.progress)

@@ -33,29 +33,29 @@ Examples:
 @click.option(
     "--attribution",
     metavar="NAME",
-    help="Method of attribution: survival, assisted, agent, triage or yours.",
+    help="Attribution method: survival, assisted, agent, triage or your own.",
 )
-@click.option("--optimizer", metavar="NAME", help="What searches: closed-loop, random, gepa or yours.")
+@click.option("--optimizer", metavar="NAME", help="Search algorithm: closed-loop, random, gepa or your own.")
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
-@click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before more model calls than this.")
+@click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Go on with a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
+    help="Resume a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
 )
 @click.option(
     "--candidates",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Prompts of yours that join the race: a file NAME.txt, or a folder of them.",
+    help="Your own prompts to try as well: a file NAME.txt, or a folder of them.",
 )
-@click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before it is kept.")
-@click.option("--smoke", is_flag=True, help="A quick pass with the smallest model: shows that everything works.")
+@click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before keeping it.")
+@click.option("--smoke", is_flag=True, help="A quick run with the smallest model, to check that everything works.")
 @click.option(
-    "--dry-run", is_flag=True, help="Say what the run would cost at most, or why it would be refused, and call nothing."
+    "--dry-run", is_flag=True, help="Print the maximum cost of the run, or why it would be refused, without any call."
 )
 @home_option
 def run(
@@ -71,7 +71,7 @@ def run(
 ) -> None:
     """Optimize the prompts of a memory system: trace, judge, attribute, rewrite, gate, test.
 
-    CONFIG.yaml holds the settings, `demo` is the bundled example; options win over it. The run's folder keeps
+    CONFIG.yaml holds the settings; `demo` is the bundled example; options override both. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
     from experiments.data.loaders import load_dataset
@@ -79,13 +79,13 @@ def run(
     from experiments.runs.folder import CONFIG, RunFolder
 
     if resume is not None and out is not None:
-        raise click.UsageError("--resume goes on in the run's own folder; leave --out away")
+        raise click.UsageError("--resume continues in the run's own folder; leave out --out")
     earlier = None
     if resume is not None:
         where = home_folder(home)
         earlier = RunFolder.find(where, resume)
         if home is None and earlier.home not in (None, where):
-            # Named by its folder: what it paid for is in the cache of its own home.
+            # Named by its folder: its paid calls are in the cache of its own home.
             home = earlier.home
     if earlier is not None and config is None:
         config = str(earlier.path / CONFIG)
@@ -166,4 +166,4 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     console.print(f"  minutes  {found.minutes:,.0f}")
     console.print(f"  money    {money}")
     for name, limit in settings.budget.model_dump(exclude_none=True).items():
-        console.print(f"The budget stops the run before {limit:,g} {name} are passed.")
+        console.print(f"The budget stops the run before it exceeds {limit:,g} {name}.")

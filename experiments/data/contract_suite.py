@@ -19,7 +19,7 @@ from tracing.systems.conversations import Conversation
 
 
 class DatasetContract:
-    """What memtune counts on in a data set."""
+    """What memtune requires of a data set."""
 
     def loader(self) -> DatasetLoader:
         """The data set under test."""
@@ -34,7 +34,7 @@ class DatasetContract:
         self._conversations()
 
     def test_it_gives_the_same_at_every_call(self) -> None:
-        """A run is resumed, and its traces are judged again, on the data that it began with."""
+        """A resumed run, and judging its traces again, need the data it began with."""
         if self._conversations() != self._conversations():
             raise AssertionError("the second call gave other conversations")
 

@@ -1,4 +1,4 @@
-"""Data sets: where conversations come from, and where users' own come in.
+"""Data sets: the source of conversations, and the extension point for users' own.
 
 `docs/extending-loop.md` teaches writing one, and `experiments.data.contract_suite` checks it.
 """
@@ -33,9 +33,9 @@ class DatasetLoader(Protocol):
     """Gives the conversations of a data set, each with its questions."""
 
     def __call__(self, path: Path | None, /) -> Iterable[Conversation]:
-        """All conversations, the same ones at every call, with ids of their own; so have the questions.
+        """All conversations, the same on every call; ids of conversations and of questions are unique.
 
-        Either all have a `split`, or none: then memtune splits them. Those of the split `sealed` take no part in runs.
+        Either all have a `split`, or none: then memtune splits them. Runs do not use those of the split `sealed`.
 
         Args:
             path: what `data` (`--data`) names, if anything: an existing file or folder.
@@ -48,7 +48,7 @@ def conversations_of(name: str, path: Path | None) -> list[Conversation]:
 
     Raises:
         ConfigError: there is no such data set, it cannot be imported, or it does not take a path.
-        DataError: it fails, or gives something else than conversations with ids of their own.
+        DataError: it fails, or gives anything but conversations with unique ids.
     """
     load = cast("DatasetLoader", DATASETS.open_callable(name, "path"))
     where = f"dataset: {name!r}"
@@ -62,7 +62,7 @@ def conversations_of(name: str, path: Path | None) -> list[Conversation]:
 
 
 def checked(found: Iterable[object], where: str) -> list[Conversation]:
-    """What a data set gave, where it is conversations with ids of their own.
+    """The conversations that a data set gave, checked to have unique ids.
 
     Raises:
         DataError: it is something else; `where` names the data set.
@@ -101,7 +101,7 @@ def locomo(path: Path | None) -> list[Conversation]:
 
 
 def needed(name: str, path: Path | None) -> Path:
-    """The path of a data set that cannot do without.
+    """The path of a data set that requires one.
 
     Raises:
         DataError: there is none.

@@ -16,7 +16,7 @@ from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question
 
 FEWEST = 3
-"""Conversations without which there is no train, validation and test."""
+"""The minimum of conversations: one each for train, validation and test."""
 
 TEST_SHARE, VALIDATION_SHARE = 0.4, 0.25
 
@@ -27,7 +27,7 @@ class Dataset:
 
     Attributes:
         splits: the conversations by their use.
-        notes: one line for each thing that was left out and how often, for people to read.
+        notes: one line for each kind of thing left out and how often, for people to read.
     """
 
     splits: Splits
@@ -35,7 +35,7 @@ class Dataset:
 
 
 def load_dataset(config: DataSettings) -> Dataset:
-    """The data set of `config`, cut to its limits. Conversations of the split `sealed` are never among it.
+    """The data set of `config`, cut to its limits, never with conversations of the split `sealed`.
 
     Raises:
         DataError: the file is unusable, or leaves fewer than three conversations with questions.
@@ -80,7 +80,7 @@ def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
     if sealed:
         return sealed
     raise DataError(
-        f'{_where(config)}: has no sealed conversations; leave --sealed out, or give conversations the split "sealed"'
+        f'{_where(config)}: has no sealed conversations; leave out --sealed, or give conversations the split "sealed"'
     )
 
 
@@ -149,9 +149,9 @@ def limit_conversations(splits: Splits, limit: int | None) -> Splits:
 def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str] | None = None) -> Conversation:
     """The first `limits.sessions` sessions, with `limits.questions` of the questions that they can answer.
 
-    A question stays only when all its evidence does; one without evidence can be told to be answerable only while no
-    session is cut. Where more questions remain than allowed, they are taken evenly over the file's order, so that no
-    category is lost to its place in it. `dropped` counts the questions left out, by reason.
+    A question stays only if all its evidence does; one without evidence only if no session is cut, since otherwise it
+    may be unanswerable. If more questions remain than allowed, they are taken evenly over the file's order, so that no
+    category is lost by its position. `dropped` counts the questions left out, by reason.
     """
     sessions = conversation.sessions[: limits.sessions]
     turns = {turn.id for session in sessions for turn in session.turns}

@@ -2,8 +2,8 @@
 
 Decisions, so that scores can be compared: turns keep their `dia_id`; the caption of a shared image follows the turn's
 text in brackets, since questions ask about images; category 5 has no gold answer in the file and gets ways to say "not
-told", except where the file gives one. Evidence ids with other separators (`D8:6; D9:17`, `D:11:26`) are mended, ids of
-turns that do not exist are ignored and counted.
+mentioned", unless the file gives one. Evidence ids with other separators (`D8:6; D9:17`, `D:11:26`) are corrected, ids
+of turns that do not exist are ignored and counted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_locomo(path: Path, categories: Collection[int]) -> tuple[list[Conversat
     """All conversations of a LoCoMo file with the questions of `categories`, and by conversation what was left out.
 
     Raises:
-        DataError: the file is missing, is no JSON, or does not have LoCoMo's layout; names file, key and remedy.
+        DataError: the file is missing, is not JSON, or does not have LoCoMo's layout; names file, key and remedy.
     """
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""MemTraceBench, the public suite of annotated graphs: fetched from its hub once, and read from the home from then on.
+"""MemTraceBench, the public suite of annotated graphs: fetched from its hub once, then read from the home.
 
-Its files are smartcomment graphs with annotations, a folder a split; nothing in them is run.
+Its files are smartcomment graphs with annotations, one folder per split; nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _LISTED = TypeAdapter(list[_Entry])
 
 
 def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
-    """The folder of the suite; what of it is not there yet is downloaded, and a stopped download gone on with.
+    """The folder of the suite; missing files are downloaded, and a stopped download is continued.
 
     Args:
-        home: in whose folder `data` it lies.
+        home: its folder `data` holds the suite.
         progress: called with a phase, what is done of it and its total.
 
     Raises:
@@ -68,11 +68,11 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
 
 
 def _files(listed: bytes, where: str) -> list[_Entry]:
-    """The graphs of a listing; paths that lead out of the folder are no files of the suite."""
+    """The graphs of a listing; paths that lead out of the folder are skipped."""
     try:
         entries = _LISTED.validate_json(listed)
     except ValidationError:
-        raise DataError(f"{where}: is no listing of files; {_ELSEWHERE}") from None
+        raise DataError(f"{where}: is not a listing of files; {_ELSEWHERE}") from None
     found = [one for one in entries if one.type == "file" and one.path.endswith(".json") and _inside(one.path)]
     if not found:
         raise DataError(f"{where}: lists no graphs; {_ELSEWHERE}")
@@ -96,7 +96,7 @@ def _download(file: _Entry, target: Path) -> None:
             while chunk := reply.read(_CHUNK):
                 out.write(chunk)
         except (OSError, http.client.HTTPException) as error:
-            raise DataError(f"{url}: broke off ({error}); start again to go on") from None
+            raise DataError(f"{url}: broke off ({error}); start again to continue") from None
     if partial.stat().st_size != file.size:
         size = partial.stat().st_size
         partial.unlink()

@@ -1,4 +1,4 @@
-"""What is said of a data set in a configuration."""
+"""The settings of a data set in a configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class _Section(BaseModel):
-    # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
+    # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
@@ -31,7 +31,7 @@ class DataLimits(_Section):
 class LocomoSettings(_Section):
     """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
 
-    Category 5 is left out unless listed: its gold reply is that the conversation does not tell, so a memory that
+    Category 5 is left out unless listed: its gold reply is that the conversation does not say, so a memory that
     stores nothing answers all of it, and an optimizer would learn to store nothing.
     """
 

@@ -1,6 +1,6 @@
-"""Clusters of attributed cases: the same operation, the same error type, and reasons that say the same of other values.
+"""Clusters of attributed cases: the same operation, the same error type, and reasons that differ only in their values.
 
-What a reason quotes, its ids and its numbers are masked; what is left are the words for how it went wrong.
+Quotes, ids and numbers in a reason are masked; the remaining words say how it went wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CaseCluster:
 
     @property
     def example(self) -> str | None:
-        """The reason of the surest failure, shortened, where `words` leaves something out; None elsewhere."""
+        """The reason of the surest failure, shortened, if `words` leaves something out; otherwise None."""
         main = self.cases[0].main
         if main is None or "…" not in self.words:
             return None
@@ -47,8 +47,8 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
     """The clusters of what was attributed, the largest first; abstentions are in none.
 
     The surest failure leads the first cluster; each further one joins the first leader with the same operation and
-    error type that has at least 0.6 of the words of either in common with it (Jaccard's index), or leads a cluster of
-    its own. The result is a function of the set of failures.
+    error type that shares at least 0.6 of the words of either with it (Jaccard index), or leads a new cluster.
+    The result is a function of the set of failures.
     """
     blamed = [(case, main) for case in cases if (main := case.main) is not None]
     blamed.sort(key=lambda item: (-item[1].confidence, item[0].key))
@@ -66,7 +66,7 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
 
 
 def masked(reason: str) -> str:
-    """A reason without what is particular to its case."""
+    """A reason without what is specific to its case."""
     text = _SPECIFIC.sub("…", _QUOTED.sub("…", " ".join(reason.split())))
     return _LIST.sub("…", text)
 

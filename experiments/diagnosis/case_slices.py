@@ -1,4 +1,4 @@
-"""The part of a graph that shows a failure: what is blamed, what was the evidence, and how the answer came about."""
+"""The part of a graph that shows a failure: what is blamed, the evidence, and how the answer was produced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_VALUE = 260
 
 @dataclass(frozen=True, slots=True)
 class SliceValue:
-    """A variable as it is shown; `marked` where a blame rests on it."""
+    """A variable as it is shown; `marked` if a blame is based on it."""
 
     id: str
     role: str

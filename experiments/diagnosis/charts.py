@@ -56,7 +56,7 @@ def error_types(counts: Mapping[str, int]) -> str | None:
 
 
 def ladder(rungs: Sequence[Rung]) -> str | None:
-    """Score of each rung of the oracle ladder, the pipeline as it is on top; None where there is no ladder."""
+    """Score of each rung of the oracle ladder, the unchanged pipeline on top; None if there is no ladder."""
     rows = list(reversed(rungs))
     if not rows:
         return None
@@ -70,7 +70,7 @@ def ladder(rungs: Sequence[Rung]) -> str | None:
 
 
 def flow(steps: Sequence[FlowStep]) -> str | None:
-    """How far the information of each case came: a stream that thins where it was lost; None where there is none."""
+    """How far the information of each case got: a stream that thins where it was lost; None if there is none."""
     if not steps or not steps[0].reached:
         return None
     whole = steps[0].reached

@@ -1,4 +1,4 @@
-"""What attributed failures say together: the facts of a diagnosis, as data that can be written as JSON."""
+"""The facts of a diagnosis, aggregated from attributed failures, as data that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Fact(BaseModel):
 
 
 class Counts(_Fact):
-    """How many of what; `judged` is None where only failures were given."""
+    """Counts of a diagnosis; `judged` is None if only failures were given."""
 
     traces: int
     damaged: int
@@ -82,7 +82,7 @@ class LossByPrompt(_Fact):
 
 
 class FlowStep(_Fact):
-    """A place that information reaches: how many cases' did, and how many lost it on the way from the one before."""
+    """A stage that information reaches: in how many cases it did, and how many lost it since the stage before."""
 
     name: str
     reached: int
@@ -101,7 +101,7 @@ class ClusterFact(_Fact):
 
 
 class Action(_Fact):
-    """Something to do about it, by rank: what, why, the gain in score at most, and whether a prompt can do it."""
+    """An action, by rank: what, why, the maximum gain in score, and whether a prompt can do it."""
 
     what: str
     why: str
@@ -112,7 +112,7 @@ class Action(_Fact):
 
 
 class DiagnosedCase(_Fact):
-    """A failure, under the id that the other facts name it by."""
+    """A failure, with the id that other facts use for it."""
 
     id: str
     line: CaseLine
@@ -218,7 +218,7 @@ def _notes(said: Attributions) -> list[str]:
     notes = []
     if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
         notes.append(
-            "All is from one conversation, which says little about others: the intervals are as wide as can be."
+            "All is from one conversation, which says little about others: the intervals are as wide as possible."
         )
     troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
     if troubles:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from experiments.diagnosis.findings import Diagnosis
 
 SHOWN = 12
-"""Links to cases that stand beside a claim; further ones are folded."""
+"""Links to cases shown beside a claim; the rest are folded."""
 
 Slices = Mapping[str, "tuple[SliceOperation, ...]"]
 """Id of a case in the diagnosis → the part of its graph."""

@@ -1,4 +1,4 @@
-"""What to do about an operation that loses information: its prompt where it has one, the system where it has none."""
+"""What to do about an operation that loses information: change its prompt if it has one, otherwise the system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYSTEM: dict[Stage, str] = {
 def remedy_for(operation: str, stage: Stage, prompt: str | None, *, known: bool) -> tuple[str, By]:
     """What to do about an operation, and by what; `known` says whether its prompt, or that it has none, is known."""
     if not known and stage != "retrieve":
-        return f"Look at {operation}: rewrite its prompt if it has one, or else {_SYSTEM[stage]}", "either"
+        return f"Look at {operation}: rewrite its prompt if it has one, otherwise {_SYSTEM[stage]}", "either"
     if not known:
         return f"Look at {operation}: {_SYSTEM[stage]}", "system"
     if prompt is not None:
@@ -34,7 +34,7 @@ def remedy_beyond(error_type: str, count: int) -> tuple[str, str, By]:
     if error_type == "AnnotationError":
         return (
             "Check the gold answers of these questions",
-            f"in {cases} the conversation does not bear them out",
+            f"in {cases} the conversation does not support them",
             "data",
         )
     return "Check the judge on these replies", f"in {cases} the answer is right after all", "judge"

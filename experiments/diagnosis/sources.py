@@ -1,4 +1,4 @@
-"""What a diagnosis is made from: a run, whose failures are attributed now, or an attributions file."""
+"""The source of a diagnosis: a run, whose failures are attributed now, or an attributions file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def diagnosed(
     """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
     Args:
-        source: an attributions file, or a run by its id, `latest` (that finished) or folder.
-        home: where runs lie.
-        prompts: of a run, whose failures: those of `seed`, `champion` or `all` candidates.
+        source: an attributions file, or a run by its id, `latest` (finished) or folder.
+        home: where runs are kept.
+        prompts: for a run, whose failures: those of `seed`, `champion` or `all` candidates.
         ladder: file of an oracle ladder.
         progress: of the attribution of a run.
 
@@ -64,7 +64,7 @@ def diagnosed(
 
 
 def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
-    """The part of its graph that shows each case; nothing for a case whose trace is not at hand any more."""
+    """The part of its graph that shows each case; nothing for a case whose trace no longer exists."""
     by_trace = defaultdict(list)
     for case in facts.cases:
         by_trace[case.line.trace].append(case)

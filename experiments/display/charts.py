@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 INK, MUTED, GRID = "#1e293b", "#64748b", "#e2e8f0"
 SEED, TUNED = "#94a3b8", "#2563eb"
 HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#4d7c0f")
-"""One colour an operation, told apart also in grey by their lightness and by the markers."""
+"""One colour per operation, distinguishable in greyscale by lightness and markers."""
 MARKERS = "osD^vPX*"
 LONGEST_NAME = 40
 """Characters of a name that a chart has room for."""
 
 THEMED = {INK: "--ink", MUTED: "--muted", GRID: "--line"}
-"""Colours that a page may set otherwise, as a dark one does."""
+"""Colours that a page may override, as a dark one does."""
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",

@@ -1,4 +1,4 @@
-"""A console on which text is nothing but text, for tables and colours."""
+"""A console that prints text literally, for tables and colours."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from experiments.display.terminal import visible
 
 
 class LiteralConsole(Console):
-    """A console that takes no text for markup, an emoji's code or an escape sequence.
+    """A console that never reads text as markup, an emoji code or an escape sequence.
 
-    What is coloured is a `Text` (see `styled`). A console that is no terminal leaves lines as long as they are where
-    `unwrapped` says so.
+    Coloured text is a `Text` (see `styled`). With `unwrapped`, a console that is not a terminal does not wrap lines.
     """
 
     def __init__(self, *, stderr: bool = False, unwrapped: bool = False) -> None:
@@ -30,7 +29,7 @@ class LiteralConsole(Console):
         return super().render_str(visible(text), **{**options, "emoji": False, "markup": False, "highlight": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The last place before the terminal: also what came as a `Text` does not steer it."""
+        """The last step before the terminal: here a `Text` is made safe too."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 

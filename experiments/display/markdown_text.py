@@ -15,6 +15,6 @@ _OPENING = re.compile(r"^(\d*)([#+=.)-])")
 
 
 def literal(text: str) -> str:
-    """Markdown that reads as `text` does, on one line: no markup, link, HTML or formula comes of it."""
+    """Markdown that renders as `text`, on one line, with no markup, link, HTML or formula."""
     escaped = _MARKUP.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), one_line(text))
     return _OPENING.sub(r"\1\\\2", escaped)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def template(name: str) -> Template:
-    """A template by its file name; what it is given is text and no markup, and what it lacks is an error."""
+    """A template by its file name; values are escaped, and a missing value is an error."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -28,9 +28,9 @@ def template(name: str) -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """What a page shows of a value: texts without credentials, and without characters that hide or turn round others.
+    """A value as a page shows it: texts without credentials or characters that hide or reorder others.
 
-    Markup is of our own making.
+    Our own markup passes unchanged.
     """
     return visible(redact(value)) if type(value) is str else value
 

@@ -1,4 +1,4 @@
-"""Progress on the terminal: a live line for each task, or now and then a line of text where nobody watches live."""
+"""Progress: a live line per task on a terminal, periodic lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.display.literal_console import LiteralConsole
 from experiments.display.terminal import visible
 
 EVERY_SECONDS = 25.0
-"""Between two lines of progress where the output is no terminal, so that one comes at least every 30 s."""
+"""Seconds between progress lines if the output is not a terminal, so that one comes at least every 30 s."""
 
 
 @contextmanager

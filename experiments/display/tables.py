@@ -73,7 +73,7 @@ class RunView:
         return kept
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
-        """Show how far a phase is: `done` of `total`, and apart from them how many failed."""
+        """Show the progress of a phase: `done` of `total`, and separately how many failed."""
         if self._task is None or phase != self._phase:
             if self._task is not None:
                 self._progress.remove_task(self._task)
@@ -94,7 +94,7 @@ def run_view() -> Iterator[RunView]:
 
 
 def plain_table(title: str | None = None, *, gap: int = 1) -> Table:
-    """A table without a frame, which fits a terminal of 80 columns; `gap` spaces part its columns."""
+    """A table without a frame, for a terminal of 80 columns; `gap` spaces separate its columns."""
     return Table(title=title, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
@@ -131,7 +131,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     if summary.verdict and summary.delta is not None and summary.p_value is not None:
         count = len(summary.splits["test"].conversations)
         interval = f"95 % {interval_text(summary.delta_ci, '+.3f', between=' to ')}, " if summary.delta_ci else ""
-        # Where nothing was seen, there is no effect whose power could be told.
+        # Without an effect there is no power to report.
         chance = f", power {power:.2f}" if power is not None and summary.delta else ""
         told = (
             f": {summary.delta:+.3f} on test ({interval}p {summary.p_value:.3f}{chance}, "

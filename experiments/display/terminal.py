@@ -28,7 +28,7 @@ _SUSPECT = re.compile(r"[^\n\t\x20-\x7e\xa0-\xac\xae-\u05ff]")
 
 
 def visible(text: str) -> str:
-    """The text with a JSON escape (`\\u001b`) for each character that would not be seen but act; lines stay lines.
+    """The text with a JSON escape (`\\u001b`) for each invisible or control character; lines stay lines.
 
     JSON stays the same JSON. Never raises.
     """
@@ -41,7 +41,7 @@ def one_line(text: str) -> str:
 
 
 def brief(error: str) -> str:
-    """An error on one line, without its middle where it is long: what is wrong stands first, the remedy last."""
+    """An error on one line, without its middle if it is long: the problem comes first, the remedy last."""
     line = one_line(error)
     left_out = len(line) - 2 * _LONGEST_HALF
     if left_out <= 0:
@@ -62,7 +62,7 @@ def say(text: object = "", *, err: bool = False) -> None:
 
 
 def say_all_that_is_told() -> None:
-    """Let log records, warnings and tracebacks of any library reach the terminal as `say` prints."""
+    """Print log records, warnings and tracebacks of any library the way `say` does."""
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = _warning
     sys.excepthook = _uncaught

@@ -27,7 +27,7 @@ JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 """Of a model that judges by label; by margin it writes a single token."""
 
 EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
-"""Tokens a second of the default embedded model on two slow cores; on faster ones it was twice that."""
+"""Tokens per second of the default embedded model on two slow cores; faster ones reached twice that."""
 
 REMOTE_SECONDS = 1.0
 
@@ -39,8 +39,8 @@ class Estimate:
     Attributes:
         calls: chat calls.
         prompt_tokens, completion_tokens: of them.
-        minutes: on two cores with an embedded model; elsewhere at one second a call, as many at once as the
-            configuration allows.
+        minutes: on two cores with an embedded model; otherwise at one second per call, with the configured
+            concurrency.
         money: in the currency of the models' prices.
     """
 

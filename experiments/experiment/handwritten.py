@@ -13,7 +13,7 @@ from tracing.systems.prompts import PromptSpec
 def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, ...]:
     """The rewrites in a file, or in all `.txt` files under a folder; `NAME.txt` and `NAME.anything.txt` are for NAME.
 
-    A text that is the system's own is left out.
+    A text equal to the system's own is left out.
 
     Raises:
         RunError: there is no rewrite, or a file is named for no prompt.

@@ -1,4 +1,4 @@
-"""Keeps the run's folder true to what has happened so far, so that a run that ends early is not lost."""
+"""Keeps the run's folder up to date, so that a run that ends early is not lost."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ def calibrate_judge(
 ) -> None:
     """Calibrate the evaluator's judge, if it has one, on a candidate's replies.
 
-    What is evaluated for it costs nothing when it is evaluated again: the caches have it.
+    Evaluations made for it cost nothing when repeated: they are cached.
 
     Raises:
         ModelError: the judge's model fails.
-        BudgetExceededError: a hard budget ended it.
+        BudgetExceededError: a hard budget was spent.
     """
     from optimizer.evaluation.evaluator import Evaluator
 

@@ -1,4 +1,4 @@
-"""What a run would refuse before its first call, found without calling a model or leaving anything behind."""
+"""What a run would refuse before its first call, checked without calling a model or writing anything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_run(
     config = anchored(config, Path.cwd())
     with contextlib.ExitStack() as held:
         system = ready_system(config)
-        # A cache that does not exist must not come into being.
+        # A cache that does not exist must not be created.
         cached = (home / "cache").exists()
         where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
         access = held.enter_context(open_access(config, where))
@@ -60,7 +60,7 @@ def check_run(
 
 
 def _check_place(folder: Path, option: str) -> None:
-    """Refuse a folder that is none, or that cannot be made or written to."""
+    """Refuse a path that is not a folder, or that cannot be made or written to."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise ConfigError(f"{there}: is not a folder; give {option} another one")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended, for whatever reason `summary.stopped` gives."""
+    """A run that ended, for the reason in `summary.stopped`."""
 
     folder: RunFolder
     summary: Summary
@@ -54,7 +54,7 @@ class Finished:
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; what it had reached is saved in `folder`."""
+    """Ctrl-C during a run; its progress is saved in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))
@@ -73,22 +73,22 @@ def run_experiment(
     approve: Callable[[Attempt, str], bool] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
-    """Optimize, and leave a complete run folder and MLflow run behind, also when stopped early.
+    """Optimize, and leave a complete run folder and MLflow run, also when stopped early.
 
-    A resumed run starts over: its replies are in the response cache, and its ledger tells them from those of other
-    runs, so that it passes through the same states to where it was stopped, and its counts are those of one run.
+    A resumed run starts over: its replies are in the response cache, and its ledger distinguishes them from those of
+    other runs, so it passes through the same states to where it was stopped, and its counts are those of one run.
 
     Args:
         out: folder of a new run; under the home by default.
-        resume: the run to go on with, instead of a new one.
+        resume: the run to continue, instead of a new one.
         candidates: file or folder of rewrites by hand (`handwritten`).
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
-        CallFailedError: an endpoint cannot be used; no run was begun.
+        CallFailedError: an endpoint cannot be used; no run was started.
         RunError: another process works on the run, or what it depends on has changed.
-        MemtuneError: the run cannot start, or failed; what it had reached is saved.
+        MemtuneError: the run cannot start, or failed; its progress is saved.
     """
     config = anchored(config, Path.cwd())
     with contextlib.ExitStack() as held:
@@ -109,14 +109,14 @@ def run_experiment(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A run that has its folder, its models and its place in MLflow, and has not begun to search.
+    """A run with its folder, models and MLflow run, before the search starts.
 
     Attributes:
         config: with absolute paths.
         dataset: its conversations, split.
         folder: of the run, locked by this process.
         access, evaluator: models, and what scores candidates with them.
-        failures: whose fault the wrong answers are.
+        failures: attributes the wrong answers.
         optimizer, proposers: what searches, and what writes rewrites.
         seed: the prompts the run starts from.
         rewrites: proposals that people wrote.
@@ -150,7 +150,7 @@ def _prepare(
     candidates: Path | None,
     now: Callable[[], datetime],
 ) -> _Prepared:
-    """Everything that a run needs before its first call, in the order in which a mistake costs least.
+    """Everything that a run needs before its first call, ordered so that a mistake costs least.
 
     `held` closes what is opened: models, lock and ledger.
     """
@@ -237,7 +237,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
 
 
 def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
-    """Leave the folder and the MLflow run complete, whatever the run ended with."""
+    """Complete the folder and the MLflow run, however the run ended."""
     champion, splits = result.champion_candidate, run.dataset.splits
     of_seed = seen_cases(run.evaluator, splits, run.seed, run.failures)
     of_champion = of_seed if champion == run.seed else seen_cases(run.evaluator, splits, champion, run.failures)

@@ -34,7 +34,7 @@ class RunParts:
 
 
 def home_path(option: Path | None = None) -> Path:
-    """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` where we are."""
+    """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` here."""
     named = os.environ.get(HOME_VARIABLE)
     return (option or (Path(named).expanduser() if named else DEFAULT_HOME)).resolve()
 
@@ -58,10 +58,10 @@ def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterat
     """The models of `config`, with the cache of `home`; closed at the end.
 
     Args:
-        surely: whether they will be asked, so that an embedded model that is not here is refused now.
+        surely: whether they will certainly be called, so that a missing embedded model is refused now.
 
     Raises:
-        ConfigError: a setting does not fit.
+        ConfigError: a setting is invalid.
         WeightsError: an embedded model is not on this machine.
     """
     from tracing.llm.access import ModelAccess
@@ -69,7 +69,7 @@ def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterat
 
     roles = config.models.roles()
     for role, settings in roles.items():
-        # Said before anything starts, not at the first call.
+        # Reported before anything starts, not at the first call.
         if surely and settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(
@@ -93,9 +93,9 @@ def model_access(
     Args:
         home: whose cache is used.
         model, base_url: as in a configuration.
-        calls: to the model at most.
-        timeout: seconds to wait for a reply; then a failed call is tried only once more.
-        surely: as of `open_access`.
+        calls: most calls to the model.
+        timeout: seconds to wait for a reply; if given, a failed call is retried only once.
+        surely: as for `open_access`.
 
     Raises:
         ConfigError, WeightsError: as `open_access`.

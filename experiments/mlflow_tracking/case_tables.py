@@ -1,4 +1,4 @@
-"""Cases as tables, one a split: what was asked, what the seed and the champion answered, and who is blamed."""
+"""Cases as tables, one per split: the question, the answers of seed and champion, and the blame."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason
 
 
 def case_tables(seed: Sequence[SeenCase], champion: Sequence[SeenCase]) -> list[LogTable]:
-    """`cases/train.json`, `cases/val.json` and `cases/test.json`, as far as their cases were seen.
+    """`cases/train.json`, `cases/val.json` and `cases/test.json`, with the cases that were seen.
 
-    What was not evaluated under one of the two is empty there.
+    Values are empty for the candidate under which a case was not evaluated.
     """
     rows: dict[str, dict[tuple[str, str], dict[str, Any]]] = defaultdict(dict)
     for side, cases in zip(SIDES, (seed, champion), strict=True):

@@ -1,8 +1,7 @@
-"""Cases as MLflow traces: a span an operation at its own time, and the blame as feedback on the span it belongs to.
+"""Cases as MLflow traces: one span per operation with its times, and the blame as feedback on its operation's span.
 
-A trace holds what the answer came from: the operations behind the reply, also those that built the memory, and those
-that are blamed for losing what it lacks. With every operation of the conversation it would be the same long trace for
-each of its questions.
+A trace holds what led to the answer: the operations behind the reply, those that built the memory, and those blamed
+for losing what it lacks. With every operation of the conversation, all its questions would have the same long trace.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from tracing.graph.execution_graph import ExecutionGraph
 
 CASE = "memtune.case"
-"""Tag by which a case's trace is found again."""
+"""Tag that identifies a case's trace."""
 
 OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
@@ -67,7 +66,7 @@ class CaseFeedback(BaseModel):
 
 
 class LogCase(Write):
-    """A case's trace with its feedback; one that is there already is completed."""
+    """A case's trace with its feedback; an existing one is completed."""
 
     kind: Literal["case"] = "case"
     title: str
@@ -88,11 +87,11 @@ class LogCase(Write):
                 trace = self._found(store, mark)
             if trace is None:
                 # MLflow logs what goes wrong on the way there, and the search shows that the store answers.
-                raise RefusedError(f"{self.title}: the store took no whole trace")
+                raise RefusedError(f"{self.title}: the store did not take the complete trace")
             self._assess(trace)
 
     def _found(self, store: TrackingStore, mark: str) -> Any:
-        """The trace, if all of it is there; what an outage left in part is deleted."""
+        """The trace, if it is complete; one that an outage left incomplete is deleted."""
         where = store.experiment_id
         wanted = f"tags.`{CASE}` = '{mark}'"
         # A program that traces with MLflow itself may have it write in the background.
@@ -197,7 +196,7 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
 def _spans(graph: ExecutionGraph, prediction: str | None, blamed: Sequence[str | None]) -> list[CaseSpan]:
     behind = graph.backward_slice(prediction).operations if prediction in graph.variables else {}
     wanted = {*behind, *(operation for operation in blamed if operation in graph.operations)}
-    # An outer operation is recorded after the inner, but a span needs its parent first.
+    # An outer operation is recorded after the inner one, but a span needs its parent first.
     ordered = sorted((graph.operations[name] for name in wanted), key=lambda each: (each.started, -(each.ended or 0)))
     return [_span(graph, operation) for operation in ordered]
 

@@ -1,6 +1,6 @@
-"""What MLflow does not have yet: writes wait in the run's folder while the store is away, and are sent in order later.
+"""What MLflow does not have yet: writes wait in the run's folder while the store is away, then are sent in order.
 
-The file is JSON lines: a header that names the store, then a write a line. It is there only while something waits.
+The file is JSON lines: a header that names the store, then one write per line. It exists only while something waits.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tracing.systems.conversations import first_problem
 OUTBOX = "mlflow-outbox.jsonl"
 
 PAUSE_SECONDS = 60.0
-"""How long a store that failed or was slow is left alone, so that it costs a run seconds a minute at most."""
+"""How long to avoid a store that failed or was slow, so that it costs a run at most seconds per minute."""
 
 SLOW_SECONDS = 5.0
-"""How long writes may hold a run up before the store counts as slow."""
+"""How long writes may delay a run before the store counts as slow."""
 
 
 class _Header(BaseModel):
@@ -76,12 +76,12 @@ def _shown(write: Write) -> Write:
 
 
 class Outbox:
-    """Writes on their way to a store, in order; what the store does raises nothing.
+    """Writes on their way to a store, in order; errors of the store are not raised.
 
     Attributes:
         store: where they go.
-        refused: why writes were dropped that the store will never take, in words.
-        trouble: why the last attempt failed, in words; None where it did not.
+        refused: why writes that the store will never take were dropped, in words.
+        trouble: why the last attempt failed, in words; None if it succeeded.
     """
 
     def __init__(self, store: TrackingStore, folder: RunFolder, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -101,7 +101,7 @@ class Outbox:
             timeout: as for `TrackingStore`.
 
         Raises:
-            RunError: nothing waits there, or the file is not one.
+            RunError: nothing waits there, or the file is invalid.
         """
         path = folder.path / OUTBOX
         try:
@@ -112,7 +112,7 @@ class Outbox:
             raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to replay") from None
         except (OSError, ValidationError) as error:
             reason = error.strerror if isinstance(error, OSError) else first_problem(error)
-            raise RunError(f"{path}: cannot be read ({reason}); delete it to give up what it holds") from None
+            raise RunError(f"{path}: cannot be read ({reason}); delete it to discard its writes") from None
         box = cls(store, folder)
         for number, line in enumerate(lines, start=2):
             try:
@@ -129,7 +129,7 @@ class Outbox:
         return len(self._waiting)
 
     def send(self, *writes: Write) -> None:
-        """Write to the store; keep in the folder what it does not take, and what follows that.
+        """Write to the store; keep in the folder what it does not take, and everything after it.
 
         Raises:
             RunError: they cannot be kept either; they are still sent with the next ones.
@@ -140,12 +140,12 @@ class Outbox:
         self._keep()
 
     def keep_off(self, error: BaseException) -> None:
-        """Leave the store alone for a while, since it failed."""
+        """Avoid the store for a while, since it failed."""
         self.trouble = in_words(error, self.store.uri)
         self._quiet_until = self._clock() + PAUSE_SECONDS
 
     def flush(self, *, seconds: float) -> None:
-        """Send what waits, in order, until the store fails or the time is over; then it is left alone for a while."""
+        """Send what waits, in order, until the store fails or the time limit; then avoid the store for a while."""
         self._pass_on(seconds=seconds)
         self._keep()
 
@@ -168,7 +168,7 @@ class Outbox:
         del self._waiting[:sent]
 
     def _keep(self) -> None:
-        """Make the file hold what waits. It is small and seldom there, so that it is always written whole."""
+        """Write what waits to the file. It is small and rare, so it is always rewritten."""
         if self._waiting:
             lines = [write.model_dump_json() + "\n" for write in self._waiting]
             self._folder.write(OUTBOX, "".join([self._header(), *lines]))

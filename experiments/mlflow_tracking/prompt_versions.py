@@ -1,4 +1,4 @@
-"""Prompts in MLflow's registry: a version for each text, once, with the reason for it; `champion` names the best."""
+"""Prompts in MLflow's registry: one version per text, with the reason for it; `champion` names the best."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CHAMPION = "champion"
 TEXT_DIGEST = "memtune.sha256"
-"""Tag by which a text is found again among a prompt's versions: the registry makes a new one for an equal text."""
+"""Tag that identifies a text among a prompt's versions: the registry makes a new one for an equal text."""
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -45,10 +45,9 @@ class RegisterPrompt(Write):
 
 
 class NameChampion(Write):
-    """Let the alias `champion` name a registered text.
+    """Point the alias `champion` at a registered text.
 
-    Where a run found nothing better (`better` false), an alias that is there already stays: it may name what an
-    earlier run found.
+    If a run found nothing better (`better` false), an existing alias stays: it may name what an earlier run found.
     """
 
     kind: Literal["champion"] = "champion"
@@ -82,7 +81,7 @@ def accepted_reasons(record: IterationRecord) -> dict[str, str]:
 def registry_form(text: str) -> str:
     """A template as the registry writes it: `{{name}}` for a variable, single literal braces.
 
-    A text with literal braces that would read as a variable there is left as it is.
+    A text whose literal braces would read as a variable there is left unchanged.
     """
     parts = list(string.Formatter().parse(text))
     names = {field for _, field, _, _ in parts if field is not None}
@@ -95,7 +94,7 @@ def _digest(text: str) -> str:
 
 
 def _version_of(client: Any, name: str, text: str) -> Any:
-    """The version of a prompt with this text; None where there is none."""
+    """The version of a prompt with this text, or None."""
     from mlflow.exceptions import MlflowException
 
     wanted, token = _digest(text), None

@@ -1,8 +1,8 @@
-"""An MLflow store in a sqlite file: made aside and moved in place, never migrated where it is, written to in turn.
+"""An MLflow store in a sqlite file: made elsewhere and moved in place, never migrated, one process writes at a time.
 
-MLflow makes and migrates its tables in many statements. A process that is killed between them leaves a file that no
-later one can use, and two processes that make the same file at once fail on each other's tables. It looks for what is
-there and then writes, without a transaction around both, so that two that write the same write it twice or fail.
+MLflow makes and migrates its tables in many statements. A process killed between them leaves a file that no later one
+can use, and two processes that make the same file at once fail on each other's tables. MLflow checks what exists and
+then writes, without a transaction around both, so two processes with the same write do it twice or fail.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tracing.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 MAKING_SECONDS = 120.0
-"""How long to wait for another process that makes the same store; it takes a few seconds."""
+"""How long to wait for another process that is making the same store; making one takes a few seconds."""
 
 TURN_SECONDS = 10.0
-"""How long to wait for the writes of another process, of which each takes less than a second."""
+"""How long to wait for the writes of another process, each of which takes less than a second."""
 
 _FILE = re.compile(r"sqlite(\+\w+)?:///(?P<path>(?!:memory:|file:)[^?]+)")
 _HALF_MIGRATED = "_alembic_tmp_"
@@ -38,13 +38,13 @@ _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
 def make_ready(uri: str) -> None:
-    """Make the store where it does not exist. One whose making was cut short, with nothing in it, is set aside.
+    """Make the store if it does not exist. An empty one whose creation was interrupted is moved out of the way.
 
     Args:
         uri: of any store; only one in a sqlite file is looked at.
 
     Raises:
-        ConfigError: the file is no such store or one of another MLflow, or the store cannot be made.
+        ConfigError: the file is not a store or is of another MLflow version, or the store cannot be made.
     """
     path = file_of(uri)
     if path is None:
@@ -64,10 +64,10 @@ def make_ready(uri: str) -> None:
 
 @contextmanager
 def in_turn(uri: str) -> Iterator[None]:
-    """Be the only process of memtune that writes to a store in a sqlite file; others are left to their servers.
+    """Be the only memtune process that writes to a store in a sqlite file; servers handle this for other stores.
 
     Raises:
-        OSError: another process did not let go within `TURN_SECONDS`, or the lock's file cannot be made.
+        OSError: another process held the lock for `TURN_SECONDS`, or the lock's file cannot be made.
     """
     path = file_of(uri)
     if path is None:
@@ -78,22 +78,22 @@ def in_turn(uri: str) -> Iterator[None]:
 
 
 def file_of(uri: str) -> Path | None:
-    """The sqlite file that keeps a store; None where something else does."""
+    """The sqlite file of a store; None for another kind of store."""
     named = _FILE.fullmatch(uri)
     return None if named is None else Path(named["path"])
 
 
 def _lock(path: Path) -> FileLock:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The same object for all who ask for it here, so that the holder of the lock can take it again.
+    # One object per process, so that the holder of the lock can take it again.
     return FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
 
 
 def is_ready(path: Path) -> bool:
-    """Whether MLflow can use the store as it is; if not, nothing of anybody's is in it.
+    """Whether MLflow can use the store as it is; if False, it holds no user data.
 
     Raises:
-        ConfigError: the file is no sqlite database, or holds a store that this MLflow cannot use.
+        ConfigError: the file is not a sqlite database, or holds a store that this MLflow cannot use.
     """
     if not path.exists():
         return False
@@ -128,7 +128,7 @@ def _newest_version() -> str | None:
 
 
 def _set_aside(path: Path) -> None:
-    """Move what is there out of the way; a journal that stayed behind would be rolled back into the new store."""
+    """Move the store out of the way; a journal left behind would be rolled back into the new store."""
     there = [path.with_name(path.name + end) for end in _BESIDE if path.with_name(path.name + end).exists()]
     if there:
         folder = tempfile.mkdtemp(prefix=f"{path.name}.unfinished-", dir=path.parent)
@@ -157,7 +157,7 @@ def _make(path: Path) -> None:
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Whether it came of Ctrl-C, after which SQLAlchemy may stumble over the transaction that it hit."""
+    """Whether Ctrl-C caused it, after which SQLAlchemy may fail on the interrupted transaction."""
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, KeyboardInterrupt):
         seen = seen.__cause__ or seen.__context__

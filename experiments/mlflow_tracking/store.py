@@ -1,4 +1,4 @@
-"""An MLflow store as a run writes to it: the experiment and runs that are found again by a key, and bounded waiting."""
+"""An MLflow store as a run writes to it: the experiment, its runs identified by a key, and bounded waiting."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
-"""Name of an experiment's own run among its runs; the nested ones are named by their iteration."""
+"""Name of the parent run of an experiment; the nested ones are named by their iteration."""
 
 KEY = "memtune.key"
-"""Tag by which a run is found again, so that a repeated write needs no id from the reply to the first."""
+"""Tag that identifies a run, so that a repeated write needs no id from the reply to the first."""
 
 TIMEOUT_SECONDS = 5
-"""How long MLflow waits for a reply of its server; its own defaults add up to minutes."""
+"""How long MLflow waits for its server's reply; its own defaults add up to minutes."""
 
 _LONGEST_SAID = 300
 
 
 class RefusedError(Exception):
-    """The store answers and refuses; asking again will not help."""
+    """The store refuses the write; a retry will not help."""
 
 
 class TrackingStore:
@@ -35,7 +35,7 @@ class TrackingStore:
     Args:
         uri: of the store.
         experiment: name of the experiment.
-        key: tells this run's MLflow runs from those of all others.
+        key: distinguishes this run's MLflow runs from all others.
         artifacts: where a new experiment keeps its artifacts; by default where the store wants it.
         timeout: seconds to wait for a reply of a server.
     """
@@ -51,12 +51,12 @@ class TrackingStore:
 
     @property
     def remote(self) -> bool:
-        """Whether a server keeps the store, so that it may be away for a while."""
+        """Whether a server keeps the store, so that it may be unreachable for a while."""
         return urlsplit(self.uri).scheme in ("http", "https")
 
     @property
     def client(self) -> Any:
-        """MLflow's client of the store, which is made where it is a file that does not exist.
+        """MLflow's client of the store; a missing store file is created.
 
         Raises:
             ConfigError: the file cannot be made or used.
@@ -70,7 +70,7 @@ class TrackingStore:
 
     @property
     def experiment_id(self) -> str:
-        """Id of the experiment, which is made where it does not exist.
+        """Id of the experiment, which is created if it does not exist.
 
         Raises:
             ConfigError: it is deleted.
@@ -96,11 +96,11 @@ class TrackingStore:
         return self.client.get_experiment_by_name(self.experiment)
 
     def known_run(self, name: str = PARENT) -> str | None:
-        """Id of a run that was started or found already; None where it was not. Contacts nothing."""
+        """Id of a run that was already started or found, or None. Contacts nothing."""
         return self._runs.get(name)
 
     def find_run(self, name: str) -> str | None:
-        """Id of the run called `name`, by its key where this process did not start it; None where there is none."""
+        """Id of the run called `name`, found by its key if this process did not start it, or None."""
         if name not in self._runs:
             key = self._key_of(name)
             found = self.client.search_runs([self.experiment_id], filter_string=f"tags.`{KEY}` = '{key}'")
@@ -129,12 +129,12 @@ class TrackingStore:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Inside, write in turn with other processes, and ask a server once, with a short timeout.
+        """Inside, take turns with other processes to write, and try a server once, with a short timeout.
 
         Environment variables of MLflow that are set already keep their values.
 
         Raises:
-            OSError: it is not our turn for too long.
+            OSError: another process writes for too long.
         """
         wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
         wanted = {name: value for name, value in wanted.items() if name not in os.environ}
@@ -143,7 +143,7 @@ class TrackingStore:
 
     @contextmanager
     def as_default(self) -> Iterator[None]:
-        """Make this store and experiment MLflow's defaults inside: parts of its API know no others."""
+        """Make this store and experiment MLflow's defaults inside: parts of its API accept no others."""
         import mlflow
 
         before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
@@ -174,7 +174,7 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether a write failed for good. What may pass is no refusal: no connection, a busy store, a rejected login."""
+    """Whether a write failed permanently: not for no connection, a busy store or a rejected login."""
     from mlflow.exceptions import MlflowException
 
     if isinstance(error, ConfigError):

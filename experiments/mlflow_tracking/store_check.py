@@ -12,7 +12,7 @@ from tracing.recording.credentials import without_credentials
 
 
 def check_store(uri: str | None, experiment: str, home: Path) -> None:
-    """Refuse a store that a run would refuse; a server that is away is none, and neither is a file to be made.
+    """Refuse a store that a run would refuse; an unreachable server and a file yet to be made are accepted.
 
     Args:
         uri: of the store; None for the one of `home`.

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
 
 PARAM_LIMIT = 500
-"""Longest value kept as a parameter; settings are short, and a prompt is never one."""
+"""Longest value kept as a parameter; settings are short, and prompts are not parameters."""
 
 LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 FINISH_SECONDS = 120.0
-"""How long the end of a run waits for MLflow at most; what is not written by then stays in the outbox."""
+"""How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
 
 REPLAY_SECONDS = 3600.0
-"""How long a replay goes on at most; unlike a run, its user waits for nothing else."""
+"""Time limit of a replay, generous because its user waits for nothing else."""
 
 
 def store_file(home: Path) -> Path:
@@ -66,16 +66,16 @@ def artifact_root(home: Path) -> Path:
 class MlflowRun:
     """An observer that records one experiment in MLflow.
 
-    A store that fails or hangs ends no experiment and holds none up: what it did not take waits in the run's folder
-    (`outbox`), and the folder has everything else.
+    A store that fails or hangs neither ends nor blocks an experiment: what it did not take waits in the run's folder
+    (`outbox`), which has everything else.
 
     Args:
-        outbox: on the way to the store.
+        outbox: sends the writes to the store.
         system: name of the memory system, for its prompts' names in the registry.
         seed: the prompts the run starts from.
         folder: of the run.
-        clock: gives the moments of points, in seconds since the epoch.
-        resumed: whether points may be there already.
+        clock: gives the time of points, in seconds since the epoch.
+        resumed: whether points may exist already.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class MlflowRun:
         clock: Callable[[], float] = time,
         resumed: bool = False,
     ) -> MlflowRun:
-        """Open the store, making it and the experiment where they do not exist, and start the parent run.
+        """Open the store, creating it and the experiment if needed, and start the parent run.
 
-        A server that does not answer is no reason not to start. A resumed run goes on in the MLflow run it had, with
-        what waits in its folder, and logs no point twice.
+        An unreachable server does not prevent the start. A resumed run continues in its MLflow run, sends what waits
+        in its folder, and logs no point twice.
 
         Raises:
             ConfigError: the store cannot be used.
@@ -150,12 +150,12 @@ class MlflowRun:
 
     @property
     def link(self) -> SummaryMlflow | None:
-        """Where the run lies; None while the store did not take its start."""
+        """Where the run is; None until the store has taken its start."""
         return link_of(self._outbox.store)
 
     @property
     def problems(self) -> list[str]:
-        """What MLflow has not got, in words."""
+        """What MLflow has not received, in words."""
         found = list(self._outbox.refused)
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
@@ -195,7 +195,7 @@ class MlflowRun:
         metrics: dict[str, float] = {"val/score": record.val_score}
         metrics |= {f"cost/{name}": value for name, value in cost.items()}
         if record.n not in self._blamed:
-            # Nothing was attributed anew, since the champion is the same; the curve goes on level.
+            # Nothing was attributed again, since the champion is the same; the curve stays level.
             metrics |= {f"blame/{name}": blame.share for name, blame in record.blame.items()}
         nested = self._iteration_run(record.n)
         self._metrics(nested, metrics | {"proposals": record.proposals}, step=record.n)
@@ -227,7 +227,7 @@ class MlflowRun:
     ) -> None:
         """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
 
-        A champion that is the seed has no traces of its own.
+        If the champion is the seed, only the seed has traces.
         """
         self._outbox.send(*case_tables(seed, champion))
         traced = (seed,) if seed == champion else (seed, champion)
@@ -293,14 +293,14 @@ def blame_key(operation: str) -> str:
 
 
 def _key_of(folder: RunFolder) -> str | None:
-    """The key by which the run is found again; None where there is none, or only a damaged one."""
+    """The key that identifies the run; None if it is missing or damaged."""
     path = folder.path / MLFLOW_KEY
     key = path.read_text(errors="replace") if path.is_file() else ""
     return key if re.fullmatch("[0-9a-f]{32}", key) else None
 
 
 def link_of(store: TrackingStore) -> SummaryMlflow | None:
-    """Where a store keeps the parent run; None where that was not started or found there."""
+    """Where a store keeps the parent run; None if it was not started or found there."""
     run = store.known_run()
     if run is None:
         return None

@@ -28,7 +28,7 @@ QUIET = {
     "GIT_PYTHON_REFRESH": "quiet",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
 }
-"""Keeps MLflow and what it imports from reaching out to the network; without the first its server can hang offline."""
+"""Keeps MLflow and its imports off the network; without the first its server can hang offline."""
 
 
 def require_store(home: Path) -> None:
@@ -48,13 +48,13 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
     If the caller is killed, the process ends too.
 
     Args:
-        port: to listen on; by default 5000, or any free one where that is taken.
+        port: to listen on; by default 5000, or any free one if that is taken.
 
     Raises:
         RunError: the port is taken, or the UI does not start.
     """
     if port is not None and not _free(port):
-        raise RunError(f"--port {port}: taken; give another, or none for any free one")
+        raise RunError(f"--port {port}: taken; give another port, or leave it out for any free one")
     used = port or (USUAL_PORT if _free(USUAL_PORT) else _any_port())
     address = f"http://{HOST}:{used}"
     log = home / "mlflow-ui.log"
@@ -93,7 +93,7 @@ def _wait(
     end = clock() + READY_SECONDS
     while clock() < end:
         if process.poll() is not None:
-            raise RunError(f"the MLflow UI ended at once; {log} says why")
+            raise RunError(f"the MLflow UI exited immediately; {log} says why")
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=2):  # noqa: S310 (http on loopback)
                 return

@@ -1,4 +1,4 @@
-"""What a run writes to MLflow, each piece as plain data that can wait in a file and be applied twice without harm."""
+"""What a run writes to MLflow, each as plain data that can wait in a file and be applied twice safely."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Write(BaseModel):
     run: str = PARENT
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
-        """Write it, unless the store has it already. `folder` is that of the run, for what is written from files.
+        """Write it, unless the store has it already. `folder` is the run's, for what is written from files.
 
         Raises:
             Exception: whatever the store raises; `store.is_refusal` says whether it is final.
@@ -47,7 +47,7 @@ class StartRun(Write):
 
 
 class LogParams(Write):
-    """Settings of a run. The store keeps the first value of each, also where a resumed run has a larger budget."""
+    """Settings of a run. The store keeps the first value of each, even if a resumed run has a larger budget."""
 
     kind: Literal["params"] = "params"
     values: Mapping[str, str]
@@ -61,10 +61,10 @@ class LogParams(Write):
 
 
 class LogMetrics(Write):
-    """Points of curves. A store knows a point by its name, step, moment and value, so that it is there once.
+    """Points of curves. A store identifies a point by name, step, time and value, so it holds each once.
 
-    With `once` a point is left out where its curve has this value at this step, of whatever moment: a resumed run
-    passes through the steps of its earlier life again. A step that a budget had cut short gets a second value.
+    With `once` a point is left out if its curve has this value at this step at any time: a resumed run repeats its
+    earlier steps. A step that a budget had cut short gets a second value.
     """
 
     kind: Literal["metrics"] = "metrics"
@@ -127,7 +127,7 @@ class LogFiles(Write):
 class LogTable(Write):
     """A table as an artifact that the UI shows as one: column → values.
 
-    It is written in MLflow's own form, but whole: `log_table` appends to what is there, and twice would be double.
+    It is written in MLflow's own form, but as a whole: `log_table` appends, so applying it twice would duplicate rows.
     """
 
     kind: Literal["table"] = "table"

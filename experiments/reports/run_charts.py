@@ -1,4 +1,4 @@
-"""The charts of a run's report: scores, blame, the course of validation, and cost."""
+"""The charts of a run's report: scores, blame, validation over time, and cost."""
 
 from __future__ import annotations
 

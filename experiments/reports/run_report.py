@@ -1,4 +1,4 @@
-"""The HTML report of a run: one file, no scripts, nothing fetched from anywhere."""
+"""The HTML report of a run: one file that works offline, without scripts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CONTEXT_LINES = 4
 """Unchanged lines shown around a change; a longer stretch is folded."""
 
 FEWEST_FOLDED = 3
-"""Lines that are not worth a fold."""
+"""Hidden lines that are too few to fold."""
 
 VERDICTS: Mapping[str | None, str] = {
     "improved": "On conversations it never saw, the champion answers better than the seed prompts.",
     "inconclusive": "The held-out conversations do not show a difference between the champion and the seed prompts.",
     "regressed": "On conversations it never saw, the champion answers worse than the seed prompts.",
-    None: "The run stopped before the champion met the test conversations.",
+    None: "The run stopped before the champion was scored on the test conversations.",
 }
 
 UNCHANGED = "No rewrite passed the gate: the champion is the seed prompts, so there is no difference to test."
@@ -91,7 +91,7 @@ def render_report(given: ReportInput) -> str:
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
-        # In a comparison word for word, a credential would be in pieces.
+        # A word-for-word comparison would split a credential.
         diffs={
             name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
         },

@@ -1,1 +1,1 @@
-"""A run on disk: its configuration, its folder and the files in it, and how runs are found and compared."""
+"""Runs on disk: configuration, folder and files, and how runs are found and compared."""

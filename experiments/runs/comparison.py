@@ -1,4 +1,4 @@
-"""Runs side by side: what was the same, and what came of it."""
+"""Runs side by side: what was the same, and the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunComparison:
 
     Attributes:
         rows: (what, value in the first, value in the second), in reading order.
-        differences: the keys of `COMPARABLE` in which they differ; where there are any, scores are no comparison.
+        differences: the keys of `COMPARABLE` in which they differ; if there are any, the scores are not comparable.
         prompts: prompt name → whether both champions have the same text.
     """
 
@@ -31,7 +31,7 @@ class RunComparison:
 
 
 def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
-    """Every run under a home, the latest first; None stands for a summary that is missing or unreadable."""
+    """Every run under a home, latest first; None for a summary that is missing or unreadable."""
     found: list[tuple[RunFolder, Summary | None]] = []
     for folder in reversed(RunFolder.all(home)):
         try:

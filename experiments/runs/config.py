@@ -1,4 +1,4 @@
-"""What an experiment is: a YAML file validated by pydantic, with command line options laid over it."""
+"""The configuration of an experiment: a YAML file validated by pydantic, overridden by command line options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tracing.validation import unknown_key
 
 
 class _Section(BaseModel):
-    # What is wrong with a setting is told by `load_config`, which knows what may be shown of it.
+    # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
@@ -41,7 +41,7 @@ class Models(_Section):
     embedding: ModelSettings | None = None
 
     def roles(self) -> dict[Role, ModelSettings]:
-        """The roles that have a model of their own."""
+        """The roles that have their own model."""
         named: dict[Role, ModelSettings | None] = {
             "task": self.task,
             "proposer": self.proposer,
@@ -77,9 +77,9 @@ class Tracking(_Section):
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they stand in.
+    """One experiment. Relative paths are relative to the folder of the file they are in.
 
-    `concurrency` is how many requests may be under way at one endpoint: 8 unless given, and 1 at the embedded one.
+    `concurrency` is the number of concurrent requests to one endpoint: 8 by default, 1 for the embedded one.
     """
 
     system: str = "fact-memory"
@@ -134,7 +134,7 @@ class RunConfig(_Section):
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
-    """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) laid over it.
+    """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) applied.
 
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
@@ -159,7 +159,7 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
 
 
 def read_config(source: str) -> RunConfig:
-    """The configuration in `source` as it stands; what it names need not be there.
+    """The configuration in `source` unchecked against the disk: the files it names need not exist.
 
     Raises:
         ConfigError: as `load_config`.
@@ -190,7 +190,7 @@ def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) 
 
 
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
-    """The same configuration with its relative paths under `folder`, apart from those of the keys in `besides`.
+    """The same configuration with its relative paths under `folder`, except those of the keys in `besides`.
 
     These are the file of the data set, folders of modules, the weights of embedded models and an MLflow store in a
     sqlite file.
@@ -252,7 +252,7 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; correct the YAML there") from None
-    except (yaml.YAMLError, ValueError) as error:  # the latter of an escape that is no character
+    except (yaml.YAMLError, ValueError) as error:  # the latter for an escape that is not a character
         raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); correct the file") from None
     except RecursionError:
         raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
@@ -264,11 +264,11 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
 
 
 _CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML lets through where a text does not fit its type: a day that does not exist, `!!int x`, `!!bool x`."""
+"""What PyYAML raises if a text does not fit its type: a day that does not exist, `!!int x`, `!!bool x`."""
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses a key that one mapping has twice, where YAML would silently take the last, and says where it fails."""
+    """Refuses a duplicate key, of which YAML would silently take the last, and says where it fails."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -342,7 +342,7 @@ _LONGEST_SHOWN = 200
 
 
 def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
-    # A misspelt key is the cause of the missing one, so it is told first.
+    # A misspelt key is the cause of the missing one, so it is reported first.
     problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
@@ -360,7 +360,7 @@ def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> st
 
 
 def _instead(problem: ErrorDetails) -> str:
-    """The value that was given in place of a right one; nothing where it is a secret."""
+    """The invalid value that was given; nothing if it is a secret."""
     rules = Redaction()
     if any(rules.hides(str(part)) for part in problem["loc"]):
         return ""

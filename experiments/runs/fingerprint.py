@@ -1,4 +1,4 @@
-"""What a run depends on, so that it is only ever resumed as the run it was."""
+"""What a run depends on, so that it is resumed only if nothing of it changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 def fingerprint(
     config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str], hand: Sequence[Proposal] = ()
 ) -> dict[str, str]:
-    """Everything the course of a run depends on, as `key → value` (long values as their SHA-256)."""
+    """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
     return {
         **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
@@ -46,10 +46,10 @@ _READER = TypeAdapter(dict[str, str])
 
 
 def read_fingerprint(folder: RunFolder) -> dict[str, str]:
-    """What a run began with.
+    """The fingerprint a run began with.
 
     Raises:
-        RunError: that cannot be read.
+        RunError: it cannot be read.
     """
     path = folder.path / FINGERPRINT
     try:
@@ -61,7 +61,7 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
 
 
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
-    """Make sure that a run would go on as it began.
+    """Make sure that a run would continue as it began.
 
     Raises:
         RunError: something the run depends on is different; the keys are named.
@@ -78,7 +78,7 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
 
 
 def _own_code(config: RunConfig) -> dict[str, str]:
-    """What the source of each part of a user's own is known by."""
+    """What identifies the source of each of the user's own parts."""
     named = [
         (SYSTEMS, config.system),
         (ATTRIBUTORS, config.attribution),

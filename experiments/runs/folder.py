@@ -3,17 +3,17 @@
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every iteration
 report.html       what the run did, as a page (`memtune report` writes the diagnosis: why answers are wrong)
-attempts.jsonl    every rewrite that was tried: its text, its screening and what the gate said
-fingerprint.json  what the run depends on: it is resumed only where that is the same
+attempts.jsonl    every rewrite that was tried: its text, its screening and the gate's decision
+fingerprint.json  what the run depends on: it is resumed only if that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
-mlflow-key        by which the run is found again in MLflow
+mlflow-key        identifies the run in MLflow
 lock              held by the process that works on the run
-home              where the cache and the MLflow store are, of a run that `--out` put elsewhere
+home              where the cache and the MLflow store are, for a run that `--out` put elsewhere
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 traces/           what was recorded of every evaluated conversation
-verdicts.jsonl    what the judge said of each reply, where it is a model
-mlflow-outbox.jsonl   what MLflow has not got yet; there only after an outage
+verdicts.jsonl    the judge's verdict on each reply, if the judge is a model
+mlflow-outbox.jsonl   what MLflow has not received yet; present only after an outage
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RunFolder:
     ) -> RunFolder:
         """A new folder with `files` (name → text) in it: `out`, or one under `home/runs` named by time and system.
 
-        It is made aside and moved in place, so that whatever ends the process leaves a whole one or none.
+        It is made elsewhere and moved in place, so that an interruption leaves a complete folder or none.
 
         Raises:
             RunError: `out` holds something already, or the folder cannot be made.
@@ -80,16 +80,16 @@ class RunFolder:
 
     @classmethod
     def find(cls, home: Path, name: str, *, finished: bool = False) -> RunFolder:
-        """The run named by its id, by a start of it that only one run has, by `latest`, or by the path of its folder.
+        """The run named by its id, by a unique prefix of it, by `latest`, or by the path of its folder.
 
         Args:
-            home: where runs lie.
+            home: where runs are kept.
             name: as given on the command line.
-            finished: whether `latest` is the latest that came to its end, not the latest that was started; that one too
-                where none has finished.
+            finished: whether `latest` is the latest finished run; if none has finished, or by default, it is the
+                latest started.
 
         Raises:
-            RunError: no run, or more than one, is meant.
+            RunError: the name fits no run, or more than one.
         """
         path = Path(name)
         if _is_run(path):
@@ -119,7 +119,7 @@ class RunFolder:
 
     @property
     def home(self) -> Path | None:
-        """The home it was begun in; None where that is not known, or there no more."""
+        """The home it was begun in; None if unknown or no longer there."""
         folder = self.path.resolve()
         if folder.parent.name == RUNS:
             return folder.parents[1]
@@ -154,7 +154,7 @@ class RunFolder:
         """The run's summary.
 
         Raises:
-            RunError: there is none, or it is not one.
+            RunError: it is missing, or not a summary.
         """
         path = self.path / SUMMARY
         try:
@@ -179,10 +179,10 @@ class RunFolder:
 
 
 def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:
-    """The prompts that lie in a folder, one text file each; `names` are those that are wanted.
+    """The prompts in a folder, one text file each; `names` are those wanted.
 
     Raises:
-        RunError: a wanted prompt is missing, there is none at all, or one cannot be read.
+        RunError: a wanted prompt is missing, the folder has none, or one cannot be read.
     """
     found = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
     missing = sorted(set(names or ()) - set(found))
@@ -205,7 +205,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
-    """The latest that came to its end; where none did, the latest, of which there may be something to see already."""
+    """The latest finished run; if none finished, the latest, which may already have something to show."""
     for run in reversed(runs):
         # One with a damaged summary may have finished: better to say so than to take an older one.
         if (run.path / SUMMARY).is_file() and run.summary().finished:
@@ -219,7 +219,7 @@ def _places(runs: Path, name: str) -> Iterator[Path]:
 
 
 def _made(place: Path, files: Mapping[str, str]) -> bool:
-    """Make a folder that holds files; False where something is there."""
+    """Make a folder that holds files; False if something is there."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=place.parent) as scratch:
         aside = Path(scratch) / "run"
@@ -235,7 +235,7 @@ def _made(place: Path, files: Mapping[str, str]) -> bool:
 
 
 def _filled(folder: Path, files: Mapping[str, str]) -> bool:
-    """Write files into an empty folder, which may be a link or a disk of its own; False where something is there."""
+    """Write files into an empty folder, which may be a link or a mount; False if something is there."""
     if any(folder.iterdir()):
         return False
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optimizer.evaluation.scores import Interval
 
 NO_INTERVAL = "1 conversation"
-"""Stands in a column of intervals where there is none, and says why."""
+"""Shown in place of an interval, with the reason."""
 
 
 def interval_text(interval: Interval | None, form: str = ".3f", *, between: str = "–") -> str:

@@ -27,7 +27,7 @@ def read_ladder(path: Path) -> Sequence[Rung]:
     """The rungs in a file.
 
     Raises:
-        DataError: it is not one.
+        DataError: it is not a ladder file.
     """
     try:
         return _RUNGS.validate_json(path.read_bytes())

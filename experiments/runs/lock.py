@@ -14,7 +14,7 @@ from tracing.errors import RunError
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, which names the process that does. The system releases it however the process ends.
+    """Hold the lock file `path`, which names the holding process. The system releases it however the process ends.
 
     Raises:
         RunError: another process holds it.

@@ -31,11 +31,11 @@ def params_of(config: RunConfig) -> dict[str, Any]:
 
 
 def lasting_params(config: RunConfig) -> dict[str, Any]:
-    """Those of `params_of` that a resumed run has to share with its beginning.
+    """Those of `params_of` that must be the same when a run is resumed.
 
-    A raised budget lets a run go on that the old one had stopped, and no result depends on how many requests are under
-    way at once. Data, weights and modules may lie elsewhere: their content decides, which the fingerprint has under
-    names of its own.
+    A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
+    requests. Data, weights and modules may have moved: their content decides, which the fingerprint has under its own
+    names.
     """
     free = {
         "concurrency",

@@ -1,4 +1,4 @@
-"""The cases that a run has seen under a candidate, with whose fault the wrong ones are."""
+"""The cases that a run has seen under a candidate, with the attribution of the wrong ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeenCase:
-    """A judged question of a split, the graph it was answered in, and whose fault it is, where that was asked."""
+    """A judged question of a split, the graph it was answered in, and its attribution, if one was made."""
 
     split: SplitName
     case: Case
@@ -28,8 +28,8 @@ class SeenCase:
 def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failures: Failures) -> list[SeenCase]:
     """Every case that was evaluated with `candidate`, in the order of the splits; nothing is evaluated for it.
 
-    Cases of validation and test are attributed here for people to read: the optimizer is not told. With a method that
-    asks a model they stay without, since nothing further is asked.
+    Cases of validation and test are attributed here for people to read: the optimizer does not see it. With a method
+    that asks a model they stay unattributed, to avoid further calls.
     """
     found: list[SeenCase] = []
     for split, conversations in splits.named().items():
@@ -40,5 +40,5 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
 
 
 def worst_first(cases: Sequence[SeenCase]) -> list[SeenCase]:
-    """The wrong ones before the right ones, otherwise in order: what is worth a look where not all can be kept."""
+    """The wrong ones before the right ones, otherwise in order: the most useful ones if not all can be kept."""
     return sorted(cases, key=lambda seen: seen.case.passed)

@@ -13,7 +13,7 @@ from optimizer.gating.verdict import VerdictName
 from optimizer.search.results import IterationRecord, LoopResult
 
 _UNFINISHED = ("running", "interrupted", "error: ", "fault: ")
-"""How `stopped` begins in a summary of a run that works or did not come to its end."""
+"""How `stopped` begins in the summary of a run that is running or did not finish."""
 
 
 class _Part(BaseModel):
@@ -60,7 +60,7 @@ class SummaryIteration(_Part):
 
 
 class SummaryCalls(_Part):
-    """Model calls made, served from cache, and what evaluating everything anew would have made."""
+    """Model calls made, served from cache, and what evaluating everything again would have made."""
 
     made: int
     cached: int
@@ -68,7 +68,7 @@ class SummaryCalls(_Part):
 
 
 class SummaryMlflow(_Part):
-    """Where the run lies in MLflow; credentials in the URI are left out."""
+    """Where the run is in MLflow; credentials in the URI are left out."""
 
     tracking_uri: str
     experiment_id: str
@@ -104,8 +104,8 @@ class SummaryJudge(_Part):
 class Summary(_Part):
     """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
 
-    `verdict` and what belongs to it are null where the run stopped before the test conversations were met, `delta_ci`
-    also where there is a single one, `judge` where no model judged.
+    `verdict` and its related values are null if the run stopped before the test conversations were scored, `delta_ci`
+    also if there is only one, `judge` if no model judged.
     """
 
     run_id: str
@@ -136,7 +136,7 @@ class Summary(_Part):
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end, also that of a budget; False while it runs, or was interrupted or failed."""
+        """Whether the run finished, also by a spent budget; False if it is running, was interrupted or failed."""
         return not self.stopped.startswith(_UNFINISHED)
 
 

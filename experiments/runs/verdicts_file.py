@@ -1,4 +1,4 @@
-"""`verdicts.jsonl`: what the model that judged a run said, for diagnoses to count the same answers as wrong."""
+"""`verdicts.jsonl`: the verdicts of the model that judged a run, so that diagnoses count the same answers as wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VerdictLine(BaseModel):
 
 
 def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
-    """Write the file anew.
+    """Rewrite the file.
 
     Raises:
         RunError: it cannot be written.
@@ -46,7 +46,7 @@ def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
 
 
 def read_verdicts(folder: RunFolder) -> Verdicts:
-    """The verdicts of a run; none where no model judged it, or it was killed before it wrote them.
+    """The verdicts of a run; none if no model judged it, or it was killed before it wrote them.
 
     Raises:
         RunError: the file is damaged.

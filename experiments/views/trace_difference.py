@@ -29,7 +29,7 @@ _STYLES = {"+": "green", "-": "red"}
 
 
 def difference_lines(found: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
-    """The cause with what changed in it, then how often what else differs."""
+    """The cause and what changed in it, then counts of the other differences."""
     cause = found.cause
     if cause is None:
         yield styled(f"no difference in {found.aligned:,} operations")
@@ -68,7 +68,7 @@ def difference_record(found: Comparison) -> dict[str, Any]:
 
 
 def _values(operation: Operation | None, graph: ExecutionGraph, roles: Sequence[str]) -> dict[str, str]:
-    """What plays each role, as text; the beginning of what is very long."""
+    """The value of each role as text; only the beginning if it is very long."""
     values: dict[str, str] = dict.fromkeys(roles, "")
     for role, vid in () if operation is None else (*operation.inputs, *operation.outputs):
         before = values.get(role)

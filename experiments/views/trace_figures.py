@@ -18,12 +18,12 @@ class OperationFigures:
     Attributes:
         name, kind: of the operation.
         count: executions.
-        errors: those that an exception left.
-        unfinished: those that had not ended.
+        errors: those that ended with an exception.
+        unfinished: those that did not end.
         calls, cached_calls: model calls made, and how many of them a cache answered.
         prompt_tokens, completion_tokens, cost: summed over the calls.
-        seconds: in all, what is nested in it included.
-        median_seconds, longest_seconds: of those that ended; 0 where none has.
+        seconds: in total, including nested operations.
+        median_seconds, longest_seconds: of those that ended; 0 if none has.
     """
 
     name: str

@@ -31,12 +31,12 @@ path { fill: none; stroke: #2563eb; } path.back { stroke: #d97706; }
 
 @dataclass(frozen=True, slots=True)
 class FlowMap:
-    """Operations by name, those that run earlier on the whole first, and the variables between them.
+    """Operations by name, ordered by when they run on average, and the variables between them.
 
     Attributes:
         steps: name → executions.
-        failed: name → executions that an exception left.
-        flows: names of a maker and a reader → how often one read what the other made.
+        failed: name → executions that ended with an exception.
+        flows: names of maker and reader → how often the reader read what the maker made.
         left_out: names beyond the most frequent ones.
     """
 
@@ -107,7 +107,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
             f'<text x="{MIDDLE - HALF + 10}" y="{y + 5}">{escape(shown)}</text>'
             f'<text class="dim" text-anchor="end" x="{MIDDLE + HALF - 8}" y="{y + 4}">{note}</text></g>'
         )
-    below = "→ read further down (right), read again further up (left, amber); the figures count readings"
+    below = "→ read further down (right), read again further up (left, amber); the numbers count reads"
     if flow.left_out:
         below += f"; {flow.left_out} rarer operations are left out"
     head = (

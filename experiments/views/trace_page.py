@@ -1,4 +1,4 @@
-"""A trace as a page to explore: one file, nothing fetched, closed by session and operation until one opens it."""
+"""A trace as an interactive page: one file, works offline, sessions and operations collapsed at first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def render_page(graph: ExecutionGraph, title: str) -> str:
     from markupsafe import Markup
 
     data = json.dumps(_data(graph), ensure_ascii=False, separators=(",", ":"))
-    # In a script element only `<` could end it, and JSON has its own way to write it.
+    # Only `<` could end a script element; JSON can escape it.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     picture = render_map(graph, title)
     return template("trace.html").render(title=title, data=Markup(safe), picture=Markup(picture))  # noqa: S704

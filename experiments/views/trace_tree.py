@@ -1,4 +1,4 @@
-"""A trace as a tree of lines: sessions, in them operations, in these what they read and made."""
+"""A trace as a tree of lines: sessions, their operations, and what each read and made."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from tracing.graph.nesting import outer_operations
 from tracing.graph.search import shown_text
 
 MANY = 200
-"""Operations from which on sessions are shown closed, unless one asks for more."""
+"""Number of operations above which sessions are shown collapsed by default."""
 
 MOST_LINKS = 8
 WIDEST = 100
 DEEPEST = 40
-"""Levels that are shown by indenting; those below have their number, since each would make a long tree longer still."""
+"""Levels shown by indenting; deeper ones show their number, to keep a long tree short."""
 
 
 class Nesting:
-    """Which operations stand in which, in the order they began.
+    """Which operations are nested in which, in the order they began.
 
-    A file holds an inner operation before the outer one, since it ends first. An operation stands at the top of its
-    session where its parent is unknown, of another session or, in a damaged file, nested in itself.
+    A file holds an inner operation before the outer one, since it ends first. An operation is at the top of its
+    session if its parent is unknown, of another session or, in a damaged file, nested in itself.
     """
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self.children: dict[str, list[Operation]] = {}
         self.tops: dict[str | None, list[Operation]] = {sid: [] for sid in graph.sessions}
         outer = outer_operations(graph)
-        # Where clocks stand still, what ended later began earlier.
+        # If start times are equal, what ended later began earlier.
         places = {oid: place for place, oid in enumerate(graph.operations)}
         for operation in sorted(graph.operations.values(), key=lambda one: (one.started, places[one.id])):
             parent = outer.get(operation.id)
@@ -129,7 +129,7 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
 
 
 def shorten(text: str, longest: int | None = WIDEST) -> str:
-    """A text on one line of at most so many characters, without what would steer a terminal."""
+    """A text on one line of at most so many characters, without terminal control characters."""
     # Cut first: a value may have millions of characters.
     kept = one_line(text if longest is None else text[: 4 * longest])
     if longest is not None and (len(kept) > longest or len(text) > 4 * longest):

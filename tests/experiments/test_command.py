@@ -124,7 +124,7 @@ def test_runs_and_compare_print_what_the_folders_hold(capsys: pytest.CaptureFixt
     assert "regressed" in out
     _, out, _ = run(capsys, "compare", first.id, "latest")
     assert "prompt answer: the same text" in out
-    assert "no comparison" not in out
+    assert "not comparable" not in out
 
 
 def test_runs_and_compare_show_names_and_figures_whole_at_80_columns(

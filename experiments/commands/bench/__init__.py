@@ -1,1 +1,1 @@
-"""`memtune bench`: one file a benchmark."""
+"""`memtune bench`: one file per benchmark."""

@@ -32,14 +32,14 @@ Examples:
     "--suite",
     required=True,
     metavar="PATH|injected|memtracebench",
-    help="An annotated graph or a folder of them; `injected`: passed cases with one fault put in; `memtracebench`: "
-    "downloaded from its hub ($HF_ENDPOINT) once.",
+    help="An annotated graph or a folder of them; `injected`: passed cases with one injected fault; `memtracebench`: "
+    "downloaded once from its hub ($HF_ENDPOINT).",
 )
 @click.option(
     "--method",
     required=True,
     metavar="NAME",
-    help="Whom to measure: a method of attribution (your own as module:Object), or one of the controls "
+    help="What to measure: an attribution method (your own as module:Object), or one of the controls "
     "replay, majority and random.",
 )
 @setup_options
@@ -50,20 +50,20 @@ Examples:
     default=180,
     show_default=True,
     metavar="N",
-    help="Injected faults in each system, at most.",
+    help="At most N injected faults per system.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of cases, and of intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for choosing cases and for intervals.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
 def attribution(
     suite: str, method: str, count: int, seed: int, target: Path | None, home: Path | None, **given: Any
 ) -> None:
-    """Measure a method of attribution on wrong answers whose decisive operation is known.
+    """Measure an attribution method on wrong answers whose decisive operation is known.
 
-    `injected` makes its own truth: it runs the system (RAG and the fact memory, unless --system names one) on the
-    data, puts one fault into one operation of a case that passed, and keeps it if the answer becomes wrong. Without
-    --model a scripted model that makes no mistakes of its own plays the system's, on loopback. With `assisted` and
-    `agent`, --model names the one that helps, and the system's stays scripted.
+    `injected` makes its own labelled cases: it runs the system (RAG and the fact memory, unless --system names one) on
+    the data, injects one fault into one operation of a passed case, and keeps it if the answer becomes wrong. Without
+    --model the system uses a scripted model on loopback that makes no mistakes. With `assisted` and `agent`, --model
+    names the model that helps attribution, and the system's stays scripted.
     """
     import json
 
@@ -104,7 +104,7 @@ def attribution(
 
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
-    """Accuracy by system and kind of fault, or by error type where nothing was injected."""
+    """Accuracy by system and kind of fault, or by error type if nothing was injected."""
     from experiments.bench.fault_kinds import KINDS
     from experiments.display.tables import plain_table
 

@@ -1,4 +1,4 @@
-"""`memtune bench evidence`: how often the search finds the turns that people annotated as evidence."""
+"""`memtune bench evidence`: how often the search finds the turns annotated as evidence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Examples:
 def evidence(suite: str, words: bool, target: Path | None, home: Path | None) -> None:
     """Measure the search for evidence: mean recall of the annotated turns among the first 1, 3, 5 and 8.
 
-    Searched with the question alone, with the wrong reply too, or with the accepted answer; ranked by words, by the
-    embedded embedding model, and by both.
+    The query is the question alone, with the wrong reply, or with the accepted answer; ranking is by words, by the
+    embedded embedding model, or by both.
     """
     import json
     from contextlib import nullcontext
@@ -50,7 +50,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     with nullcontext() if words else open_access(load_config(None), home_folder(home)) as access:
         tables = {"words": recall_at(loaded)}
         if access is not None:
-            with errors.status("embedding the messages, some minutes the first time"):
+            with errors.status("embedding the messages, which takes minutes the first time"):
                 tables["embeddings"] = recall_at(loaded, ranking="embeddings", embedding=access.embedding)
                 tables["both"] = recall_at(loaded, ranking="both", embedding=access.embedding)
     if target is not None:

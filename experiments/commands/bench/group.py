@@ -12,7 +12,7 @@ from experiments.commands.bench.tracing import tracing
 
 @click.group()
 def bench() -> None:
-    """Measure a part of memtune: what it costs, or how often it is right."""
+    """Measure a part of memtune: its cost or its accuracy."""
 
 
 for _command in (attribution, evidence, throughput, tracing):

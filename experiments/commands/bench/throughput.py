@@ -1,4 +1,4 @@
-"""`memtune bench throughput`: how full an evaluation keeps an endpoint."""
+"""`memtune bench throughput`: how well an evaluation uses an endpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="SECONDS",
-    help="Time that the endpoint takes for a reply.",
+    help="Time the endpoint takes per reply.",
 )
 @click.option(
     "--concurrency",
@@ -31,13 +31,13 @@ Examples:
     default=64,
     show_default=True,
     metavar="N",
-    help="Requests that the endpoint allows at once.",
+    help="Concurrent requests the endpoint allows.",
 )
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
 def throughput(calls: int, latency: float, concurrency: int, file: Path | None) -> None:
-    """Measure how many calls a second an evaluation makes of those that an endpoint allows.
+    """Measure what share of an endpoint's possible calls per second an evaluation makes.
 
-    The endpoint is on loopback. It refuses one request in fifty at first, with 429 and Retry-After.
+    The endpoint is on loopback. It refuses one request in fifty once, with 429 and Retry-After.
     """
     from experiments.bench.throughput import measure_throughput
     from experiments.display.literal_console import LiteralConsole

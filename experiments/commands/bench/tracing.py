@@ -1,4 +1,4 @@
-"""`memtune bench tracing`: how fast memtune records and loads, measured here."""
+"""`memtune bench tracing`: how fast memtune records and loads on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
 )
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
 def tracing(file: Path | None) -> None:
-    """Measure recording and loading, in some minutes: medians of seven repetitions, all in one run.
+    """Measure recording and loading in a few minutes: medians of seven repetitions.
 
     It needs the extra `run`, about 2 GiB of memory and 500 MB in the folder for temporary files.
     """

@@ -85,7 +85,7 @@ def _require_free(out: Path, force: bool) -> None:
 
 
 def _replace(out: Path, write: Callable[[Path], None]) -> None:
-    """Put a whole new file in the place of what is there, or leave that as it is."""
+    """Replace the file with a complete new one, or leave it unchanged."""
     partial = out.with_name(f"{out.name}.{os.getpid()}.new")
     try:
         write(partial)
@@ -97,18 +97,18 @@ def _replace(out: Path, write: Callable[[Path], None]) -> None:
 
 
 def _warn(warnings: Sequence[str]) -> None:
-    """On stderr: the first kinds of trouble, each on a line of its own, and how many more there are."""
+    """Print the first warnings to stderr, one per line, and the number of the rest."""
     for warning in warnings[:_MOST_WARNINGS]:
         line = one_line(warning)
         shown = line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
         say(f"warning: {shown}", err=True)
     if len(warnings) > _MOST_WARNINGS:
-        say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of trouble are not shown", err=True)
+        say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of problems are not shown", err=True)
 
 
 @contextmanager
 def _status(doing: str, file: Path) -> Iterator[None]:
-    """Say what takes long, where somebody is watching."""
+    """Show a slow step, if a person is watching."""
     from experiments.display.literal_console import LiteralConsole
 
     console = LiteralConsole(stderr=True)

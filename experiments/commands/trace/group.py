@@ -1,4 +1,4 @@
-"""memtune trace: what lies in recorded traces."""
+"""memtune trace: what recorded traces hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
 """
 )
 def trace() -> None:
-    """Look into recorded traces, tell where two executions part, and exchange them with other tools."""
+    """Explore recorded traces, find where two executions diverge, and exchange traces with other tools."""
 
 
 for _command in (stats, show, search, slice_, diff, import_, export):

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TRACE = click.Path(path_type=Path)
 _trace_argument = click.argument("file", metavar="TRACE", type=TRACE)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a script.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 DIFFERENT = 1
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A moment in epoch seconds, or an ISO date with or without a time, by the local clock where no zone is given."""
+    """A moment in epoch seconds, or an ISO date with or without a time, in local time if no zone is given."""
     if value is None:
         return None
     try:
@@ -37,14 +37,18 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
         return datetime.fromisoformat(value).timestamp()
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no moment; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
+            f"{value!r} is not a date; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
         ) from None
 
 
 _since = click.option(
-    "--from", "since", callback=_moment, metavar="WHEN", help="What ran at or after this moment (ISO date or epoch)."
+    "--from",
+    "since",
+    callback=_moment,
+    metavar="WHEN",
+    help="Only what ran at or after this time (ISO date or epoch).",
 )
-_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="What ran at or before this moment.")
+_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="Only what ran at or before this time.")
 
 
 @click.command(
@@ -106,18 +110,20 @@ Examples:
 )
 @_trace_argument
 @click.option(
-    "--operation", "oid", metavar="ID", help="One operation in full, with what is nested in it and around it."
+    "--operation", "oid", metavar="ID", help="Show one operation in full, with what is nested in it and around it."
 )
 @click.option("--session", metavar="NAME", help="Only this session, by name or id.")
-@click.option("--depth", type=click.IntRange(0), help="Levels of operations to open; 0 counts them by name.")
-@click.option("--html", type=TRACE, metavar="FILE", help="Write a page to explore: offline, one file.")
-@click.option("--svg", type=TRACE, metavar="FILE", help="Write a picture: operations by name, and what flows between.")
+@click.option("--depth", type=click.IntRange(0), help="Levels of operations to expand; 0 counts them by name.")
+@click.option("--html", type=TRACE, metavar="FILE", help="Write an interactive page: one file, works offline.")
+@click.option(
+    "--svg", type=TRACE, metavar="FILE", help="Write a picture: operations by name, and the flow between them."
+)
 def show(
     file: Path, oid: str | None, session: str | None, depth: int | None, html: Path | None, svg: Path | None
 ) -> None:
-    """Show a trace as a tree: sessions, in them operations, in these what they read (←) and made (→).
+    """Show a trace as a tree: sessions, their operations, and what each read (←) and made (→).
 
-    A trace of more than 200 operations is shown closed; --session, --operation or --depth open it.
+    A trace of more than 200 operations is shown collapsed; --session, --operation or --depth expand it.
     """
     from experiments.views.trace_tree import MANY, operation_lines, tree_lines
 
@@ -147,7 +153,7 @@ def show(
     closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
     _print(console, tree_lines(graph, session=session, depth=0 if closed else depth))
     if closed:
-        say("closed; open it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
+        say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
 
 @click.command(
@@ -160,7 +166,7 @@ Examples:
 )
 @_trace_argument
 @click.argument("pattern")
-@click.option("--regex", is_flag=True, help="PATTERN is a regular expression, tried line by line.")
+@click.option("--regex", is_flag=True, help="PATTERN is a regular expression, matched line by line.")
 @click.option("--kind", metavar="KIND", help="Only variables and operations of this kind, such as fact or llm.")
 @click.option("--session", metavar="NAME", help="Only this session, by name or id.")
 @_since
@@ -178,7 +184,7 @@ def search(
 ) -> int:
     """Find variables and operations whose name, value, error or attributes contain PATTERN.
 
-    Exits with 1 where nothing is found, as grep does. An empty PATTERN finds all that meet the options.
+    Exits with 1 if nothing is found, as grep does. An empty PATTERN matches everything that the options allow.
     """
     from experiments.views.trace_tree import shorten
     from tracing.graph.elements import Variable
@@ -211,11 +217,11 @@ Examples:
 )
 @_trace_argument
 @click.argument("start", metavar="ID")
-@click.option("--forward", is_flag=True, help="What was made from it, instead of what it was made from.")
-@click.option("--kind", metavar="KIND", help="Go only through operations of this kind.")
-@click.option("--name", metavar="NAME", help="Go only through operations of this name.")
-@click.option("--session", metavar="NAME", help="Go only through operations of this session, by name or id.")
-@click.option("--depth", type=click.IntRange(1), help="Go so many steps at most.")
+@click.option("--forward", is_flag=True, help="Show what was made from it instead.")
+@click.option("--kind", metavar="KIND", help="Follow only operations of this kind.")
+@click.option("--name", metavar="NAME", help="Follow only operations of this name.")
+@click.option("--session", metavar="NAME", help="Follow only operations of this session, by name or id.")
+@click.option("--depth", type=click.IntRange(1), help="Follow at most this many steps.")
 @_since
 @_until
 @click.option("--out", type=TRACE, metavar="FILE", help="Write the slice as a trace, to a new file.")
@@ -233,7 +239,7 @@ def slice_(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what a variable was made from, over operations and earlier versions. ID may be an operation's, too."""
+    """Show what a variable was made from, through operations and earlier versions. ID may also be an operation's."""
     from experiments.views.trace_tree import tree_lines
     from tracing.errors import TraceError
     from tracing.files.saving import records_of, save_trace
@@ -293,7 +299,7 @@ def _no_such(file: Path, what: str, given: str) -> str:
 
 
 def _loaded(file: Path) -> ExecutionGraph:
-    """The graph of a trace file; what could not be read of it is told on stderr."""
+    """The graph of a trace file; what could not be read is reported on stderr."""
     from tracing.files.loading import load_trace
 
     loaded = load_trace(file)
