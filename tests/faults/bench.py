@@ -188,7 +188,7 @@ def well_said(said: Said, codes: Collection[int] = (0, 2)) -> None:
     """Make sure that a command ended well, or with an error on one plain line, and told nobody the key."""
     everything = said.out + said.err
     assert said.code in codes, everything[-3000:]
-    assert "Traceback" not in everything
+    assert "Traceback" not in everything, everything[:3000]
     odd = [c for c in everything if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
     assert not odd, f"control characters reach the terminal: {odd[:9]!r}"
     assert not key_in(everything.encode()), "the key is told"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ import pytest
 
 from tracing.errors import CallFailedError, ConfigError, WeightsError
 from tracing.llm.access import ModelAccess
+from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
 from tracing.llm.serving.weights import locate
 from tracing.llm.settings import Limits, ModelSettings
@@ -76,17 +78,23 @@ def test_a_port_in_use_is_refused_with_its_number(server: EmbeddedServer) -> Non
 
 
 @pytest.mark.usefixtures("embedded_weights")
-def test_closing_waits_for_the_reply_that_is_being_computed() -> None:
+def test_closing_waits_for_the_reply_that_is_being_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Freed under a computation, the runtime takes the whole process down."""
     server = EmbeddedServer({"small": EmbeddedModel("small", lambda: locate("smollm2-135m"), 512)})
     server.start()
     body = {"model": "small", "messages": HELLO, "temperature": 0}
     server.chat({**body, "max_tokens": 1})
+    begun, observed = threading.Event(), FreeCores.observed
+
+    def noticed(cores: FreeCores) -> AbstractContextManager[None]:
+        begun.set()
+        return observed(cores)
+
+    monkeypatch.setattr(FreeCores, "observed", noticed)
     # Asked without HTTP, where a client is given up after a second, however long the computation takes.
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(server.chat, {**body, "max_tokens": 400})
-        while not server._computing.locked():
-            time.sleep(0.01)
+        assert begun.wait(120)
         server.close()
         assert asked.result(timeout=1)["choices"][0]["message"]["content"]
 
