@@ -118,7 +118,7 @@ def test_a_file_with_an_edge_for_each_pair_is_refused_beyond_its_limit_at_once_a
 ) -> None:
     path = tmp_path / "wide.json"
     with pytest.raises(
-        TraceError, match=r"here 400,000,000, most of them of o \(wide\) .* to otlp or mlflow, or a part"
+        TraceError, match=r"here 400,000,000, most of them in o \(wide\) .* to otlp or mlflow, or a part"
     ):
         smartcomment.write(wide(20_000), path)
     assert not list(tmp_path.iterdir())
