@@ -8,6 +8,7 @@ import math
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +116,7 @@ class ScriptedServer:
 
     def come_back(self) -> None:
         """Listen, at the port it had before if it had one."""
-        self._http = ThreadingHTTPServer(("127.0.0.1", self._port), type("Handler", (_Handler,), {"scripted": self}))
+        self._http = _HttpServer(("127.0.0.1", self._port), type("Handler", (_Handler,), {"scripted": self}))
         self._http.daemon_threads = True
         self._port = int(self._http.server_address[1])
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
@@ -125,6 +126,13 @@ class ScriptedServer:
 def prompt_of(body: Mapping[str, Any]) -> str:
     """All message texts of a chat request, for scripts that look for words in it."""
     return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+class _HttpServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is the client's affair; the default would print a traceback among what it said."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
