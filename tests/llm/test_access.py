@@ -345,6 +345,27 @@ def test_a_ledger_takes_down_the_calls_of_the_access_that_has_it_alone(open_acce
     assert (plain.ledger, written.ledger) == (None, ledger)
 
 
+def test_a_call_recorded_but_not_cached_before_a_kill_is_booked_once_more_and_no_further_time(
+    scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    settings = ModelSettings(model="m", base_url=scripted_server.base_url)
+    roles: dict[Role, ModelSettings] = {"task": settings, "embedding": settings}
+    booked = []
+    for life in range(3):
+        with (
+            ModelAccess.open(roles, cache_dir=tmp_path / f"cache{min(life, 1)}", limits=Limits()) as opened,
+            contextlib.closing(Ledger(tmp_path / "ledger.jsonl")) as ledger,
+        ):
+            access = opened.with_ledger(ledger)
+            for _ in range(2):
+                access.task.chat(HELLO, max_tokens=9)
+                access.embedding.embed(["one", "two"])
+            totals = access.meter.totals()
+            booked.append((totals["calls_made"], totals["calls_cached"]))
+    assert booked == [(2, 2)] * 3
+    assert (scripted_server.count, len(scripted_server.embedding_requests)) == (2, 2)
+
+
 def test_without_a_task_model_there_is_no_access() -> None:
     with pytest.raises(ConfigError, match="task"):
         ModelAccess.open({}, cache_dir=None, limits=Limits())

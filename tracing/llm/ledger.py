@@ -100,9 +100,14 @@ class Ledger:
     def paid(self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
         """Record a call whose reply has arrived.
 
+        A call for the same keys that a killed process recorded, but did not cache, is then nobody's to claim.
+
         Raises:
             RunError: it, or an earlier one, could not be written, even in the reserved room.
         """
+        with self._lock:
+            for key in keys:
+                self._unclaimed.pop(key, None)
         self._append(
             {
                 "keys": list(keys),
