@@ -20,13 +20,14 @@ from attribution.cases import OUTSIDE_THE_SYSTEM, Case
 from attribution.judging.metrics import Metric, measured_by
 from attribution.judging.words import judge
 from attribution.recordings import Recording
+from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.notebook import Notebook, notebook_conversations
 
 
-class AttributorContract:
+class AttributorContract(Conformance):
     """What memtune expects of a method of attribution."""
 
     def factory(self) -> AttributorFactory:
@@ -57,11 +58,11 @@ class AttributorContract:
             for blame in (*said.decisive, *said.alternatives):
                 if blame.error_type in OUTSIDE_THE_SYSTEM:
                     continue
-                _require(blame.operation in names, f"no operation is called {blame.operation!r}")
+                require(blame.operation in names, f"no operation is called {blame.operation!r}")
                 if blame.operation_id is not None:
                     found = recording.graph.operations.get(blame.operation_id)
-                    _require(found is not None, f"the graph has no operation {blame.operation_id!r}")
-                    _require(
+                    require(found is not None, f"the graph has no operation {blame.operation_id!r}")
+                    require(
                         found is not None and found.name == blame.operation,
                         f"{blame.operation_id!r} is no execution of {blame.operation!r}",
                     )
@@ -73,12 +74,12 @@ class AttributorContract:
             recording, cases = recorded()
             method = self.factory()(recording, self.access())
             said.append([method.attribute(case) for case in (*cases, *cases)])
-        _require(said[0] == said[1], "the same recording was attributed differently the second time")
+        require(said[0] == said[1], "the same recording was attributed differently the second time")
         half = len(said[0]) // 2
-        _require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
+        require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
 
 
-class MetricContract:
+class MetricContract(Conformance):
     """What memtune expects of a metric."""
 
     REPLIES = (
@@ -114,15 +115,15 @@ class MetricContract:
         metric = self.metric()
         for reply in self.REPLIES:
             for answers in self.ANSWERS:
-                _require(metric(reply, answers) == metric(reply, answers), f"{reply!r} was scored in two ways")
+                require(metric(reply, answers) == metric(reply, answers), f"{reply!r} was scored in two ways")
 
     def test_an_accepted_answer_is_right_and_an_empty_reply_wrong(self) -> None:
         """Otherwise nothing could be improved."""
         metric = self.metric()
         for answers in self.ANSWERS:
             for answer in answers:
-                _require(metric(answer, answers) >= 0.5, f"{answer!r} is an accepted answer and does not pass")
-            _require(metric("", answers) < 0.5, f"an empty reply passes for {answers!r}")
+                require(metric(answer, answers) >= 0.5, f"{answer!r} is an accepted answer and does not pass")
+            require(metric("", answers) < 0.5, f"an empty reply passes for {answers!r}")
 
 
 def recorded() -> tuple[Recording, list[Case]]:
@@ -138,9 +139,3 @@ def recorded() -> tuple[Recording, list[Case]]:
             judgement = judge(answer.text, question.answers)
             cases.append(Case(conversation.id, question, answer.text, judgement, answer.variable))
     return Recording(recorder.graph, conversation, system.operations), cases
-
-
-def _require(holds: bool, problem: str) -> None:
-    # Not `assert`: this module ships, and must find faults under `python -O` as well.
-    if not holds:
-        raise AssertionError(problem)

@@ -30,6 +30,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
 from optimizer.search.results import IterationRecord, LoopResult, LoopSettings
 from optimizer.search.unattributed import unattributed_examples
+from tracing.conformance import Conformance, require
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
 
 
-class OptimizerContract:
+class OptimizerContract(Conformance):
     """What memtune expects of an optimizer."""
 
     def optimizer(self) -> Optimizer:
@@ -55,48 +56,48 @@ class OptimizerContract:
     def test_it_leaves_a_whole_result(self) -> None:
         """Scores of seed and champion, a verdict on the test conversations, and why it ended."""
         result, _, _ = self._run()
-        _require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
-        _require(set(result.baseline) == {"train", "val", "test"}, "the seed was not scored on every split")
-        _require({"val", "test"} <= set(result.champion), "the champion was not scored on validation and test")
-        _require(result.verdict is not None, "there is no verdict")
+        require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
+        require(set(result.baseline) == {"train", "val", "test"}, "the seed was not scored on every split")
+        require({"val", "test"} <= set(result.champion), "the champion was not scored on validation and test")
+        require(result.verdict is not None, "there is no verdict")
         check_candidate(Notebook.prompts, result.champion_candidate)
 
     def test_iterations_are_told_in_order_with_the_champion_of_each(self) -> None:
         """Curves, and a killed run's best so far, come from iterations."""
         result, observer, _ = self._run()
-        _require(
+        require(
             [each.n for each in result.iterations] == sorted({each.n for each in result.iterations}), "out of order"
         )
-        _require(list(result.iterations) == observer.records, "an iteration was not reported, or reported differently")
+        require(list(result.iterations) == observer.records, "an iteration was not reported, or reported differently")
         if result.champion_candidate != SEED:
-            _require(any(each.accepted for each in result.iterations), "the champion changed outside of an iteration")
+            require(any(each.accepted for each in result.iterations), "the champion changed outside of an iteration")
             last = result.iterations[-1].champion
-            _require(last == result.champion_candidate, "the last iteration does not hold the champion")
+            require(last == result.champion_candidate, "the last iteration does not hold the champion")
 
     def test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts(self) -> None:
         """A resumed run repeats the search."""
         (first, _, asked), (second, _, again) = self._run(seed=5), self._run(seed=5)
-        _require(first.champion_candidate == second.champion_candidate, "another champion")
-        _require(
+        require(first.champion_candidate == second.champion_candidate, "another champion")
+        require(
             [each.attempts for each in first.iterations] == [each.attempts for each in second.iterations],
             "other attempts",
         )
-        _require(sorted(asked) == sorted(again), "other candidates met the conversations")
+        require(sorted(asked) == sorted(again), "other candidates met the conversations")
 
     def test_test_conversations_are_met_at_the_end_by_seed_and_champion_alone(self) -> None:
         """Conversations that the champion was chosen on prove nothing."""
         result, _, asked = self._run()
         texts = [text for conversation, text in asked if conversation.startswith("test-")]
-        _require(set(texts) <= {SEED["answer"], result.champion_candidate["answer"]}, "another candidate met them")
+        require(set(texts) <= {SEED["answer"], result.champion_candidate["answer"]}, "another candidate met them")
         first = next(place for place, (name, _) in enumerate(asked) if name.startswith("test-"))
-        _require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
+        require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
 
     def test_a_spent_budget_ends_it_with_the_best_so_far(self) -> None:
         """The optimizer must let `BudgetExceededError` through, wherever it occurs."""
         _, _, asked = self._run()
         for most in {1, len(asked) // 3, 2 * len(asked) // 3}:
             result, _, _ = self._run(most=most)
-            _require(result.stopped.startswith("budget: "), f"after {most} answers it did not stop: {result.stopped}")
+            require(result.stopped.startswith("budget: "), f"after {most} answers it did not stop: {result.stopped}")
             check_candidate(Notebook.prompts, result.champion_candidate)
 
     def _run(self, *, seed: int = 0, most: int | None = None) -> tuple[LoopResult, _Notes, list[tuple[str, str]]]:
@@ -104,7 +105,7 @@ class OptimizerContract:
 
         def watched(tuning: Tuning, /) -> str:
             stopped = search(tuning)
-            _require(not system.refused, "it caught a BudgetExceededError")
+            require(not system.refused, "it caught a BudgetExceededError")
             return stopped
 
         with _evaluator(system) as (evaluator, access):
@@ -125,7 +126,7 @@ class OptimizerContract:
         return result, observer, system.asked
 
 
-class ProposerContract:
+class ProposerContract(Conformance):
     """What memtune expects of a proposer."""
 
     def factory(self) -> ProposerFactory:
@@ -137,10 +138,10 @@ class ProposerContract:
         with _asked() as (means, request):
             for count in (1, 3):
                 offered = self.factory()(means).propose(replace(request, count=count))
-                _require(isinstance(offered, list), f"it returned a {type(offered).__name__}, not a list")
-                _require(len(offered) <= count, f"{len(offered)} proposals where {count} were asked for")
+                require(isinstance(offered, list), f"it returned a {type(offered).__name__}, not a list")
+                require(len(offered) <= count, f"{len(offered)} proposals where {count} were asked for")
                 _, rejected = admit(offered, request.prompt, request.tried)
-                _require(not rejected, f"a proposal is not admitted: {rejected[0][1] if rejected else ''}")
+                require(not rejected, f"a proposal is not admitted: {rejected[0][1] if rejected else ''}")
 
     def test_the_same_request_gives_the_same_proposals(self) -> None:
         """A resumed run asks again."""
@@ -149,7 +150,7 @@ class ProposerContract:
             with _asked() as (means, request):
                 proposer = self.factory()(means)
                 said += [offers_of(proposer, request), offers_of(proposer, request)]
-        _require(all(each == said[0] for each in said), "it offered something else")
+        require(all(each == said[0] for each in said), "it offered something else")
 
     def test_it_proposes_something_new_where_its_first_texts_were_tried(self) -> None:
         """Offering nothing is fine; offering the same text again is not."""
@@ -157,7 +158,7 @@ class ProposerContract:
             proposer = self.factory()(means)
             tried = frozenset(each.text for each in offers_of(proposer, request)) | request.tried
             for each in proposer.propose(replace(request, tried=tried)):
-                _require(each.text not in tried, "it offered a text that was tried")
+                require(each.text not in tried, "it offered a text that was tried")
 
     def test_it_can_do_without_examples(self) -> None:
         """There are none if nothing is blamed, or nothing passed."""
@@ -226,9 +227,3 @@ def _asked() -> Iterator[tuple[Means, ProposalRequest]]:
             tried=frozenset({spec.text}),
         )
         yield Means(access.proposer, access.proposer is not access.task, evaluator, train), request
-
-
-def _require(holds: bool, problem: str) -> None:
-    # Not `assert`: this module ships, and must find faults under `python -O` as well.
-    if not holds:
-        raise AssertionError(problem)

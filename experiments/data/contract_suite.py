@@ -14,11 +14,12 @@ from pathlib import Path
 
 from experiments.data.datasets import DatasetLoader, checked
 from experiments.data.loaders import assign_splits
+from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.systems.conversations import Conversation
 
 
-class DatasetContract:
+class DatasetContract(Conformance):
     """What memtune requires of a data set."""
 
     def loader(self) -> DatasetLoader:
@@ -35,8 +36,7 @@ class DatasetContract:
 
     def test_it_gives_the_same_at_every_call(self) -> None:
         """A resumed run, and judging its traces again, need the data it began with."""
-        if self._conversations() != self._conversations():
-            raise AssertionError("the second call gave other conversations")
+        require(self._conversations() == self._conversations(), "the second call gave other conversations")
 
     def test_it_can_be_split_and_asked(self) -> None:
         """Train, validation and test, each with a question; sealed conversations beside them."""
@@ -46,8 +46,8 @@ class DatasetContract:
         except MemtuneError as error:
             raise AssertionError(str(error)) from None
         for name, group in splits.named().items():
-            if not any(conversation.questions for conversation in group):
-                raise AssertionError(f"no conversation of the {name} split has a question")
+            asked = any(conversation.questions for conversation in group)
+            require(asked, f"no conversation of the {name} split has a question")
 
     def _conversations(self) -> list[Conversation]:
         try:

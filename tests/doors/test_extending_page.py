@@ -17,9 +17,9 @@ from scripted_server import ScriptedServer
 
 from experiments.command import cli
 from experiments.runs.config import RunConfig
+from tracing.conformance import Conformance
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, trace
-from tracing.systems.conformance import Conformance
 from tracing.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tracing.conformance import Conformance, require
 from tracing.errors import TraceError
 from tracing.files.saving import records_of
 from tracing.graph.elements import Operation, Session, Variable
@@ -116,7 +117,7 @@ HOSTILE: Mapping[str, bytes] = {
 """Files without a trace."""
 
 
-class GraphExchangeContract:
+class GraphExchangeContract(Conformance):
     """What is written is read back, and everything else is refused in one way. Override `write` and `read`."""
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:
@@ -146,7 +147,7 @@ class GraphExchangeContract:
             self.write(recorded(), folder / "first")
             self.write(self.read(folder / "first"), folder / "second")
             same = (folder / "first").read_bytes() == (folder / "second").read_bytes()
-            _require(same, "a graph that was read is written differently")
+            require(same, "a graph that was read is written differently")
 
     def test_a_slice_can_be_written(self) -> None:
         """A part of a graph is a graph: its operations may have lost their parents, sessions or other ends."""
@@ -157,8 +158,8 @@ class GraphExchangeContract:
     def test_nothing_is_overwritten(self) -> None:
         with _folder() as folder:
             (folder / "taken").write_bytes(b"mine")
-            _require(_refused(lambda: self.write(recorded(), folder / "taken")), "a file was overwritten")
-            _require((folder / "taken").read_bytes() == b"mine", "the content of a file was changed")
+            require(_refused(lambda: self.write(recorded(), folder / "taken")), "a file was overwritten")
+            require((folder / "taken").read_bytes() == b"mine", "the content of a file was changed")
 
     def test_what_is_no_trace_is_refused_with_the_path(self) -> None:
         """One TraceError that names the file; nothing else is raised, whatever the file contains."""
@@ -167,9 +168,9 @@ class GraphExchangeContract:
             for name, content in HOSTILE.items():
                 hostile.write_bytes(content)
                 refused = _refused(lambda: self.read(hostile), hostile)
-                _require(refused or self._is_empty(hostile), f"{name}: was read as a trace")
+                require(refused or self._is_empty(hostile), f"{name}: was read as a trace")
             for path in (folder, folder / "none"):
-                _require(_refused(lambda at=path: self.read(at), path), f"{path} is not a file, but was read")
+                require(_refused(lambda at=path: self.read(at), path), f"{path} is not a file, but was read")
 
     def test_a_file_cut_short_gives_a_graph_or_an_error_that_names_it(self) -> None:
         with _folder() as folder:
@@ -180,15 +181,15 @@ class GraphExchangeContract:
                 try:
                     self.read(folder / "cut")
                 except TraceError as error:
-                    _require(str(folder / "cut") in str(error), f"the error does not name the file: {error}")
+                    require(str(folder / "cut") in str(error), f"the error does not name the file: {error}")
 
     def _comes_back(self, graph: ExecutionGraph) -> None:
         with _folder() as folder:
             self.write(graph, folder / "trace")
             there, here = records_of(graph), records_of(self.read(folder / "trace"))
         for before, after in zip(there, here, strict=False):
-            _require(repr(before) == repr(after), f"came back different:\n{_cut(before)}\n{_cut(after)}")
-        _require(len(there) == len(here), f"{len(there)} records were written and {len(here)} read back")
+            require(repr(before) == repr(after), f"came back different:\n{_cut(before)}\n{_cut(after)}")
+        require(len(there) == len(here), f"{len(there)} records were written and {len(here)} read back")
 
     def _is_empty(self, path: Path) -> bool:
         """A reader may read a file as an empty trace."""
@@ -199,7 +200,7 @@ def _refused(action: Any, path: Path | None = None) -> bool:
     try:
         action()
     except TraceError as error:
-        _require(path is None or str(path) in str(error), f"the error does not name the file: {error}")
+        require(path is None or str(path) in str(error), f"the error does not name the file: {error}")
         return True
     return False
 
@@ -213,8 +214,3 @@ def _folder() -> Iterator[Path]:
 def _cut(record: Mapping[str, Any]) -> str:
     text = repr(record)
     return text if len(text) <= 1000 else f"{text[:1000]}…"
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)

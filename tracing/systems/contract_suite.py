@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+from tracing.conformance import Conformance, require
 from tracing.errors import CallFailedError, ContractError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.recording.redaction import REDACTED, redact
 from tracing.systems.calls import build_memory
-from tracing.systems.conformance import Conformance, require
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import faults_of
 from tracing.systems.prompts import Candidate, check_candidate

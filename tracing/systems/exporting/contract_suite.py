@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tracing.conformance import Conformance, require
 from tracing.errors import ContractError, RunError
-from tracing.systems.conformance import Conformance, require
 from tracing.systems.exporting.export import written
 from tracing.systems.exporting.exporter import Exporter, HoldsOnly
 from tracing.systems.prompts import Candidate, placeholders_of
