@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from attribution.judging.words import Judgement
 from attribution.survival.quoting import quote
+from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import Item
@@ -16,10 +17,11 @@ class AnswerObjective:
 
     Args:
         judged: judges a reply as the run does.
+        golds: which contexts contain the answer.
     """
 
-    def __init__(self, judged: Callable[[Question, str], Judgement]) -> None:
-        self._judged = judged
+    def __init__(self, judged: Callable[[Question, str], Judgement], golds: Golds) -> None:
+        self._judged, self._golds = judged, golds
 
     def weight(self, given: RecordedInput) -> float:
         """1 for each question."""
@@ -34,3 +36,14 @@ class AnswerObjective:
         if score >= 1:
             return Credit(score)
         return Credit(score, (f"replied {quote(reply)}, where {quote(given.question.answers[0])} is right",))
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The gold answer, if the context contains it."""
+        if given.question is None:
+            return None
+        context = [item.text for items in given.parts.values() for item in items if item.kind != "query"]
+        gold = next(each for each in self._golds.of(given.conversation) if each.question.id == given.question.id)
+        if not context or not gold.answered_by(context):
+            return None
+        role = given.outputs[0].role if given.outputs else "prediction"
+        return [Item(role, "prediction", "prediction", gold.answer)]

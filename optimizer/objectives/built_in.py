@@ -21,7 +21,7 @@ def objectives_of(evaluator: Evaluator) -> dict[str, Objective]:
     by_stage: dict[str, Objective] = {
         "extract": ExtractionObjective(golds),
         "update": DecisionObjective(golds),
-        "answer": AnswerObjective(evaluator.judged),
+        "answer": AnswerObjective(evaluator.judged, golds),
     }
     return {
         each.prompt: by_stage[each.stage]

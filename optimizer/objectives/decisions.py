@@ -38,6 +38,20 @@ class DecisionObjective:
                 return Credit(0.0, (made if about is None else f"{made}, about {quote(about)}",))
         return Credit(1.0)
 
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The decision recorded, or what the questions that depend on it make of it; None if they disagree."""
+        change = _change(given, given.outputs)
+        concerned = self._concerned(given)
+        if change is None or not concerned:
+            return None
+        fact, shown = _fact(given), _shown(given)
+        due = [right_decision(gold, fact, shown, change) for gold in concerned]
+        repaired = [each for each in due if each != change] or [change]
+        if any(each != repaired[0] for each in repaired):
+            return None
+        value = {"event": repaired[0].event, "target": repaired[0].target}
+        return [Item(given.outputs[0].role, given.outputs[0].name, "value", value)]
+
     def _concerned(self, given: RecordedInput) -> list[Gold]:
         fact, shown = _fact(given), [entry.text for entry in _shown(given)]
         return [

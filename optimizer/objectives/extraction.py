@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attribution.survival.gold import Gold
 from attribution.survival.quoting import quote
@@ -57,6 +59,16 @@ class ExtractionObjective:
         lacks += [f"nobody said {quote(text)}" for text in made_up]
         return Credit(value, tuple(lacks))
 
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The annotated facts of the messages; None if there are none, or more than a reply may hold."""
+        turns = _turns(given)
+        told = [fact.text for fact in given.conversation.facts if fact.turn in turns]
+        if not told:
+            return None
+        role = given.outputs[0].role if given.outputs else _list_in(given.prompt.contract.reply_schema)
+        right = [Item(role, f"fact{number}", "fact", text) for number, text in enumerate(told, start=1)]
+        return right if _fits(right, given.prompt.contract.reply_schema) else None
+
     def _asked(self, given: RecordedInput, turns: Sequence[str]) -> list[Gold]:
         return [gold for gold in self._golds.of(given.conversation) if gold.statements(turns)]
 
@@ -74,3 +86,16 @@ def _messages(given: RecordedInput) -> list[Item]:
 
 def _turns(given: RecordedInput) -> list[str]:
     return [item.name for item in _messages(given)]
+
+
+def _list_in(schema: Mapping[str, Any] | None) -> str:
+    """The first property of a reply that is a list."""
+    properties = (schema or {}).get("properties", {})
+    return next((name for name, form in properties.items() if form.get("type") == "array"), "facts")
+
+
+def _fits(right: Sequence[Item], schema: Mapping[str, Any] | None) -> bool:
+    """Whether a reply may hold these statements."""
+    form = (schema or {}).get("properties", {}).get(right[0].role, {})
+    longest = form.get("items", {}).get("maxLength", sys.maxsize)
+    return len(right) <= form.get("maxItems", len(right)) and all(len(item.text) <= longest for item in right)

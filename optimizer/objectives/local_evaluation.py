@@ -55,7 +55,9 @@ class LocalEvaluation:
                 question = _question(execution, outcome.graph, asked) if not spec.builds else None
                 shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
                 key = digest({"prompt": prompt, "conversation": outcome.conversation.id, "parts": shown})
-                given = RecordedInput(key, outcome.conversation, parts, question)
+                given = RecordedInput(
+                    key, spec, outcome.conversation, parts, outputs_of(execution, outcome.graph), question
+                )
                 if key not in found and objective.weight(given) > 0:
                     found[key] = given
         return list(found.values())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Item, Parts
+from tracing.systems.prompts import PromptSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +17,18 @@ class RecordedInput:
 
     Attributes:
         key: identifies it: equal for equal inputs from the same conversation.
+        prompt: the prompt that steers the operation.
         conversation: where it was recorded.
         parts: placeholder → the inputs that fill it.
+        outputs: what the execution made of it.
         question: what was asked; None for operations that build the memory.
     """
 
     key: str
+    prompt: PromptSpec = field(hash=False, compare=False, repr=False)
     conversation: Conversation = field(hash=False, compare=False, repr=False)
     parts: Parts = field(hash=False, compare=False, repr=False)
+    outputs: tuple[Item, ...] = field(default=(), hash=False, compare=False, repr=False)
     question: Question | None = field(default=None, hash=False, compare=False, repr=False)
 
 
@@ -49,4 +54,13 @@ class Objective(Protocol):
 
     def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """How good the outputs are for the input."""
+        ...
+
+
+@runtime_checkable
+class KnowsRightOutputs(Protocol):
+    """An `Objective` that can show what a correct operation makes of an input; demonstrations are made of that."""
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The outputs of a correct operation; None if they are not known, or the input is no good example."""
         ...
