@@ -19,7 +19,7 @@ class ProposalSources:
     """
 
     def __init__(self, proposers: Sequence[Proposer], hand: Sequence[Proposal] = (), *, own_author: bool) -> None:
-        self._hand, self._own_author = hand, own_author
+        self._hand, self.own_author = hand, own_author
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
 
@@ -68,7 +68,7 @@ class ProposalSources:
 
     def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
-        single = isinstance(proposer, Authored) and not self._own_author
+        single = isinstance(proposer, Authored) and not self.own_author
         return offers_of(proposer, replace(request, count=1) if single else request)
 
     def _in_order(self, n: int) -> list[Proposer]:
@@ -79,4 +79,4 @@ class ProposalSources:
         """
         turn = (n - 1) % max(len(self._rules), 1)
         rules = [*self._rules[turn:], *self._rules[:turn]]
-        return [*self._authored, *rules] if self._own_author else [*rules, *self._authored]
+        return [*self._authored, *rules] if self.own_author else [*rules, *self._authored]

@@ -29,6 +29,7 @@ class LoopSettings:
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
+        local_objectives: measure texts on recorded inputs before whole conversations, where the system allows it.
     """
 
     rounds: int = 3
@@ -36,6 +37,7 @@ class LoopSettings:
     seed: int = 0
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
+    local_objectives: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Attempt:
         text: the rewrite.
         screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
+        local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
         gate: the gate's decision in one line; None if it did not get that far.
     """
 
@@ -66,6 +69,7 @@ class Attempt:
     text: str
     screening: float | None = None
     gate: str | None = None
+    local: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

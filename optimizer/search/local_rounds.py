@@ -1,0 +1,199 @@
+"""Rounds that search each prompt on its operation's recorded inputs, and ask the whole pipeline only of the best.
+
+Train and validation conversations are one pool: every score on them is of texts that show none of their content.
+Only the test, which the search never sees, is a claim.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from optimizer.gating.gate import decide
+from optimizer.proposers.examples import examples_of
+from optimizer.proposers.proposals import ProposalRequest
+from optimizer.search.arms import Arm, sets_of, shown_whole, with_shown
+from optimizer.search.joint import Combination, combinations_of, raced
+from optimizer.search.local_search import LocalScore, alternating, halved
+from optimizer.search.results import Attempt, BlameShare
+from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.screening import SCREENED, drawn
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from attribution.signals import Signals
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.objectives.local_evaluation import LocalEvaluation
+    from optimizer.objectives.objective import Credit, RecordedInput
+    from optimizer.search.tuning import Iteration, Tuning
+
+OFFERED, SHOWN = 14, 6
+"""Texts of proposers, and sets of demonstrations, that one prompt's search begins with."""
+
+STAKES = ((15.0, 6), (40.0, 3), (120.0, 2))
+"""What is at stake, in needs or questions, on the inputs that arms have met at the end of each rung, and how many of
+them go on."""
+
+FEWEST_INPUTS = 4
+"""A prompt whose operation was recorded on fewer inputs is left alone."""
+
+TRIED_TOGETHER = 3
+"""Texts with the best scores that are tried with the best demonstrations."""
+
+
+def local_rounds(tuning: Tuning, local: LocalEvaluation) -> str:
+    """Go through the rounds of the tuning's settings; returns why they ended.
+
+    Raises:
+        BudgetExceededError: a hard budget ended them.
+    """
+    return _LocalRounds(tuning, local).run()
+
+
+class _LocalRounds:
+    def __init__(self, tuning: Tuning, local: LocalEvaluation) -> None:
+        self.tuning, self.local = tuning, local
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+
+    def run(self) -> str:
+        seen: Mapping[str, str] | None = None
+        attributions: list[Attribution] = []
+        signals: Signals | None = None
+        for n in range(1, self.tuning.settings.rounds + 1):
+            if self.tuning.champion != seen or signals is None:
+                seen = self.tuning.champion
+                attributions, signals = self.tuning.attribute(n)
+            if signals.failures == 0:
+                return NOTHING_WRONG
+            self.tuning.allow(SCREENED)
+            with self.tuning.iteration(n) as iteration:
+                iteration.blame = {each.operation: BlameShare(each.share, each.share_ci) for each in signals.signals}
+                self._iterate(iteration, attributions, signals)
+        return DONE
+
+    def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
+        tuning, finalists = self.tuning, dict[str, list[LocalScore]]()
+        pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+        for prompt in self._order(signals):
+            inputs = alternating(self.local.inputs(prompt, pool), self._seed_of(iteration.n))
+            if len(inputs) < FEWEST_INPUTS:
+                continue
+            arms = self._arms(iteration.n, prompt, inputs, attributions, signals, pool)
+            scored = self._search(iteration, prompt, arms, inputs)
+            for each in scored:
+                iteration.attempts[each.arm.text] = Attempt(
+                    prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
+                )
+            finalists[prompt] = [each for each in scored if each.gain > 0][:2]
+        iteration.edited = tuple(name for name, scored in finalists.items() if scored)
+        self._join(iteration, finalists, pool)
+
+    def _order(self, signals: Signals) -> list[str]:
+        """The prompts that can be measured locally, those of the most blamed operations first."""
+        loss = {name: sum(each.loss for each in signals.signals if each.prompt == name) for name in self.tuning.prompts}
+        return sorted(self.local.objectives, key=lambda name: (-loss[name], name))
+
+    def _seed_of(self, n: int) -> int:
+        return self.tuning.settings.seed * 1000 + n
+
+    def _arms(
+        self,
+        n: int,
+        prompt: str,
+        inputs: Sequence[RecordedInput],
+        attributions: Sequence[Attribution],
+        signals: Signals,
+        pool: Sequence[Outcome],
+    ) -> list[Arm]:
+        """What proposers offer, and sets of whole demonstrations."""
+        tuning, spec = self.tuning, self.tuning.prompts[prompt]
+        train = tuning.outcomes("train")
+        failed, passed = examples_of(spec, train, attributions)
+        batch = drawn(train, failed, seed=self._seed_of(n)) if tuning.sources.own_author else ()
+        request = ProposalRequest(
+            prompt=spec,
+            stage=next(each.stage for each in tuning.operations if each.prompt == prompt),
+            text=tuning.champion[prompt],
+            candidate=dict(tuning.champion),
+            signal=max(
+                (each for each in signals.signals if each.prompt == prompt), key=lambda each: each.loss, default=None
+            ),
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in batch),
+            count=OFFERED,
+            seed=self._seed_of(n),
+            tried=frozenset(self.tried[prompt]),
+        )
+        offered = tuning.sources.propose(n, request, OFFERED)
+        arms = [Arm(each.text, each.source, each.reason) for each in offered]
+        learned = {conversation.id for conversation in tuning.train}
+        shown = [
+            each
+            for each in shown_whole(self.local.objectives[prompt], spec, inputs)
+            if each.given.conversation.id in learned
+        ]
+        for chosen in sets_of(shown, self._seed_of(n)):
+            if len(arms) >= len(offered) + SHOWN:
+                break
+            text = with_shown(tuning.champion[prompt], chosen)
+            if text is not None and text not in self.tried[prompt] and not spec.contract.violations(text):
+                names = frozenset(each.given.conversation.id for each in chosen)
+                arms.append(Arm(text, "whole demonstrations", f"{len(chosen)} of {', '.join(sorted(names))}", names))
+        self.tried[prompt].update(arm.text for arm in arms)
+        return arms
+
+    def _search(
+        self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
+    ) -> list[LocalScore]:
+        """The best arms of a prompt on its recorded inputs."""
+        tuning, weight = self.tuning, self.local.objectives[prompt].weight
+        phase = f"iteration {iteration.n}: {prompt} on recorded inputs"
+        rungs = [(_reaching(inputs, weight, stake), left) for stake, left in STAKES]
+
+        def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
+            tuning.allow(1)
+            return self.local.measure(prompt, text, given, progress=lambda done, total: tuning.step(phase, done, total))
+
+        return halved(arms, tuning.champion[prompt], inputs, measure, weight, rungs)
+
+    def _join(
+        self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]
+    ) -> None:
+        tuning, n = self.tuning, iteration.n
+        combinations = combinations_of(finalists)
+        if not combinations:
+            return
+        order = list(pool)
+        random.Random(self._seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
+        phase = f"iteration {n}: joint choice of {len(combinations)} combinations"
+
+        def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
+            tuning.allow(len(against))
+            conversations = [outcome.conversation for outcome in against]
+            return tuning.measure(combination.candidate(tuning.champion), conversations, phase)
+
+        ranked = raced(combinations, order, evaluate)
+        for each in ranked:
+            if len(each.parts) == 1:
+                (scored,) = each.parts.values()
+                attempt = iteration.attempts[scored.arm.text]
+                iteration.attempts[scored.arm.text] = replace(attempt, screening=each.gain)
+        winner = ranked[0]
+        if len(winner.outcomes) < len(order) or winner.gain is None:
+            return
+        decision = decide(order, winner.outcomes)
+        for scored in winner.parts.values():
+            attempt = replace(iteration.attempts[scored.arm.text], gate=decision.reason)
+            iteration.attempts[scored.arm.text] = attempt
+        if decision.accepted:
+            tuning.crown(winner.candidate(tuning.champion))
+
+
+def _reaching(inputs: Sequence[RecordedInput], weight: Callable[[RecordedInput], float], stake: float) -> int:
+    """How many inputs it takes until this much is at stake; all of them if there is less."""
+    sums = accumulate(map(weight, inputs))
+    return next((number for number, reached in enumerate(sums, start=1) if reached >= stake), len(inputs))
