@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
 
 
@@ -16,10 +17,15 @@ class ProposalSources:
         proposers: in the order of the configuration.
         hand: rewrites that people wrote; they come before all others.
         own_author: whether the author is another model than the system's.
+
+    Attributes:
+        own_author: the same.
+        demonstrates: whether demonstrations are among the proposers.
     """
 
     def __init__(self, proposers: Sequence[Proposer], hand: Sequence[Proposal] = (), *, own_author: bool) -> None:
         self._hand, self.own_author = hand, own_author
+        self.demonstrates = any(each.name == DEMONSTRATIONS for each in proposers)
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
 

@@ -15,25 +15,11 @@ if TYPE_CHECKING:
     from optimizer.objectives.objective import Objective, RecordedInput
     from tracing.systems.prompts import PromptSpec
 
+DEMONSTRATED = "whole demonstrations"
+"""The source of arms with whole demonstrations."""
+
 LONGEST_SHOWN = 1600
 """Longest demonstration in characters: about 400 tokens, which a small model reads at every call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One text for a prompt.
-
-    Attributes:
-        text: the text.
-        source: name of its proposer, or `demonstrations`.
-        reason: what was changed, in one line.
-        shows: ids of the conversations whose content the text shows; it is not scored on them.
-    """
-
-    text: str
-    source: str
-    reason: str
-    shows: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +34,28 @@ class Shown:
     def length(self) -> int:
         """In characters."""
         return sum(map(len, self.inputs.values())) + len(self.reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One text for a prompt.
+
+    Attributes:
+        text: the text.
+        source: name of its proposer, or `demonstrations`.
+        reason: what was changed, in one line.
+        demonstrations: in the text, of recorded inputs.
+    """
+
+    text: str
+    source: str
+    reason: str
+    demonstrations: tuple[Shown, ...] = ()
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Ids of the conversations whose content the text shows; it is not scored on them."""
+        return frozenset(each.given.conversation.id for each in self.demonstrations)
 
 
 def shown_whole(objective: Objective, spec: PromptSpec, inputs: Sequence[RecordedInput]) -> list[Shown]:
@@ -82,12 +90,15 @@ def sets_of(shown: Sequence[Shown], seed: int, *, most: int = 3, best: int = 6) 
                 yield chosen
 
 
-def with_shown(text: str, shown: Sequence[Shown]) -> str | None:
-    """A template with these demonstrations before its data, in its own layout; None if the system adds the data."""
-    parts = take_apart(text)
+def with_shown(arm: Arm, shown: tuple[Shown, ...]) -> Arm | None:
+    """An arm with these demonstrations before the data, in its own layout; None if the system adds the data."""
+    parts = take_apart(arm.text)
     if not parts.data:
         return None
-    return parts.with_demonstrations([filled(parts, each.inputs, each.reply) for each in shown]).text
+    text = parts.with_demonstrations([filled(parts, each.inputs, each.reply) for each in shown]).text
+    names = ", ".join(sorted(each.given.conversation.id for each in shown))
+    reason = f"{len(shown)} whole demonstration{'s' if len(shown) > 1 else ''} ({names})"
+    return Arm(text, DEMONSTRATED, f"{arm.reason}; {reason}" if arm.reason else reason, shown)
 
 
 def _apart(groups: Iterator[tuple[Shown, ...]]) -> Iterator[tuple[Shown, ...]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice, product
 from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import decide
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.proposals import ProposalRequest
-from optimizer.search.arms import Arm, sets_of, shown_whole, with_shown
+from optimizer.proposers.proposals import HAND, ProposalRequest
+from optimizer.search.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
 from optimizer.search.joint import Combination, combinations_of, raced
 from optimizer.search.local_search import LocalScore, alternating, halved
 from optimizer.search.results import Attempt, BlameShare
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from optimizer.objectives.objective import Credit, RecordedInput
     from optimizer.search.tuning import Iteration, Tuning
 
+FINALISTS = 2
+"""Texts of each prompt that meet the whole pipeline."""
+
 OFFERED, SHOWN = 14, 6
 """Texts of proposers, and sets of demonstrations, that one prompt's search begins with."""
 
@@ -40,8 +43,8 @@ them go on."""
 FEWEST_INPUTS = 4
 """A prompt whose operation was recorded on fewer inputs is left alone."""
 
-TRIED_TOGETHER = 3
-"""Texts with the best scores that are tried with the best demonstrations."""
+TRIED_TOGETHER = 2
+"""Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
 
 def local_rounds(tuning: Tuning, local: LocalEvaluation) -> str:
@@ -87,7 +90,10 @@ class _LocalRounds:
                 iteration.attempts[each.arm.text] = Attempt(
                     prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
                 )
-            finalists[prompt] = [each for each in scored if each.gain > 0][:2]
+            written = [each for each in scored if each.arm.source == HAND]
+            better = [each for each in scored if each.gain > 0 and each.arm.source != HAND]
+            # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
+            finalists[prompt] = written or better[:FINALISTS]
         iteration.edited = tuple(name for name, scored in finalists.items() if scored)
         self._join(iteration, finalists, pool)
 
@@ -136,15 +142,14 @@ class _LocalRounds:
             for each in shown_whole(self.local.objectives[prompt], spec, inputs)
             if each.given.conversation.id in learned
         ]
-        for chosen in sets_of(shown, self._seed_of(n)):
-            if len(arms) >= len(offered) + SHOWN:
-                break
-            text = with_shown(tuning.champion[prompt], chosen)
-            if text is not None and text not in self.tried[prompt] and not spec.contract.violations(text):
-                names = frozenset(each.given.conversation.id for each in chosen)
-                arms.append(Arm(text, "whole demonstrations", f"{len(chosen)} of {', '.join(sorted(names))}", names))
-        self.tried[prompt].update(arm.text for arm in arms)
-        return arms
+        plain = Arm(tuning.champion[prompt], "", "")
+        if not tuning.sources.demonstrates:
+            return arms
+        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed_of(n))))
+        return [*arms, *islice((arm for arm in demonstrated if self._is_new(prompt, arm)), SHOWN)]
+
+    def _is_new(self, prompt: str, arm: Arm) -> bool:
+        return arm.text not in self.tried[prompt] and not self.tuning.prompts[prompt].contract.violations(arm.text)
 
     def _search(
         self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
@@ -158,7 +163,12 @@ class _LocalRounds:
             tuning.allow(1)
             return self.local.measure(prompt, text, given, progress=lambda done, total: tuning.step(phase, done, total))
 
-        return halved(arms, tuning.champion[prompt], inputs, measure, weight, rungs)
+        champion = tuning.champion[prompt]
+        first = halved(arms, champion, inputs, measure, weight, rungs[:1], spared=(HAND,))
+        left = [each.arm for each in first]
+        together = [arm for arm in _together(first) if self._is_new(prompt, arm)]
+        self.tried[prompt].update(arm.text for arm in (*arms, *together))
+        return halved([*left, *together], champion, inputs, measure, weight, rungs[1:], spared=(HAND,))
 
     def _join(
         self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]
@@ -189,8 +199,22 @@ class _LocalRounds:
         for scored in winner.parts.values():
             attempt = replace(iteration.attempts[scored.arm.text], gate=decision.reason)
             iteration.attempts[scored.arm.text] = attempt
-        if decision.accepted:
-            tuning.crown(winner.candidate(tuning.champion))
+        if not decision.accepted:
+            return
+        for scored in winner.parts.values():
+            attempt = iteration.attempts[scored.arm.text]
+            if not tuning.approves(attempt):
+                declined = replace(attempt, gate=f"declined by hand, though {decision.reason}")
+                iteration.attempts[scored.arm.text] = declined
+                return
+        tuning.crown(winner.candidate(tuning.champion))
+
+
+def _together(scored: Sequence[LocalScore]) -> list[Arm]:
+    """The best texts with the best sets of demonstrations."""
+    texts = [each.arm for each in scored if each.arm.source != DEMONSTRATED][:TRIED_TOGETHER]
+    shown = [each.arm.demonstrations for each in scored if each.arm.source == DEMONSTRATED][:TRIED_TOGETHER]
+    return [arm for text, chosen in product(texts, shown) if (arm := with_shown(text, chosen)) is not None]
 
 
 def _reaching(inputs: Sequence[RecordedInput], weight: Callable[[RecordedInput], float], stake: float) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
@@ -93,6 +93,7 @@ def halved(
     measure: Measure,
     weight: Callable[[RecordedInput], float],
     rungs: Sequence[tuple[int, int]],
+    spared: Collection[str] = (),
 ) -> list[LocalScore]:
     """Race arms over growing numbers of inputs.
 
@@ -104,6 +105,7 @@ def halved(
         weight: of an input.
         rungs: for each rung, the number of inputs that the arms in it have met at its end, and the number of arms
             that go on.
+        spared: sources whose arms always go on.
 
     Returns:
         The arms of the last rung, best first.
@@ -116,6 +118,6 @@ def halved(
     for count, survivors in rungs:
         scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
         scores.sort(key=lambda each: -each.gain)
-        scores = scores[:survivors]
+        scores = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
         left = [each.arm for each in scores]
     return scores
