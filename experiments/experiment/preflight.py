@@ -11,7 +11,8 @@ from experiments.data.loaders import Dataset
 from experiments.experiment.handwritten import handwritten
 from experiments.experiment.wiring import open_access, ready_system
 from experiments.mlflow_tracking.store_check import check_store
-from experiments.runs.config import RunConfig, anchored
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.runs.folder import LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked

@@ -21,7 +21,8 @@ from experiments.experiment.observers import Observers
 from experiments.experiment.wiring import evaluator_of, open_access, ready_system
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report
-from experiments.runs.config import RunConfig, anchored
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.runs.lock import locked

@@ -19,7 +19,7 @@ from experiments.bench.injected import Injected, Injector
 from experiments.bench.scripted_model import serve
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation

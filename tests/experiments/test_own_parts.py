@@ -15,7 +15,7 @@ from attribution.judging.metrics import open_metric
 from attribution.judging.words import judge
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.errors import ConfigError, DataError
 

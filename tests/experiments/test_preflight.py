@@ -79,7 +79,7 @@ def store_of_an_unknown_kind() -> list[str]:
 
 
 def experiment_that_is_deleted() -> list[str]:
-    from experiments.runs.config import load_config
+    from experiments.runs.config_file import load_config
 
     tracking = load_config("run.yaml").tracking
     assert tracking.uri is not None

@@ -20,7 +20,7 @@ from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked
 from tracing.errors import RunError

@@ -29,7 +29,8 @@ from experiments.experiment.handwritten import handwritten
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
-from experiments.runs.config import RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
 from experiments.runs.ladder_file import ladder_json, read_ladder
