@@ -28,7 +28,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "attribute": "attribute:attribute",
     "ask": "ask:ask",
     "report": "report:report",
-    "mlflow": "replay:mlflow",
+    "mlflow": "mlflow:mlflow",
     "trace": "trace.group:trace",
     "data": "data:data",
     "bench": "bench.group:bench",
