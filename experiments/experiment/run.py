@@ -245,6 +245,8 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
         model=config.models.task.model,
         seed=config.seed,
         metric=config.metric,
+        attribution=config.attribution,
+        optimizer=config.optimizer,
         splits=sizes(dataset.splits),
         prompts_dir=PROMPTS,
         report=REPORT,

@@ -263,6 +263,7 @@ def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_wi
     assert code == 0, err
     summary = RunFolder(Path("run")).summary()
     assert (summary.metric, summary.dataset) == ("mine:words", "mine:conversations")
+    assert (summary.attribution, summary.optimizer) == ("survival", "mine:once")
     assert summary.stopped == "all rounds done, all by mine"
     assert summary.baseline["test"].score == 0.25
     assert summary.champion["test"].score == 1.0
