@@ -31,7 +31,7 @@ test-slow: venv
 
 # Every way to disturb a run that is known; build/faults.json says how many of each kind were tried, and how many failed.
 faults: venv
-	$(BIN)/python -m pytest -q tests/faults -m 'slow or not slow' --faults build/faults.json
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/faults -m 'slow or not slow' --faults build/faults.json
 
 check: venv
 	$(BIN)/ruff check .
