@@ -10,6 +10,9 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+THREAD = "memtune-worker"
+"""Name of each thread."""
+
 _IDLE_S = 5.0
 """How long a thread waits for more work before it ends."""
 
@@ -61,7 +64,7 @@ class Workers:
             for _ in range(new):
                 self._threads += 1
                 # Each piece of work brings its own context.
-                threading.Thread(target=Context().run, args=(self._work,), name="memtune-worker", daemon=True).start()
+                threading.Thread(target=Context().run, args=(self._work,), name=THREAD, daemon=True).start()
 
     def _work(self) -> None:
         """What a thread does: the oldest work first."""
