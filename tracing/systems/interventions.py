@@ -117,6 +117,11 @@ class Heard(Intervention):
     def __init__(self) -> None:
         self._said: list[Callable[[Intervention], object]] = []
 
+    @property
+    def silent(self) -> bool:
+        """Whether no call was recorded."""
+        return not self._said
+
     def tell(self, other: Intervention) -> None:
         """Pass all recorded calls to another intervention, in order; its results are discarded."""
         for say in self._said:
