@@ -83,7 +83,8 @@ def run_experiment(
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
         CallFailedError: an endpoint cannot be used; no run was started.
-        RunError: another process works on the run, or what it depends on has changed.
+        RunError: another process works on the run, what it depends on has changed, or an endpoint that a resumed run
+            needs cannot be used.
         MemtuneError: the run cannot start, or failed; its progress is saved.
     """
     config = anchored(config, Path.cwd())
@@ -156,7 +157,7 @@ def _prepare(
         folder = resume
         held.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, parts.fingerprint)
-        parts.access.check()
+        parts.access.check(when_needed=True)
         folder.write(CONFIG, files[CONFIG])
     ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))

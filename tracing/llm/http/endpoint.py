@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
-from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.budget import Budget
 from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
 from tracing.llm.http.posting import (
@@ -88,6 +88,8 @@ class Endpoint:
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
+        self._unchecked = False
+        self._checking = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> Said:
         """Post a chat request.
@@ -95,6 +97,7 @@ class Endpoint:
         Raises:
             CallFailedError: refused, or every attempt failed.
             BudgetExceededError: the time budget ended before the reply arrived.
+            RunError: the check before the first call failed (`check_first`).
         """
         most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
 
@@ -110,7 +113,7 @@ class Endpoint:
             check: raises a `MalformedReplyError` if the vectors are not as expected.
 
         Raises:
-            CallFailedError, BudgetExceededError: as `chat`.
+            CallFailedError, BudgetExceededError, RunError: as `chat`.
         """
 
         def read(raw: bytes) -> Embedded:
@@ -150,6 +153,10 @@ class Endpoint:
             remedy = f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
         raise self._failed(str(refused), remedy, 1)
 
+    def check_first(self) -> None:
+        """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
+        self._unchecked = True
+
     def close(self) -> None:
         """Abandon requests under way and close the connections; later calls fail."""
         with self._lock:
@@ -159,6 +166,7 @@ class Endpoint:
                 self._poster = None
 
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
+        self._check_if_due(embedding=path == "/embeddings")
         poster, started = self._connect(), time.monotonic()
         data = json.dumps(body).encode()
         for attempt in itertools.count(1):
@@ -188,6 +196,17 @@ class Endpoint:
                 raise self._failed(reason, remedy, attempt)
             self._wait(attempt, asked)
         raise AssertionError("the last attempt returns or raises")
+
+    def _check_if_due(self, *, embedding: bool) -> None:
+        if not self._unchecked:
+            return
+        with self._checking:
+            if self._unchecked:
+                try:
+                    self.check(embedding=embedding)
+                except CallFailedError as error:
+                    raise RunError(str(error)) from None
+                self._unchecked = False
 
     def _answer(self, poster: Poster, path: str, data: bytes) -> bytes:
         """The body of the answer to one attempt."""
