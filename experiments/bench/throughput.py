@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from experiments.bench.slow_endpoint import slow_endpoint
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import operation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn

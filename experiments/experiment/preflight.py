@@ -16,7 +16,7 @@ from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked
 from tracing.errors import ConfigError, RunError
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 
 
 def check_run(

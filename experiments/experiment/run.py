@@ -32,7 +32,7 @@ from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.search.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer
 from tracing.errors import MemtuneError
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator

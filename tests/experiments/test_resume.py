@@ -188,7 +188,7 @@ def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None
 
 
 def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
-    from tracing.llm.ledger import Ledger
+    from tracing.llm.accounting.ledger import Ledger
 
     path = tmp_path / LEDGER
     ledger = Ledger(path)
@@ -214,7 +214,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     "line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\0" * 80, "\xff"]
 )
 def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path, line: str) -> None:
-    from tracing.llm.ledger import Ledger
+    from tracing.llm.accounting.ledger import Ledger
 
     path = tmp_path / LEDGER
     path.write_bytes(b'{"memory":"m"}\n' + line.encode("latin-1") + b"\n")

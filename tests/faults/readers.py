@@ -43,8 +43,8 @@ from tracing import load_trace, records_of, save_trace
 from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
 from tracing.interchange.exchange_suite import recorded, unusual
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.cache import ResponseCache
-from tracing.llm.ledger import Ledger
 from tracing.systems.conversations import read_conversations, write_conversations
 from tracing.systems.fact_memory import FactMemory
 

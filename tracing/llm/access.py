@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from tracing.errors import ConfigError
+from tracing.llm.accounting.budget import Budget
+from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.booking import NO_OPERATION, Booking, watching
-from tracing.llm.budget import Budget
 from tracing.llm.cache import ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.ledger import Ledger
-from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel
 from tracing.llm.replies import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway

@@ -6,7 +6,7 @@ import functools
 import threading
 
 from tracing.errors import ConfigError
-from tracing.llm.budget import Budget
+from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version

@@ -9,10 +9,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from tracing.llm.accounting.budget import Spending
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.booking import Booking, Call, Reply
-from tracing.llm.budget import Spending
 from tracing.llm.cache import ResponseCache
-from tracing.llm.ledger import Ledger
 from tracing.llm.settings import ModelSettings
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.workers import end_if_given_up

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
-from tracing.llm.budget import Budget
+from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
 from tracing.llm.http.posting import (
     HttpAnswer,

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
-from tracing.llm.spare_room import SpareRoom
+from tracing.llm.accounting.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
