@@ -175,14 +175,11 @@ class Ledger:
 
     def _write(self, line: bytes) -> None:
         """Write all of a line, or nothing."""
-        before = os.fstat(self._file.fileno()).st_size
-        try:
-            if self._file.write(line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError:
+        written = self._file.write(line)
+        if written < len(line):
             with contextlib.suppress(OSError):
-                os.truncate(self._path, before)
-            raise
+                os.truncate(self._path, os.fstat(self._file.fileno()).st_size - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Close the file."""

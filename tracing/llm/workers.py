@@ -104,7 +104,7 @@ class _Batch(Generic[T, R]):
         self._work, self._items, self._outer = work, items, outer
         self._context = copy_context()
         self._context.run(_batch.set, self)
-        self._next = self._under_way = 0
+        self._next = self._under_way = self._awaited = 0
         self._left = False
         self._done: dict[int, R] = {}
         self._errors: dict[int, BaseException] = {}
@@ -137,7 +137,9 @@ class _Batch(Generic[T, R]):
                 self._done[at] = done
             else:
                 self._errors[at] = error
-            self._changed.notify_all()
+            # Waking the caller for a later result would cost two changes of threads for nothing.
+            if at == self._awaited or not self._under_way or self._errors or self.given_up:
+                self._changed.notify_all()
 
     def results(self) -> Iterator[R]:
         """The results in order, as they arrive.
@@ -147,6 +149,7 @@ class _Batch(Generic[T, R]):
         """
         for at in range(len(self._items)):
             with self._changed:
+                self._awaited = at
                 while at not in self._done and at not in self._errors and not self._abandoned(at):
                     self._changed.wait()
                 if at in self._errors:
