@@ -75,16 +75,14 @@ class Workers:
             batch.do(at)
 
     def _next(self) -> tuple[_Batch[Any, Any], int] | None:
-        # Work is found without the lock: who is given a lock waits for the interpreter while he holds it, and with a
-        # hundred threads that adds up to a fifth of a second before the last one has found its first work.
         while True:
-            with contextlib.suppress(IndexError):
-                while True:
-                    batch = self._open[0]
-                    at = batch.take()
-                    if at is not None:
-                        return batch, at
-                    self._close(batch)
+            # Work is found without the lock. A thread that is given a lock waits for the interpreter while it holds it;
+            # with a hundred threads it took a fifth of a second until the last one had found its first work.
+            while (batch := next(iter(self._open), None)) is not None:
+                at = batch.take()
+                if at is not None:
+                    return batch, at
+                self._close(batch)
             with self._changed:
                 if self._open:
                     continue
@@ -128,8 +126,9 @@ class _Batch(Generic[T, R]):
 
     def take(self) -> int | None:
         """The number of the next item, which the caller must then `do`; None if nothing is left to begin."""
-        if self.given_up or self._errors:
-            return None
+        return None if self.given_up or self._errors else self._pop()
+
+    def _pop(self) -> int | None:
         try:
             return self._waiting.popleft()
         except IndexError:
@@ -175,10 +174,8 @@ class _Batch(Generic[T, R]):
         with self._changed:
             self._left = True
             skipped = 0
-            with contextlib.suppress(IndexError):
-                while True:
-                    self._waiting.popleft()
-                    skipped += 1
+            while self._pop() is not None:
+                skipped += 1
             while self._ended + skipped < len(self._items):
                 self._changed.wait()
 
