@@ -71,7 +71,7 @@ def test_an_endpoint_that_drips_is_given_up_after_timeout_s(open_access: Open, d
     started = time.monotonic()
     with pytest.raises(CallFailedError, match=r"0\.4 s.*timeout_s.*after 2 attempts"):
         access.task.chat(HELLO, max_tokens=9)
-    assert 0.8 <= time.monotonic() - started < 2
+    assert 0.8 <= time.monotonic() - started < 5
     assert dripping.connections == 2
 
 
@@ -80,13 +80,13 @@ def test_a_reply_under_way_ends_with_the_time_budget(open_access: Open, dripping
     started = time.monotonic()
     with pytest.raises(BudgetExceededError, match="seconds"):
         access.task.chat(HELLO, max_tokens=9)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5
 
 
 def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
     open_access: Open, scripted_server: ScriptedServer
 ) -> None:
-    scripted_server.script = lambda body: Reply("late", delay=2)
+    scripted_server.script = lambda body: Reply("late", delay=20)
     access = open_access(Limits(seconds=0.5), concurrency=1)
     started = time.monotonic()
 
@@ -99,7 +99,7 @@ def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
         other.start()
     for other in others:
         other.join()
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5
 
 
 def test_a_call_under_way_ends_when_the_access_is_closed(open_access: Open, scripted_server: ScriptedServer) -> None:
