@@ -102,24 +102,29 @@ def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
     assert time.monotonic() - started < 5
 
 
-def test_a_call_under_way_ends_when_the_access_is_closed(open_access: Open, scripted_server: ScriptedServer) -> None:
+def test_calls_under_way_or_waiting_for_their_turn_end_when_the_access_is_closed(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
     scripted_server.script = lambda body: Reply(hang=True)
-    access = open_access(retries=0)
+    access = open_access(retries=0, concurrency=1)
     failed: list[BaseException] = []
 
-    def ask() -> None:
+    def ask(tokens: int) -> None:
         try:
-            access.task.chat(HELLO, max_tokens=9)
+            access.task.chat(HELLO, max_tokens=tokens)
         except BaseException as error:
             failed.append(error)
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
+    asking = [threading.Thread(target=ask, args=(tokens,), daemon=True) for tokens in (9, 10, 11)]
+    for thread in asking:
+        thread.start()
     while not scripted_server.requests:
         time.sleep(0.01)
+    time.sleep(0.2)  # until the others wait
     access.close()
-    asking.join(5)
-    assert not asking.is_alive()
-    assert isinstance(failed[0], CallFailedError)
+    for thread in asking:
+        thread.join(5)
+    assert [type(error) for error in failed] == 3 * [CallFailedError]
+    assert len(scripted_server.requests) == 1
     with pytest.raises(CallFailedError, match="closed"):
         access.task.chat(HELLO, max_tokens=8)
