@@ -1,6 +1,8 @@
 # Everything stands on `make venv`; each target works from a clean clone and again when repeated.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests wait more than they compute, so a few more than there are cores.
+WORKERS ?= 3
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
@@ -21,14 +23,15 @@ demo: venv
 
 test: venv
 	$(BIN)/memtune model pull smollm2-135m
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-slow: venv
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/memtune model pull smollm2-135m
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow
 
 # Every way to disturb a run that is known; build/faults.json says how many of each kind were tried, and how many failed.
 faults: venv
-	$(BIN)/python -m pytest -q tests/faults -m 'slow or not slow' --faults build/faults.json
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/faults -m 'slow or not slow' --faults build/faults.json
 
 check: venv
 	$(BIN)/ruff check .

@@ -5,17 +5,14 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Mapping, Sequence
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from experiments.display.terminal import brief, say, say_all_that_is_told
+from experiments.interrupts import INTERRUPTED, interruptible
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
@@ -28,7 +25,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "attribute": "attribute:attribute",
     "ask": "ask:ask",
     "report": "report:report",
-    "mlflow": "replay:mlflow",
+    "mlflow": "mlflow:mlflow",
     "trace": "trace.group:trace",
     "data": "data:data",
     "bench": "bench.group:bench",
@@ -45,7 +42,7 @@ OFFLINE = {
 }
 """Defaults for libraries that would otherwise access or wait for the network."""
 
-FAILED, INTERRUPTED = 2, 130
+FAILED = 2
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
@@ -86,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.environ.setdefault(name, value)
     say_all_that_is_told()
     try:
-        with _ended_like_interrupted():
+        with interruptible():
             code = cli.main(args=arguments, prog_name="memtune", standalone_mode=False)
     except click.ClickException as error:
         if isinstance(error, NoArgsIsHelpError):
@@ -116,23 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(f"memtune: {where}cannot be written ({error.strerror}); free disk space and start it again", err=True)
         sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-@contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
-    """Make SIGTERM save and clean up as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -24,14 +24,14 @@ from attribution.evidence import EvidenceIndex
 from attribution.survival.calibration import SURVIVAL
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
-from attribution.survival.mistakes import outside_the_system, unsupported
 from attribution.survival.need import STATED
 from attribution.survival.needs import needs_of
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.survival.quoting import quote
-from attribution.survival.strength import FAILED, FORMAT
-from attribution.survival.verdicts import verdict_on
-from attribution.survival.withdrawals import answered_unanswerable
+from attribution.survival.verdicts.lost import verdict_on
+from attribution.survival.verdicts.mistakes import outside_the_system, unsupported
+from attribution.survival.verdicts.strength import FAILED, FORMAT
+from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_inferred

@@ -1,11 +1,9 @@
-"""A memory system with its own client: it takes notes of each session, finds those that share words with a question,
-and answers from them.
+"""A memory system with its own client: it takes notes of each session, and answers from all of them.
 
 It inherits from no class of memtune; `prompts`, `operations`, `build` and `answer` are all that memtune needs.
 """
 
 import functools
-import re
 
 from openai import OpenAI
 
@@ -35,14 +33,7 @@ ANSWER = PromptSpec(
 
 class NoteMemory:
     prompts = {"note": NOTE, "answer": ANSWER}
-    operations = (
-        OperationSpec("write_notes", "extract", "note"),
-        OperationSpec("find_notes", "retrieve", None),
-        OperationSpec("answer", "answer", "answer"),
-    )
-
-    def __init__(self, *, found: int = 6):
-        self.settings = {"found": found}
+    operations = (OperationSpec("write_notes", "extract", "note"), OperationSpec("answer", "answer", "answer"))
 
     def build(self, conversation, candidate, access):
         notes = []
@@ -59,34 +50,22 @@ class NoteMemory:
 
     def answer(self, memory, question, candidate, access):
         query = variable(question.question, name=question.id, kind="query")
-        entries = recalled(note["variable"] for note in memory.state["notes"])
-        with operation("find_notes", kind="retrieval", inputs={"query": query, "entries": entries}) as op:
-            wanted = words(question.question)
-            ranked = sorted(memory.state["notes"], key=lambda note: -len(wanted & words(note["text"])))
-            texts = [note["text"] for note in ranked[: self.settings["found"]]]
-            notes = [op.output("context", text, name=f"found{n}", kind="context") for n, text in enumerate(texts)]
+        notes = recalled(note["variable"] for note in memory.state["notes"])
         prompt = variable(candidate["answer"], name="answer", kind="prompt")
         with operation("answer", kind="llm", inputs={"question": query, "notes": notes, "prompt": prompt}) as op:
-            request = render(candidate["answer"], {"notes": "\n".join(texts), "question": question.question})
-            text = ask(access, request, 40)
+            texts = "\n".join(note["text"] for note in memory.state["notes"])
+            text = ask(access, render(candidate["answer"], {"notes": texts, "question": question.question}), 40)
             prediction = op.output("prediction", text, kind="prediction")
         return Answer(text, prediction.id or None)
 
 
-def words(text):
-    return set(re.findall(r"\w+", text.lower()))
-
-
 def ask(access, request, max_tokens):
-    models = access.task.settings  # `models.task` of the configuration
-    if models.base_url is None:
+    task = access.task.settings  # `models.task` of the configuration
+    messages = [{"role": "user", "content": request}]
+    if task.base_url is None:
         raise ConfigError("models.task.base_url: missing; NoteMemory calls an endpoint with its own client")
-    reply = client_of(models.base_url, models.key()).chat.completions.create(
-        model=models.model,
-        messages=[{"role": "user", "content": request}],
-        max_tokens=max_tokens,
-        temperature=models.temperature,
-    )
+    completions = client_of(task.base_url, task.key()).chat.completions
+    reply = completions.create(model=task.model, messages=messages, max_tokens=max_tokens, temperature=task.temperature)
     return (reply.choices[0].message.content or "").strip()
 
 

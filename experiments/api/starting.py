@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.data.datasets import DATASETS
-from experiments.runs.config import OPTIONS, RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import OPTIONS, load_config
 from tracing.doors import given
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings

@@ -15,7 +15,7 @@ from attribution.failures import case_of, complaint, failed_cases
 from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from experiments.runs.verdicts_file import Verdicts, read_verdicts
 from optimizer.evaluation.file_names import file_name

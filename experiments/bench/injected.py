@@ -16,12 +16,13 @@ from attribution.replay.method import Replay
 from attribution.survival.flow import rewrites
 from experiments.bench.fault_kinds import KINDS, Kind
 from experiments.bench.faults import Fault, FaultTarget, target_of
-from tracing.errors import BudgetExceededError, ModelError
+from tracing.errors import BudgetExceededError, ConfigError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.description import describe
 from tracing.systems.interventions import Heard, intervene
 from tracing.systems.prompts import Candidate, seed_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
@@ -95,6 +96,7 @@ class Injector:
         """Inject up to `count` faults, the kinds in turn, each into passed cases in an order drawn from the seed.
 
         Raises:
+            ConfigError: the system has no place for faults.
             ModelError: a call of the run without faults failed.
             BudgetExceededError: a hard budget ended it.
         """
@@ -103,6 +105,11 @@ class Injector:
         for conversation in conversations:
             base = self._built(conversation)
             answered = [self._answered(base, question) for question in conversation.questions]
+            if base.built.silent and all(one.answered.silent for one in answered):
+                raise ConfigError(
+                    f"--system: no operation of {describe(self._system).name} passes its outputs to "
+                    "tracing.systems.interventions, so no fault can be injected; docs/extending.md says how to"
+                )
             made.asked += len(answered)
             passed += [one for one in answered if one.case.passed]
         made.passed = len(passed)

@@ -1,27 +1,35 @@
 """A slow endpoint with a limit on concurrent requests, in its own process.
 
-Nothing of the time it needs itself is taken from the client that is measured. Every fiftieth request is refused once
-with 429 and `Retry-After`, and so is each that comes while too many are under way.
+It answers from one event loop, so that it takes little of the time of the cores it shares with the client that is
+measured. Of the first three quarters of the requests, every thirtieth is refused once with 429 and `Retry-After`, and
+so is each that comes while too many are under way. The last quarter is not refused: a run would end with waiting for
+`Retry-After`, which says nothing about the rate.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import secrets
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from tracing.llm.serving.loopback import LoopbackServer, RefusalError, Request
+from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
 
+try:
+    from aiohttp import web
+except ImportError:
+    raise ConfigError("the slow endpoint needs the aiohttp package: pip install 'memtune[llm]'") from None
+
 MODEL = "slow"
-REFUSED_EVERY = 50
+REFUSED_EVERY = 30
+REFUSED_PART = 0.75
 RETRY_AFTER_S = 0.5
 
 
@@ -42,66 +50,89 @@ class ServedCounts(BaseModel):
 
 
 class SlowEndpoint:
-    """The routes of the endpoint. A reply repeats the last word of the request, so that each can be distinguished."""
+    """The routes of the endpoint. A reply repeats the last word of the request, so that each can be distinguished.
 
-    def __init__(self, latency_s: float, allowed: int) -> None:
-        self._latency, self._allowed = latency_s, allowed
-        self._lock = threading.Lock()
+    Attributes:
+        key: the bearer token.
+        counts: what was seen so far.
+    """
+
+    def __init__(self, calls: int, latency_s: float, allowed: int) -> None:
+        self.key, self.counts = secrets.token_urlsafe(24), ServedCounts()
+        self._refusing, self._latency, self._allowed = calls * REFUSED_PART, latency_s, allowed
         self._number = self._under_way = 0
         self._refused: dict[str, float] = {}
-        self._counts = ServedCounts()
 
-    def chat(self, request: Request) -> Mapping[str, Any]:
-        """Answer after a while.
+    def application(self) -> web.Application:
+        """The server of its routes."""
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/embeddings", self._embed)
+        return app
 
-        Raises:
-            RefusalError: 429.
-        """
-        text = str(request.body["messages"][-1]["content"])
-        with self._lock:
-            self._enter(text)
+    async def _chat(self, request: web.Request) -> web.Response:
+        """Answer after a while."""
+        self._check(request)
+        text = str((await request.json())["messages"][-1]["content"])
+        if self._refuses(text):
+            return web.json_response(
+                {"error": {"message": "too many requests"}},
+                status=429,
+                headers={"Retry-After": f"{RETRY_AFTER_S:g}"},
+            )
+        self._under_way += 1
+        self.counts.most_in_flight = max(self.counts.most_in_flight, self._under_way)
         try:
-            time.sleep(self._latency)
+            await asyncio.sleep(self._latency)
         finally:
-            with self._lock:
-                self._under_way -= 1
+            self._under_way -= 1
         message = {"role": "assistant", "content": text.split()[-1]}
-        return {
-            "model": MODEL,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": len(text.split()), "completion_tokens": 1},
-        }
+        return web.json_response(
+            {
+                "model": MODEL,
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": len(text.split()), "completion_tokens": 1},
+            }
+        )
 
-    def embed(self, request: Request) -> Mapping[str, Any]:
+    async def _embed(self, request: web.Request) -> web.Response:
         """A vector for each text, at once."""
-        data = [{"index": at, "embedding": [1.0]} for at, _ in enumerate(request.body["input"])]
-        return {"model": MODEL, "data": data}
+        self._check(request)
+        data = [{"index": at, "embedding": [1.0]} for at, _ in enumerate((await request.json())["input"])]
+        return web.json_response({"model": MODEL, "data": data})
 
-    def counts(self) -> ServedCounts:
-        """What was seen so far."""
-        with self._lock:
-            return self._counts.model_copy()
+    def _check(self, request: web.Request) -> None:
+        if request.headers.get("Authorization") != f"Bearer {self.key}":
+            raise web.HTTPUnauthorized
 
-    def _enter(self, text: str) -> None:
-        seen, now = self._counts, time.monotonic()
+    def _refuses(self, text: str) -> bool:
+        seen, now = self.counts, time.monotonic()
         before = self._refused.pop(text, None)
         if before is None:
             self._number += 1
         else:
             seen.retried += 1
             seen.early += now < before + RETRY_AFTER_S
-        if self._under_way >= self._allowed or (before is None and self._number % REFUSED_EVERY == 0):
+        its_turn = before is None and self._number <= self._refusing and self._number % REFUSED_EVERY == 0
+        refused = its_turn or self._under_way >= self._allowed
+        if refused:
             seen.refused += 1
             self._refused[text] = now
-            raise RefusalError(429, "too many requests", {"Retry-After": f"{RETRY_AFTER_S:g}"})
-        self._under_way += 1
-        seen.most_in_flight = max(seen.most_in_flight, self._under_way)
+        return refused
 
 
 @contextmanager
-def slow_endpoint(latency_s: float, allowed: int) -> Iterator[tuple[ModelSettings, Callable[[], ServedCounts]]]:
-    """Serve such an endpoint while inside; gives the settings that reach it, and what tells what it has seen."""
-    command = [sys.executable, "-m", __name__, f"{latency_s}", f"{allowed}"]
+def slow_endpoint(
+    calls: int, latency_s: float, allowed: int
+) -> Iterator[tuple[ModelSettings, Callable[[], ServedCounts]]]:
+    """Serve such an endpoint while inside; gives the settings that reach it, and a function for what it has seen.
+
+    Args:
+        calls: how many are going to be made.
+        latency_s: seconds that it takes for each.
+        allowed: concurrent requests.
+    """
+    command = [sys.executable, "-m", __name__, f"{calls}", f"{latency_s}", f"{allowed}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         asked, told = process.stdin, process.stdout
         assert asked is not None and told is not None  # noqa: S101, PT018 (both are pipes)
@@ -119,16 +150,16 @@ def slow_endpoint(latency_s: float, allowed: int) -> Iterator[tuple[ModelSetting
             asked.close()
 
 
-def _main() -> None:
+async def _main(calls: int, latency_s: float, allowed: int) -> None:
     """Serve until standard input ends; each line of it asks for the counts."""
-    endpoint = SlowEndpoint(float(sys.argv[1]), int(sys.argv[2]))
-    routes = {"POST /v1/chat/completions": endpoint.chat, "POST /v1/embeddings": endpoint.embed}
-    server = LoopbackServer("slow endpoint", routes)
-    server.start()
-    _tell(json.dumps({"base_url": server.base_url, "key": server.key}))
-    for _ in sys.stdin:
-        _tell(endpoint.counts().model_dump_json())
-    server.close()
+    endpoint = SlowEndpoint(calls, latency_s, allowed)
+    runner = web.AppRunner(endpoint.application(), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    _tell(json.dumps({"base_url": f"http://127.0.0.1:{runner.addresses[0][1]}/v1", "key": endpoint.key}))
+    while await asyncio.to_thread(sys.stdin.readline):
+        _tell(endpoint.counts.model_dump_json())
+    await runner.cleanup()
 
 
 def _tell(line: str) -> None:
@@ -137,4 +168,4 @@ def _tell(line: str) -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])))

@@ -1,4 +1,8 @@
-"""How well an evaluation uses an endpoint: calls per second, compared with what latency and concurrency allow."""
+"""How well an evaluation uses an endpoint: calls per second, compared with what latency and concurrency allow.
+
+The endpoint refuses some calls for half a second (`experiments.bench.slow_endpoint`), none of them at the end: then
+the measured time would contain a wait in which nothing is left to do.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from pydantic import BaseModel
 from experiments.bench.slow_endpoint import slow_endpoint
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import operation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
@@ -81,7 +85,7 @@ def measure_throughput(
     calls = len(conversations) * QUESTIONS
     with (
         tempfile.TemporaryDirectory(prefix="memtune-bench-") as name,
-        slow_endpoint(latency_s, allowed) as (settings, counts),
+        slow_endpoint(calls, latency_s, allowed) as (settings, counts),
     ):
         folder = Path(name)
         with (

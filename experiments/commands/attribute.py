@@ -107,7 +107,7 @@ def attribute(
     from experiments.attributing.attributions import AttributionsFile, Header
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
-    from experiments.attributing.replaying import checked_by_replay
+    from experiments.attributing.replay_check import checked_by_replay
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError

@@ -87,7 +87,7 @@ def evaluate(
         check_candidate(specs, candidate)
         parts.access.check()
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
-        calibrate_judge(parts.evaluator, candidate, chosen)
+        calibrate_judge(parts.evaluator, candidate, chosen, progress=partial(view.progress, "calibration of the judge"))
         repetitions = []
         for number in range(repeat):
             phase = named if repeat == 1 else f"{named}, {number + 1} of {repeat}"

@@ -69,7 +69,7 @@ def model_options(command: Command) -> Command:
 
 def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
     """The configuration in `source`, overridden by the options of a command."""
-    from experiments.runs.config import OPTIONS, load_config
+    from experiments.runs.config_file import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
     overrides = {key: given.get(parameter) for key, parameter in parameters.items()}

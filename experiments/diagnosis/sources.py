@@ -14,7 +14,8 @@ from experiments.attributing.case_sources import read_graph, run_sources
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.experiment.wiring import open_access
-from experiments.runs.config import RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.ladder_file import LADDER, read_ladder
 from tracing.errors import RunError, TraceError

@@ -8,16 +8,15 @@ import tempfile
 from pathlib import Path
 
 from experiments.data.loaders import Dataset
-from experiments.experiment.handwritten import handwritten
-from experiments.experiment.wiring import open_access, ready_system
+from experiments.experiment.opening import open_named
 from experiments.mlflow_tracking.store_check import check_store
-from experiments.runs.config import RunConfig, anchored
-from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import anchored
+from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked
 from tracing.errors import ConfigError, RunError
-from tracing.llm.ledger import Ledger
-from tracing.systems.prompts import check_candidate, seed_candidate
+from tracing.llm.accounting.ledger import Ledger
 
 
 def check_run(
@@ -36,14 +35,10 @@ def check_run(
     """
     config = anchored(config, Path.cwd())
     with contextlib.ExitStack() as held:
-        system = ready_system(config)
         # A cache that does not exist must not be created.
         cached = (home / "cache").exists()
         where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
-        access = held.enter_context(open_access(config, where))
-        rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
-        seed = seed_candidate(system.prompts)
-        check_candidate(system.prompts, seed)
+        parts = open_named(config, dataset, where, held, resume=resume, candidates=candidates)
         if resume is None:
             _check_place(home, "--home")
             if out is not None:
@@ -52,9 +47,7 @@ def check_run(
                     raise RunError(f"{out}: the folder is not empty; give --out a new one")
         else:
             held.enter_context(locked(resume.path / LOCK))
-            access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
-            depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
-            check_fingerprint(resume, depends_on)
+            check_fingerprint(resume, parts.fingerprint)
             held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=home / "cache")))
         check_store(config.tracking.uri, config.tracking.experiment, home)
 

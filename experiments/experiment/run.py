@@ -5,24 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attribution.attributor import open_attributor
 from experiments.data.loaders import Dataset
-from experiments.experiment.handwritten import handwritten
 from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
 from experiments.experiment.observers import Observers
-from experiments.experiment.wiring import evaluator_of, open_access, ready_system
+from experiments.experiment.opening import Opened, open_named
+from experiments.experiment.wiring import evaluator_of
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report
-from experiments.runs.config import RunConfig, anchored
-from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import anchored
+from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, TRACES, RunFolder
 from experiments.runs.lock import locked
 from experiments.runs.manifest import memtune_version
@@ -32,15 +32,11 @@ from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.search.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer
 from tracing.errors import MemtuneError
-from tracing.llm.ledger import Ledger
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.llm.accounting.ledger import Ledger
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.proposers.proposals import Proposal, ProposerFactory
     from optimizer.search.failures import Failures
-    from optimizer.search.optimizers import Optimizer
-    from tracing.llm.access import ModelAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,8 @@ def run_experiment(
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
         CallFailedError: an endpoint cannot be used; no run was started.
-        RunError: another process works on the run, or what it depends on has changed.
+        RunError: another process works on the run, what it depends on has changed, or an endpoint that a resumed run
+            needs cannot be used.
         MemtuneError: the run cannot start, or failed; its progress is saved.
     """
     config = anchored(config, Path.cwd())
@@ -115,11 +112,9 @@ class _Prepared:
         config: with absolute paths.
         dataset: its conversations, split.
         folder: of the run, locked by this process.
-        access, evaluator: models, and what scores candidates with them.
+        parts: what the configuration names; their calls are recorded in the run's ledger.
+        evaluator: scores candidates.
         failures: attributes the wrong answers.
-        optimizer, proposers: what searches, and what writes rewrites.
-        seed: the prompts the run starts from.
-        rewrites: proposals that people wrote.
         settings: flat settings, for the report and MLflow.
         journal, tracked: keep the folder and MLflow up to date.
     """
@@ -127,13 +122,9 @@ class _Prepared:
     config: RunConfig
     dataset: Dataset
     folder: RunFolder
-    access: ModelAccess
+    parts: Opened
     evaluator: Evaluator
     failures: Failures
-    optimizer: Optimizer
-    proposers: Sequence[ProposerFactory]
-    seed: Candidate
-    rewrites: tuple[Proposal, ...]
     settings: Mapping[str, Any]
     journal: RunJournal
     tracked: MlflowRun
@@ -154,60 +145,44 @@ def _prepare(
 
     `held` closes what is opened: models, lock and ledger.
     """
-    from optimizer.proposers.proposals import open_proposers
     from optimizer.search.failures import Failures
-    from optimizer.search.optimizers import open_optimizer
 
-    system, attributor = ready_system(config), open_attributor(config.attribution)
-    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
-    access = held.enter_context(open_access(config, home))
-    rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
-    seed = seed_candidate(system.prompts)
-    if resume is not None:
-        access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
-    depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
-    files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(depends_on, indent=2) + "\n"}
+    parts = open_named(config, dataset, home, held, resume=resume, candidates=candidates)
+    files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if resume is None:
-        access.check()
+        parts.access.check()
         folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
         held.enter_context(locked(folder.path / LOCK))
     else:
         folder = resume
         held.enter_context(locked(folder.path / LOCK))
-        check_fingerprint(folder, depends_on)
-        access.check()
+        check_fingerprint(folder, parts.fingerprint)
+        parts.access.check(when_needed=True)
         folder.write(CONFIG, files[CONFIG])
-    access = access.with_ledger(
-        held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
-    )
-    evaluator = evaluator_of(config, system, access, home, traces=folder.path / TRACES)
-    failures = Failures(attributor, access, system.operations)
+    ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    parts = replace(parts, access=parts.access.with_ledger(ledger))
+    evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES)
     settings = params_of(config)
-    identities = {f"identity.{role}": identity for role, identity in access.identities().items()}
+    identities = {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
     tracked = MlflowRun.start(
         uri=config.tracking.uri,
         experiment=config.tracking.experiment,
         home=home,
         folder=folder,
         system=config.system,
-        seed=seed,
+        seed=parts.seed,
         params={**settings, "memtune_version": memtune_version(), **identities},
         resumed=resume is not None,
     )
-    journal = RunJournal(folder, _facts(config, dataset, folder, tracked), seed, lambda: _calls(evaluator))
     return _Prepared(
         config,
         dataset,
         folder,
-        access,
+        parts,
         evaluator,
-        failures,
-        optimizer,
-        proposers,
-        seed,
-        rewrites,
+        Failures(parts.attributor, parts.access, parts.system.operations),
         settings,
-        journal,
+        RunJournal(folder, _facts(config, dataset, folder, tracked), parts.seed, lambda: _calls(evaluator)),
         tracked,
     )
 
@@ -219,32 +194,32 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
     splits, config = run.dataset.splits, run.config
     calibrate_judge(
         run.evaluator,
-        run.seed,
+        run.parts.seed,
         splits.train,
         progress=partial(observer.progress, "calibration of the judge"),
     )
     return optimize(
         evaluator=run.evaluator,
         splits=splits,
-        seed_candidate=run.seed,
-        settings=LoopSettings(config.rounds, config.proposals, config.seed, run.rewrites, approve),
-        access=run.access,
+        seed_candidate=run.parts.seed,
+        settings=LoopSettings(config.rounds, config.proposals, config.seed, run.parts.rewrites, approve),
+        access=run.parts.access,
         failures=run.failures,
         observer=observer,
-        optimizer=run.optimizer,
-        proposers=run.proposers,
+        optimizer=run.parts.optimizer,
+        proposers=run.parts.proposers,
     )
 
 
 def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
     """Complete the folder and the MLflow run, however the run ended."""
     champion, splits = result.champion_candidate, run.dataset.splits
-    of_seed = seen_cases(run.evaluator, splits, run.seed, run.failures)
-    of_champion = of_seed if champion == run.seed else seen_cases(run.evaluator, splits, champion, run.failures)
+    of_seed = seen_cases(run.evaluator, splits, run.parts.seed, run.failures)
+    of_champion = of_seed if champion == run.parts.seed else seen_cases(run.evaluator, splits, champion, run.failures)
     summary = run.journal.save(result)
     judge = run.evaluator.model_judge
     if judge is not None:
-        found = judge_summary(judge, run.access.judge.settings.model, chain(of_seed, of_champion))
+        found = judge_summary(judge, run.parts.access.judge.settings.model, chain(of_seed, of_champion))
         summary = summary.model_copy(update={"judge": found})
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
@@ -271,6 +246,8 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
         model=config.models.task.model,
         seed=config.seed,
         metric=config.metric,
+        attribution=config.attribution,
+        optimizer=config.optimizer,
         splits=sizes(dataset.splits),
         prompts_dir=PROMPTS,
         report=REPORT,
@@ -281,12 +258,12 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
 def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportInput:
     return ReportInput(
         summary=summary,
-        seed=run.seed,
+        seed=run.parts.seed,
         champion=result.champion_candidate,
         error_types={signal.operation: signal.error_types for signal in run.journal.signals if signal.failures},
         power=result.power,
         tokens_per_question=result.tokens_per_question,
-        operations=run.access.meter.snapshot(),
+        operations=run.parts.access.meter.snapshot(),
         settings=run.settings,
         attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
-from experiments.runs.config import RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
 from tracing.errors import ConfigError
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system

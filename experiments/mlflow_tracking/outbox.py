@@ -109,7 +109,7 @@ class Outbox:
             header = _Header.model_validate_json(first)
             store = TrackingStore(uri or header.uri, header.experiment, header.key, timeout=timeout)
         except FileNotFoundError:
-            raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to replay") from None
+            raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to send") from None
         except (OSError, ValidationError) as error:
             reason = error.strerror if isinstance(error, OSError) else first_problem(error)
             raise RunError(f"{path}: cannot be read ({reason}); delete it to discard its writes") from None

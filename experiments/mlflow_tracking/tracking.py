@@ -44,8 +44,8 @@ LONGEST_KEY = 100
 FINISH_SECONDS = 120.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
 
-REPLAY_SECONDS = 3600.0
-"""Time limit of a replay, generous because its user waits for nothing else."""
+SEND_SECONDS = 3600.0
+"""Time limit of `memtune mlflow send`, generous because its user waits for nothing else."""
 
 
 def store_file(home: Path) -> Path:
@@ -159,7 +159,7 @@ class MlflowRun:
         found = list(self._outbox.refused)
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
-            remedy = f"`memtune mlflow replay {self._folder.id}` sends them"
+            remedy = f"`memtune mlflow send {self._folder.id}` sends them"
             found.insert(0, f"{self._outbox.waiting} writes wait{why}; {remedy}")
         return found
 

@@ -57,8 +57,8 @@ def compare(first: RunFolder, second: RunFolder) -> RunComparison:
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    for key in ("system", "dataset", "model", "metric"):
-        yield key, str(getattr(summary, key))
+    for key in ("system", "dataset", "model", "metric", "attribution", "optimizer"):
+        yield key, str(getattr(summary, key) or "–")
     yield "seed", str(summary.seed)
     for split in ("val", "test"):
         for side, title in (("baseline", "seed prompts"), ("champion", "champion")):

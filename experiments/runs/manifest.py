@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from experiments.runs.config import read_config
+from experiments.runs.config_file import read_config
 from experiments.runs.folder import CONFIG, RunFolder
 from experiments.runs.summary import Summary
 from tracing.systems.registry import caveats_of

@@ -105,7 +105,8 @@ class Summary(_Part):
     """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
 
     `verdict` and its related values are null if the run stopped before the test conversations were scored, `delta_ci`
-    also if there is only one, `judge` if no model judged.
+    also if there is only one, `judge` if no model judged, `attribution` and `optimizer` if the run is from before they
+    were kept.
     """
 
     run_id: str
@@ -114,6 +115,8 @@ class Summary(_Part):
     model: str
     seed: int
     metric: str
+    attribution: str | None = None
+    optimizer: str | None = None
     splits: dict[SplitName, SplitSize]
     baseline: dict[SplitName, SummaryScore]
     champion: dict[SplitName, SummaryScore]
@@ -158,6 +161,8 @@ class RunFacts:
     model: str
     seed: int
     metric: str
+    attribution: str
+    optimizer: str
     splits: Mapping[SplitName, SplitSize]
     prompts_dir: str
     report: str
@@ -173,6 +178,8 @@ def summarize(facts: RunFacts, result: LoopResult) -> Summary:
         model=facts.model,
         seed=facts.seed,
         metric=facts.metric,
+        attribution=facts.attribution,
+        optimizer=facts.optimizer,
         splits=dict(facts.splits),
         baseline=_scores(result.baseline),
         champion=_scores(result.champion),

@@ -117,6 +117,8 @@ class Evaluator:
         check_candidate(self.system.prompts, candidate)
         outcomes: list[Outcome] = []
         failed = 0
+        if progress is not None:
+            progress(0, len(conversations), 0)
         for outcome in self.access.workers.map(partial(self._evaluate, candidate), conversations):
             outcomes.append(outcome)
             failed += outcome.tainted is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from tracing.llm.budget import Budget
+    from tracing.llm.accounting.budget import Budget
 
 
 class TimeReserve:

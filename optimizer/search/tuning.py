@@ -155,7 +155,6 @@ class Tuning:
         def progress(done: int, _: int, failed: int) -> None:
             self._observer.progress(phase, done_before + done, total or len(conversations), failed_before + failed)
 
-        progress(0, 0, 0)
         with self._reserve.timed(len(conversations)):
             return self._evaluator.evaluate(candidate, conversations, progress=progress)
 

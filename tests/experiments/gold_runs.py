@@ -17,7 +17,7 @@ from scripted_server import Reply, prompt_of
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.systems.fact_memory import FactMemory
 

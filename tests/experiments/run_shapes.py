@@ -48,6 +48,8 @@ def facts(run_id: str = "r1", mlflow: SummaryMlflow | None = None, seed: int = 0
         model="some-model",
         seed=seed,
         metric="short_contains",
+        attribution="survival",
+        optimizer="closed-loop",
         splits={
             name: SplitSize(conversations=(f"{name}-1", f"{name}-2"), questions=20) for name in ("train", "val", "test")
         },

@@ -77,7 +77,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     nested = {
         "bench": ["attribution", "evidence", "tracing"],
         "data": ["audit", "show"],
-        "mlflow": ["replay"],
+        "mlflow": ["send"],
         "model": ["list", "pull", "serve"],
         "trace": ["diff", "export", "import", "search", "show", "slice", "stats"],
     }.get(name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.runs.config import OPTIONS, anchored, bundled_configs, load_config
+from experiments.runs.config_file import OPTIONS, anchored, bundled_configs, load_config
 from experiments.runs.run_settings import dump_config, lasting_params
 from tracing.errors import ConfigError
 

@@ -17,7 +17,8 @@ from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore, in_words
 from experiments.mlflow_tracking.tracking import store_uri
 from experiments.mlflow_tracking.writes import LogTable, LogText
-from experiments.runs.config import RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
 from experiments.runs.run_settings import dump_config, params_of
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings

@@ -22,7 +22,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (("trace", "import", "--from", "mlflow", "--out", "out.jsonl"), "deep.json", DEEP),
         (("trace", "show"), "deep.jsonl", DEEP),
         (("report",), "deep.jsonl", DEEP),
-        (("mlflow", "replay"), "run/mlflow-outbox.jsonl", DEEP),
+        (("mlflow", "send"), "run/mlflow-outbox.jsonl", DEEP),
     ],
 )
 def test_it_is_refused_in_one_line(

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.data.loaders import load_dataset
 from experiments.experiment.estimate import Estimate, estimate
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from tracing.systems.registry import open_system
 
 

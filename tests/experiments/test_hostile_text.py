@@ -120,7 +120,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("report", "latest", "--out", f"{OUT}.md"), [shown(OUT)]),
         (("report", ARGUMENT), GIVEN),
     ],
-    "mlflow replay": [(("mlflow", "replay", ARGUMENT), GIVEN)],
+    "mlflow send": [(("mlflow", "send", ARGUMENT), GIVEN)],
     "trace stats": [
         (("trace", "stats", "cut.jsonl"), EVERYTHING),
         (("trace", "stats", "trace.jsonl", "--json"), MARKUP),

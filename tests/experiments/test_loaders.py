@@ -9,7 +9,8 @@ import pytest
 
 from experiments.data.loaders import assign_splits, limit_conversations, load_dataset, load_sealed, shorten
 from experiments.data.locomo import NOT_TOLD, read_locomo
-from experiments.runs.config import DataLimits, load_config
+from experiments.data.settings import DataLimits
+from experiments.runs.config_file import load_config
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn, write_conversations
 

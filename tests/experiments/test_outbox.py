@@ -82,7 +82,7 @@ def rest_of_a_run(run: MlflowRun) -> None:
     run.finish(loop_result())
 
 
-def test_a_run_without_its_server_is_whole_after_a_replay(
+def test_a_run_without_its_server_is_whole_after_sending(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = run_folder(tmp_path)
@@ -91,31 +91,31 @@ def test_a_run_without_its_server_is_whole_after_a_replay(
     rest_of_a_run(run)
     assert time.monotonic() - begun < 60
     assert run.link is None
-    assert run.problems[0].endswith(f"`memtune mlflow replay {folder.id}` sends them")
+    assert run.problems[0].endswith(f"`memtune mlflow send {folder.id}` sends them")
 
-    def replay() -> tuple[Any, str]:
+    def send() -> tuple[Any, str]:
         with pytest.raises(SystemExit) as caught:
-            main(["mlflow", "replay", str(folder.path)])
+            main(["mlflow", "send", str(folder.path)])
         said = capsys.readouterr()
         return caught.value.code, said.out + said.err
 
-    code, said = replay()
+    code, said = send()
     assert code == 2
     assert "writes still wait" in said
     server.start()
-    code, said = replay()
+    code, said = send()
     assert code == 0, said
     assert not (folder.path / OUTBOX).exists()
     link = folder.summary().mlflow
     assert link is not None
     assert link.tracking_uri == server.address
     check_whole(link.experiment_id, link.run_id, server, folder)
-    code, said = replay()
+    code, said = send()
     assert code == 2
-    assert "nothing to replay" in said
+    assert "nothing to send" in said
 
 
-def test_an_outage_within_a_run_loses_nothing_and_a_second_replay_doubles_nothing(
+def test_an_outage_within_a_run_loses_nothing_and_a_second_sending_doubles_nothing(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.start()
@@ -237,14 +237,14 @@ def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_aga
     assert Outbox.load(folder).waiting == box.waiting == before + 3
 
 
-def test_a_replay_while_another_process_works_on_the_run_sends_nothing(
+def test_sending_while_another_process_works_on_the_run_sends_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = run_folder(tmp_path)
     start(folder, DEAD, "twice")
     kept = (folder.path / OUTBOX).read_bytes()
     with locked(folder.path / LOCK), pytest.raises(SystemExit) as caught:
-        main(["mlflow", "replay", str(folder.path)])
+        main(["mlflow", "send", str(folder.path)])
     assert caught.value.code == 2
     assert f"process {os.getpid()} is working on this run" in capsys.readouterr().err
     assert (folder.path / OUTBOX).read_bytes() == kept

@@ -15,7 +15,7 @@ from attribution.judging.metrics import open_metric
 from attribution.judging.words import judge
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.errors import ConfigError, DataError
 
@@ -263,6 +263,7 @@ def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_wi
     assert code == 0, err
     summary = RunFolder(Path("run")).summary()
     assert (summary.metric, summary.dataset) == ("mine:words", "mine:conversations")
+    assert (summary.attribution, summary.optimizer) == ("survival", "mine:once")
     assert summary.stopped == "all rounds done, all by mine"
     assert summary.baseline["test"].score == 0.25
     assert summary.champion["test"].score == 1.0

@@ -79,12 +79,28 @@ def store_of_an_unknown_kind() -> list[str]:
 
 
 def experiment_that_is_deleted() -> list[str]:
-    from experiments.runs.config import load_config
+    from experiments.runs.config_file import load_config
 
     tracking = load_config("run.yaml").tracking
     assert tracking.uri is not None
     store = TrackingStore(tracking.uri, tracking.experiment, "key")
     store.client.delete_experiment(store.experiment_id)
+    return []
+
+
+def attribution_of_a_missing_module() -> list[str]:
+    return ["--attribution", "not_there:Method"]
+
+
+def optimizer_that_takes_nothing() -> list[str]:
+    Path("idle_search.py").write_text("def search():\n    return 'done'\n")
+    return ["--optimizer", "idle_search:search"]
+
+
+def proposer_whose_module_fails() -> list[str]:
+    Path("failing_proposer.py").write_text("1 / 0\n")
+    with Path("run.yaml").open("a") as file:
+        file.write("proposers: ['failing_proposer:Writer']\n")
     return []
 
 
@@ -98,6 +114,9 @@ def experiment_that_is_deleted() -> list[str]:
         store_that_is_none,
         store_of_an_unknown_kind,
         experiment_that_is_deleted,
+        attribution_of_a_missing_module,
+        optimizer_that_takes_nothing,
+        proposer_whose_module_fails,
     ],
 )
 def test_a_dry_run_refuses_what_the_run_would_refuse(

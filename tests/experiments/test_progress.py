@@ -88,3 +88,25 @@ def test_a_run_whose_calls_fail_does_not_look_as_if_it_went_on(
     err = capsys.readouterr().err
     assert re.search(r"train 0/\d+ 1 failed", err)
     assert not re.search(r"train [1-9]\d*/", err)
+
+
+@pytest.mark.usefixtures("often")
+def test_an_evaluation_says_how_far_it_is_from_its_first_call_on(
+    capsys: pytest.CaptureFixture[str], scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    asked_before_the_first_line: list[str] = []
+
+    def script(body: dict[str, object]) -> str:
+        if len(prompt_of(body)) >= 200 and not asked_before_the_first_line:
+            asked_before_the_first_line.append(err_until(capsys, lambda err: "test 0/" in err))
+        return "unknown"
+
+    scripted_server.script = script
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    (tmp_path / "eval.yaml").write_text(
+        "system: rag\nlimits: {conversations: 3, questions: 1}\nconcurrency: 1\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+    )
+    with pytest.raises(SystemExit):
+        main(["eval", str(tmp_path / "eval.yaml"), "--prompts", "seed"])
+    assert "test 0/" in asked_before_the_first_line[0]

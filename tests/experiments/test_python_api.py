@@ -20,7 +20,7 @@ from attribution.judging.words import judge
 from experiments.api.result import Result
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.tracking import store_file
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from tracing.errors import ConfigError, RunError
 from tracing.llm.settings import ModelSettings
 from tracing.systems.conversations import Conversation, Question

@@ -20,7 +20,7 @@ from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked
 from tracing.errors import RunError
@@ -84,15 +84,16 @@ def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     assert curves(RunFolder(Path("run"))) == whole.curves
 
 
-def test_a_resumed_run_that_had_ended_ends_the_same_without_a_call(
+def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
     configured("ended")
     assert live(["run", "run.yaml", "--out", "run"], None) == 0
-    before, calls = outcome(RunFolder(Path("run"))), scripted_server.asked
+    before = outcome(RunFolder(Path("run")))
     points = curves(RunFolder(Path("run")))
+    scripted_server.go_away()
     assert live(["run", "run.yaml", "--resume", "run"], None) == 0
-    assert scripted_server.asked == calls
+    scripted_server.come_back()
     assert outcome(RunFolder(Path("run"))) == before
     assert curves(RunFolder(Path("run"))) == points
 
@@ -102,6 +103,22 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"], None) == 0
+    assert outcome(RunFolder(Path("run"))) == whole.outcome
+
+
+def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_goes_on_when_it_is_back(
+    configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
+) -> None:
+    configured("away")
+    assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
+    resume = ["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"]
+    scripted_server.go_away()
+    assert live(resume, 30) == 2
+    said = Path("output.txt").read_text().splitlines()[-1]
+    assert f" at {scripted_server.base_url}: " in said
+    assert "check base_url" in said
+    scripted_server.come_back()
+    assert live(resume, None) == 0
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
@@ -171,7 +188,7 @@ def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None
 
 
 def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
-    from tracing.llm.ledger import Ledger
+    from tracing.llm.accounting.ledger import Ledger
 
     path = tmp_path / LEDGER
     ledger = Ledger(path)
@@ -197,7 +214,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     "line", ["[]", "{}", '{"keys": 7}', '{"keys": [], "prompt_tokens": -1}', "[" * 5000, "\0" * 80, "\xff"]
 )
 def test_a_damaged_ledger_is_told_with_its_line(tmp_path: Path, line: str) -> None:
-    from tracing.llm.ledger import Ledger
+    from tracing.llm.accounting.ledger import Ledger
 
     path = tmp_path / LEDGER
     path.write_bytes(b'{"memory":"m"}\n' + line.encode("latin-1") + b"\n")

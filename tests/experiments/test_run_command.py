@@ -18,7 +18,7 @@ from experiments.command import main
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.systems.rag import Rag
 

@@ -20,7 +20,21 @@ from optimizer.search.results import CallCounts
 from tracing.errors import ConfigError, RunError
 
 KEYS = {
-    *("run_id", "system", "dataset", "model", "seed", "metric", "splits", "baseline", "champion", "verdict", "delta"),
+    *(
+        "run_id",
+        "system",
+        "dataset",
+        "model",
+        "seed",
+        "metric",
+        "attribution",
+        "optimizer",
+        "splits",
+        "baseline",
+        "champion",
+        "verdict",
+        "delta",
+    ),
     *("delta_ci", "p_value", "iterations", "calls", "stopped", "prompts_dir", "report", "mlflow", "judge"),
 }
 ITERATION_KEYS = {"n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"}
@@ -209,6 +223,21 @@ def test_a_comparison_says_where_two_runs_cannot_be_compared(tmp_path: Path) -> 
     assert compare(first, second).differences == ("dataset", "model")
     rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
     assert rows["delta"] == ("+0.100", "–")
+
+
+def test_a_comparison_lists_the_methods_of_both_runs_and_a_summary_from_before_they_were_kept_still_reads(
+    tmp_path: Path,
+) -> None:
+    first, second = run_folder(tmp_path, 1), run_folder(tmp_path, 2)
+    second.write_summary(second.summary().model_copy(update={"attribution": "agent", "optimizer": "random"}))
+    rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
+    assert (rows["attribution"], rows["optimizer"]) == (("survival", "agent"), ("closed-loop", "random"))
+    assert compare(first, second).differences == ()
+    kept = json.loads((first.path / SUMMARY).read_text())
+    del kept["attribution"], kept["optimizer"]
+    (first.path / SUMMARY).write_text(json.dumps(kept))
+    rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
+    assert (rows["attribution"], rows["optimizer"]) == (("–", "agent"), ("–", "random"))
 
 
 def test_a_missing_prompt_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset, load_sealed
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -11,7 +11,7 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, scor
 from attribution.signals import Signal
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
 from optimizer.gating.verdict import Verdict, VerdictName

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations

@@ -49,7 +49,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     path = session.config.getoption("--faults", default=None)
-    if path is not None:
+    # Reports of parallel workers come together in the process that started them.
+    if path is not None and not hasattr(session.config, "workerinput"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(dict(sorted(_counts.items())), indent=1, ensure_ascii=False) + "\n")
 

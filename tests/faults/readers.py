@@ -29,7 +29,8 @@ from experiments.experiment.handwritten import handwritten
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
-from experiments.runs.config import RunConfig, load_config
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
 from experiments.runs.ladder_file import ladder_json, read_ladder
@@ -42,8 +43,8 @@ from tracing import load_trace, records_of, save_trace
 from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
 from tracing.interchange.exchange_suite import recorded, unusual
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.cache import ResponseCache
-from tracing.llm.ledger import Ledger
 from tracing.systems.conversations import read_conversations, write_conversations
 from tracing.systems.fact_memory import FactMemory
 

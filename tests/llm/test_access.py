@@ -16,7 +16,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
 from tracing.llm.access import NO_OPERATION, ModelAccess
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.recording.recorder import operation, trace
 

@@ -71,7 +71,7 @@ def test_an_endpoint_that_drips_is_given_up_after_timeout_s(open_access: Open, d
     started = time.monotonic()
     with pytest.raises(CallFailedError, match=r"0\.4 s.*timeout_s.*after 2 attempts"):
         access.task.chat(HELLO, max_tokens=9)
-    assert 0.8 <= time.monotonic() - started < 2
+    assert 0.8 <= time.monotonic() - started < 5
     assert dripping.connections == 2
 
 
@@ -80,13 +80,13 @@ def test_a_reply_under_way_ends_with_the_time_budget(open_access: Open, dripping
     started = time.monotonic()
     with pytest.raises(BudgetExceededError, match="seconds"):
         access.task.chat(HELLO, max_tokens=9)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5
 
 
 def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
     open_access: Open, scripted_server: ScriptedServer
 ) -> None:
-    scripted_server.script = lambda body: Reply("late", delay=2)
+    scripted_server.script = lambda body: Reply("late", delay=20)
     access = open_access(Limits(seconds=0.5), concurrency=1)
     started = time.monotonic()
 
@@ -99,27 +99,32 @@ def test_waiting_for_ones_turn_at_an_endpoint_ends_with_the_time_budget(
         other.start()
     for other in others:
         other.join()
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5
 
 
-def test_a_call_under_way_ends_when_the_access_is_closed(open_access: Open, scripted_server: ScriptedServer) -> None:
+def test_calls_under_way_or_waiting_for_their_turn_end_when_the_access_is_closed(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
     scripted_server.script = lambda body: Reply(hang=True)
-    access = open_access(retries=0)
+    access = open_access(retries=0, concurrency=1)
     failed: list[BaseException] = []
 
-    def ask() -> None:
+    def ask(tokens: int) -> None:
         try:
-            access.task.chat(HELLO, max_tokens=9)
+            access.task.chat(HELLO, max_tokens=tokens)
         except BaseException as error:
             failed.append(error)
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
+    asking = [threading.Thread(target=ask, args=(tokens,), daemon=True) for tokens in (9, 10, 11)]
+    for thread in asking:
+        thread.start()
     while not scripted_server.requests:
         time.sleep(0.01)
+    time.sleep(0.2)  # until the others wait
     access.close()
-    asking.join(5)
-    assert not asking.is_alive()
-    assert isinstance(failed[0], CallFailedError)
+    for thread in asking:
+        thread.join(5)
+    assert [type(error) for error in failed] == 3 * [CallFailedError]
+    assert len(scripted_server.requests) == 1
     with pytest.raises(CallFailedError, match="closed"):
         access.task.chat(HELLO, max_tokens=8)

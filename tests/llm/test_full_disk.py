@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer
 
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
-from tracing.llm.ledger import Ledger
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits, ModelSettings, Role
 
 ASKED = 12

@@ -1,1 +1,9 @@
-"""Access to language and embedding models: cache, budgets, metering, and the models that run in this process."""
+"""Access to language and embedding models: cache, budgets, metering, and the models that run in this process.
+
+access, settings                        the models of a run, by role
+models, dimension, dspy_lm              one model to ask, also from DSPy
+replies, cache, booking, single_flight  the chain that a request passes: cache, ledger, budget, endpoint
+endpoints, workers                      the endpoints of a run, and the threads that keep them busy
+accounting                              budget, meter and ledger
+http, serving                           one endpoint; servers on loopback and the embedded models
+"""

@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from tracing.errors import ConfigError
+from tracing.llm.accounting.budget import Budget
+from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.booking import NO_OPERATION, Booking, watching
-from tracing.llm.budget import Budget
 from tracing.llm.cache import ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.ledger import Ledger
-from tracing.llm.meter import Meter, Watch
 from tracing.llm.models import ChatModel, EmbeddingModel
 from tracing.llm.replies import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway
@@ -135,10 +135,14 @@ class ModelAccess:
         again = f" repeat={self.repetition}" if self.repetition else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
-    def check(self) -> None:
+    def check(self, *, when_needed: bool = False) -> None:
         """Make one small request to the endpoint of each role, all at once; takes up to about 15 seconds.
 
         The requests are neither booked nor cached. Embedded models are not asked.
+
+        Args:
+            when_needed: only before the first call that the cache cannot answer; if it fails then, that call raises a
+                `RunError`.
 
         Raises:
             ConfigError: the variable that a model's `api_key_env` names is not set.
@@ -149,6 +153,10 @@ class ModelAccess:
         real = [(endpoint, embedding) for endpoint, embedding in asked if not endpoint.settings.embedded]
         for endpoint, _ in real:
             endpoint.settings.require_named_key()
+            if when_needed:
+                endpoint.check_first()
+        if when_needed:
+            return
         # Even if fewer requests are allowed at once: no run has begun yet.
         list(Workers(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
-from tracing.llm.budget import Budget, Spending
+from tracing.llm.accounting.budget import Budget, Spending
+from tracing.llm.accounting.ledger import Paid
+from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.http.bodies import Embedded, Said
-from tracing.llm.ledger import Paid
-from tracing.llm.meter import Meter, Watch
 from tracing.llm.settings import ModelSettings
 from tracing.recording.recorder import current_operation, current_recorder
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 
 from tracing.errors import ConfigError
-from tracing.llm.budget import Budget
+from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.endpoint import Endpoint
+from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
 from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
@@ -24,7 +26,8 @@ class Endpoints:
     def __init__(self, budget: Budget, concurrency: int | None) -> None:
         self._budget, self._concurrency = budget, concurrency
         self._guard = threading.Lock()
-        self._gates: dict[str | None, threading.Semaphore] = {}
+        self._loop = EventLoop()
+        self._gates: dict[str | None, asyncio.Semaphore] = {}
         self._opened: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
@@ -76,15 +79,16 @@ class Endpoints:
         """Close connections and the embedded server."""
         for endpoint in self._opened.values():
             endpoint.close()
+        self._loop.close()
         if self._server is not None:
             self._server.close()
 
     def _endpoint(self, settings: ModelSettings) -> Endpoint:
         with self._guard:
             if settings not in self._opened:
-                gate = self._gates.setdefault(settings.base_url, threading.Semaphore(self.width(settings)))
+                gate = self._gates.setdefault(settings.base_url, asyncio.Semaphore(self.width(settings)))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
-                self._opened[settings] = Endpoint(settings, address, gate, self._budget)
+                self._opened[settings] = Endpoint(settings, address, gate, self._loop, self._budget)
             return self._opened[settings]
 
     def _serve(self, model: str) -> tuple[str, str]:

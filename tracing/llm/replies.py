@@ -6,13 +6,13 @@ A request passes four links: cache → ledger → budget → endpoint. Each know
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from tracing.llm.accounting.budget import Spending
+from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.booking import Booking, Call, Reply
-from tracing.llm.budget import Spending
 from tracing.llm.cache import ResponseCache
-from tracing.llm.ledger import Ledger
 from tracing.llm.settings import ModelSettings
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.workers import end_if_given_up
@@ -94,11 +94,9 @@ class Replies:
     def __init__(self, cache: ResponseCache | None, paid: PaidCalls, flights: SingleFlight) -> None:
         self.cache, self.paid, self._flights = cache, paid, flights
 
-    @contextlib.contextmanager
-    def alone(self, *keys: str) -> Iterator[None]:
+    def alone(self, *keys: str) -> contextlib.AbstractContextManager[None]:
         """Let one of several equal requests at a time through, so that the others find its reply in the cache."""
-        with self._flights.alone(*keys):
-            yield
+        return self._flights.alone(*keys)
 
     def stored(self, keys: Sequence[str], read: Callable[[bytes], R | None]) -> dict[str, R]:
         """The cached replies for `keys`; an entry for which `read` returns None is removed."""

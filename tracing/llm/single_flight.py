@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
 class SingleFlight:
@@ -14,9 +14,12 @@ class SingleFlight:
         self._guard = threading.Lock()
         self._flights: dict[str, tuple[threading.Lock, list[None]]] = {}
 
-    @contextlib.contextmanager
-    def alone(self, *keys: str) -> Iterator[None]:
+    def alone(self, *keys: str) -> contextlib.AbstractContextManager[None]:
         """Wait until no other caller is inside with any of these keys."""
+        return self._alone(keys[0]) if len(keys) == 1 else self._all(keys)
+
+    @contextlib.contextmanager
+    def _all(self, keys: Sequence[str]) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             # Always in the same order, so that two callers that share several keys never deadlock.
             for key in sorted({*keys}):

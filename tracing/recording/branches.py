@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import ParamSpec, TypeVar
 
-from tracing.files.lines import record_of
 from tracing.graph.elements import Element, Variable
 from tracing.recording.processes import hand_over, take_over
 from tracing.recording.recorder import Recorder
@@ -52,5 +51,5 @@ class Branch:
         elements: Iterable[Element] = chain(
             graph.sessions.values(), graph.variables.values(), graph.operations.values()
         )
-        self._recorder.adopt(record_of(one) for one in elements if one.id not in known)
+        self._recorder.adopt_elements(one for one in elements if one.id not in known)
         self._made = None

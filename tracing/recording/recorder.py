@@ -21,7 +21,7 @@ from tracing.errors import TraceError
 from tracing.files.lines import Record
 from tracing.files.records import RecordReader
 from tracing.files.saving import records_of
-from tracing.graph.elements import Session, Variable, noted_variable
+from tracing.graph.elements import Element, Session, Variable, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, snapshot
 from tracing.recording.graph_builder import GraphBuilder
@@ -129,6 +129,22 @@ class Recorder:
                 if item is not None:
                     self.builder.skip_id(item.id)
                 self.builder.written(dict(cleaned) if item is None else item)
+        self.noticed()
+
+    def adopt_elements(self, elements: Iterable[Element]) -> None:
+        """Take over what another recorder with the same redaction has recorded, and which it does not keep.
+
+        Raises:
+            TraceError: an element refers to what does not come before it, or has an id that is taken; the trace has
+                ended.
+        """
+        with self.lock:
+            if self.ended:
+                raise self.late()
+            admit = RecordReader(self.graph).admit
+            for element in elements:
+                self.builder.skip_id(element.id)
+                self.builder.written(admit(element))
         self.noticed()
 
     def _returned(self, record: Mapping[str, Any]) -> bool:

@@ -112,13 +112,18 @@ class _Chain(Intervention):
 
 
 class Heard(Intervention):
-    """Changes nothing and records all calls, to replay them to other interventions without another run."""
+    """Changes nothing and records all calls, so that other interventions can be tried on them without another run."""
 
     def __init__(self) -> None:
         self._said: list[Callable[[Intervention], object]] = []
 
+    @property
+    def silent(self) -> bool:
+        """Whether no call was recorded."""
+        return not self._said
+
     def tell(self, other: Intervention) -> None:
-        """Replay all recorded calls to another intervention, in order; its results are discarded."""
+        """Pass all recorded calls to another intervention, in order; its results are discarded."""
         for say in self._said:
             say(other)
 

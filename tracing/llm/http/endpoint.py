@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import email.utils
 import itertools
@@ -9,13 +10,14 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
-from tracing.errors import CallFailedError, MalformedReplyError
-from tracing.llm.budget import Budget
+from tracing.errors import CallFailedError, MalformedReplyError, RunError
+from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
+from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.http.posting import (
     HttpAnswer,
     ImpossibleRequestError,
@@ -77,17 +79,19 @@ class Endpoint:
     """Sends requests for one model; thread-safe."""
 
     def __init__(
-        self, settings: ModelSettings, address: Address | None, gate: threading.Semaphore, budget: Budget
+        self, settings: ModelSettings, address: Address | None, gate: asyncio.Semaphore, loop: EventLoop, budget: Budget
     ) -> None:
-        """`address` None means the URL and key of the settings; `gate` limits concurrent requests."""
+        """`address` None means the URL and key of the settings; `gate` limits concurrent requests on this loop."""
         self.settings = settings
         self._address = address
-        self._gate = gate
+        self._gate, self._loop = gate, loop
         self._budget = budget
         self._poster: Poster | None = None
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
+        self._unchecked = False
+        self._checking = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> Said:
         """Post a chat request.
@@ -95,6 +99,7 @@ class Endpoint:
         Raises:
             CallFailedError: refused, or every attempt failed.
             BudgetExceededError: the time budget ended before the reply arrived.
+            RunError: the check before the first call failed (`check_first`).
         """
         most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
 
@@ -110,7 +115,7 @@ class Endpoint:
             check: raises a `MalformedReplyError` if the vectors are not as expected.
 
         Raises:
-            CallFailedError, BudgetExceededError: as `chat`.
+            CallFailedError, BudgetExceededError, RunError: as `chat`.
         """
 
         def read(raw: bytes) -> Embedded:
@@ -133,7 +138,7 @@ class Endpoint:
         asked = {"input": ["hello"], "encoding_format": "float"} if embedding else small
         data = json.dumps({"model": self.settings.model, **asked}).encode()
         try:
-            answer = self._connect().post(path, data, CHECK_S)
+            answer = self._connect().post(path, data, lambda: CHECK_S)
         except (NobodyThereError, ImpossibleRequestError) as error:
             raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
         except PostError:
@@ -150,6 +155,10 @@ class Endpoint:
             remedy = f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
         raise self._failed(str(refused), remedy, 1)
 
+    def check_first(self) -> None:
+        """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
+        self._unchecked = True
+
     def close(self) -> None:
         """Abandon requests under way and close the connections; later calls fail."""
         with self._lock:
@@ -159,6 +168,7 @@ class Endpoint:
                 self._poster = None
 
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
+        self._check_if_due(embedding=path == "/embeddings")
         poster, started = self._connect(), time.monotonic()
         data = json.dumps(body).encode()
         for attempt in itertools.count(1):
@@ -189,26 +199,52 @@ class Endpoint:
             self._wait(attempt, asked)
         raise AssertionError("the last attempt returns or raises")
 
+    def _check_if_due(self, *, embedding: bool) -> None:
+        if not self._unchecked:
+            return
+        with self._checking:
+            if self._unchecked:
+                try:
+                    self.check(embedding=embedding)
+                except CallFailedError as error:
+                    raise RunError(str(error)) from None
+                self._unchecked = False
+
     def _answer(self, poster: Poster, path: str, data: bytes) -> bytes:
         """The body of the answer to one attempt."""
-        with self._turn():
-            self._budget.check_time()
-            seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-            left = self._budget.remaining_seconds()
-            answer = poster.post(path, data, seconds if left is None else min(seconds, left + _AFTER_THE_END_S))
+        answer = poster.post(path, data, self._seconds, self._turn())
         if not 200 <= answer.status < 300:
             raise _RefusedError(answer)
         return answer.body
 
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait until another request is allowed, at most until the time budget ends."""
-        while not self._gate.acquire(timeout=self._budget.remaining_seconds()):
-            self._budget.check_time()
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until another request is allowed, at most until the time budget ends.
+
+        The event loop does it: there the next request is sent as soon as an answer is complete, without waiting for a
+        thread to wake up.
+        """
+        try:
+            async with asyncio.timeout(self._left()):
+                await self._gate.acquire()
+        except TimeoutError:
+            raise TooSlowError("its turn did not come") from None
         try:
             yield
         finally:
             self._gate.release()
+
+    def _seconds(self) -> float:
+        """How long a reply may take from now."""
+        self._budget.check_time()
+        most = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
+        left = self._left()
+        return most if left is None else min(most, left)
+
+    def _left(self) -> float | None:
+        """Seconds until the time budget is certainly over; None without a limit."""
+        left = self._budget.remaining_seconds()
+        return None if left is None else left + _AFTER_THE_END_S
 
     def _waits_for_outage(self, started: float) -> bool:
         """Whether to keep trying to reach an endpoint; the address of one that never answered is probably wrong."""
@@ -229,7 +265,8 @@ class Endpoint:
                 else:
                     base_url, self._key = str(self.settings.base_url), self.settings.key()
                 # Many local servers need no key.
-                self._poster = Poster(base_url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
+                headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+                self._poster = Poster(base_url, headers, self._loop)
             return self._poster
 
     def _wait(self, attempt: int, asked: float | None) -> None:

@@ -9,24 +9,27 @@ import ssl
 import threading
 import urllib.request
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tracing.errors import ConfigError
+from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
     import aiohttp
-    from anyio.from_thread import BlockingPortal
 
 MOST_BYTES = 32 * 1024 * 1024
 """Limit for one answer, after decompression: sixty-four long vectors as JSON need less than half of it."""
 
 _CONNECT_S = 10.0
 """A server that has not accepted the connection by then cannot be reached."""
+
+_AT_ONCE: AbstractAsyncContextManager[None] = contextlib.nullcontext()
 
 _PACKED = frozenset({"gzip", "deflate"})
 _READABLE = _PACKED | {"", "identity"}
@@ -76,11 +79,11 @@ class HttpAnswer:
 class Poster:
     """Sends requests to the paths below one URL; thread-safe.
 
-    An event loop in its own thread waits for the answers, since only there does a deadline cover everything that may
-    take time: name look-up, connecting, and each byte of headers and body, however slowly they arrive.
+    An event loop waits for the answers, since only there does a deadline cover everything that may take time: name
+    look-up, connecting, and each byte of headers and body, however slowly they arrive.
     """
 
-    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str], loop: EventLoop) -> None:
         """`headers` go with every request.
 
         Raises:
@@ -88,35 +91,45 @@ class Poster:
         """
         try:
             import aiohttp  # noqa: F401
-            from anyio.from_thread import start_blocking_portal
         except ImportError:
             raise ConfigError("model calls need the aiohttp package: pip install 'memtune[llm]'") from None
-        self._base_url = base_url
+        self._base_url, self._loop = base_url, loop
         self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
         try:
             self._proxy = _proxy_for(base_url)
-            certificates = _certificates()
+            self._certificates = _certificates()
         except (OSError, ValueError) as error:
             names = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
             raise ConfigError(f"no connection can be made ({redact(str(error))}); check {names}") from None
-        self._stack = contextlib.ExitStack()
-        self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
-        self._session = self._portal.call(_session, certificates)
+        # These two are of the loop's thread.
+        self._session: aiohttp.ClientSession | None = None
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._closing = threading.Lock()
         self._open = True
 
-    def post(self, path: str, body: bytes, seconds: float) -> HttpAnswer:
+    def post(
+        self,
+        path: str,
+        body: bytes,
+        seconds: Callable[[], float],
+        turn: AbstractAsyncContextManager[None] = _AT_ONCE,
+    ) -> HttpAnswer:
         """The answer to a JSON body.
+
+        Args:
+            seconds: how long the answer may take; called when the request is about to be sent.
+            turn: entered on the event loop before the request is sent, and left when the answer is complete.
 
         Raises:
             UnreachableError, TooSlowError, UnusableAnswerError, ImpossibleRequestError: see there.
+            Exception: what `seconds` or `turn` raises.
         """
         if not all(value.isascii() and value.isprintable() for value in self._headers.values()):
             # A client that sends it anyway sends something else than intended.
             raise ImpossibleRequestError("the key has characters that no HTTP header can hold")
         try:
-            pending = self._portal.start_task_soon(self._post, path, body, seconds)
-        except RuntimeError:
+            pending = self._loop.start(self._post_in_turn, path, body, seconds, turn)
+        except ClosedLoopError:
             raise ImpossibleRequestError("the model access is closed") from None
         try:
             return pending.result()
@@ -134,14 +147,34 @@ class Poster:
             if not self._open:
                 return
             self._open = False
-        with contextlib.suppress(RuntimeError):
-            self._portal.call(self._session.close)
-            self._portal.call(self._portal.stop, True)
-        self._stack.close()
+        with contextlib.suppress(ClosedLoopError, CancelledError):
+            self._loop.start(self._abandon).result()
+
+    async def _abandon(self) -> None:
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _post_in_turn(
+        self, path: str, body: bytes, seconds: Callable[[], float], turn: AbstractAsyncContextManager[None]
+    ) -> HttpAnswer:
+        if not self._open:
+            raise ImpossibleRequestError("the model access is closed")
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 (this is a coroutine of one)
+        self._under_way.add(task)
+        try:
+            async with turn:
+                return await self._post(path, body, seconds())
+        finally:
+            self._under_way.discard(task)
 
     async def _post(self, path: str, body: bytes, seconds: float) -> HttpAnswer:
         import aiohttp
 
+        self._session = self._session or _session(self._certificates)
         try:
             async with (
                 asyncio.timeout(seconds),
@@ -165,7 +198,7 @@ class Poster:
             raise UnreachableError(_in_words(error)) from None
 
 
-async def _session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
+def _session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
     import aiohttp
 
     return aiohttp.ClientSession(

@@ -13,16 +13,16 @@ from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import ActiveOperation, operation, session, variable
 from tracing.recording.redaction import excerpt
-from tracing.systems.answering import answer_again, answer_from_context
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context
+from tracing.systems.building_blocks.facts import EVENTS, LONGEST_SHOWN, facts_told
+from tracing.systems.building_blocks.recall import given_context, nearest, recorded, retrieve
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.facts import EVENTS, LONGEST_SHOWN, facts_told
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import Parts, numbered
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import given_context, nearest, recorded, retrieve
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from typing import Any
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.llm.http.strict_json import strict_json
-from tracing.systems.facts import EVENTS
+from tracing.systems.building_blocks.facts import EVENTS
 
 _MOST_ITEMS = 500
 """Mem0 itself has no limit, and embeds and searches for each item."""

@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracing.systems.answering import ANSWER_PROMPT
-from tracing.systems.facts import DECIDE_LAYOUT, EVENTS, EXTRACT_LAYOUT, EXTRACT_PURPOSE, EXTRACT_TASK, FACTS_SCHEMA
+from tracing.systems.building_blocks.answering import ANSWER_PROMPT
+from tracing.systems.building_blocks.facts import (
+    DECIDE_LAYOUT,
+    EVENTS,
+    EXTRACT_LAYOUT,
+    EXTRACT_PURPOSE,
+    EXTRACT_TASK,
+    FACTS_SCHEMA,
+)
 from tracing.systems.prompts import Contract, PromptSpec
 
 EXTRACT_PROMPT = PromptSpec(

@@ -8,10 +8,11 @@ from typing import Any
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.answering import answer_from_context
+from tracing.systems.building_blocks.answering import answer_from_context
+from tracing.systems.building_blocks.facts import MAX_FACTS
+from tracing.systems.building_blocks.recall import as_context, given_context, recorded
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
-from tracing.systems.facts import MAX_FACTS
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.mem0_memory.connected import ConnectedMemory
 from tracing.systems.mem0_memory.library import installed_version, require
@@ -19,7 +20,6 @@ from tracing.systems.mem0_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import as_context, given_context, recorded
 from tracing.systems.texts import noted
 
 SCHEMA_CHOICES = ("embedded", "always", "never")

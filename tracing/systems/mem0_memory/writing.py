@@ -11,14 +11,14 @@ from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import ActiveOperation, operation, variable
 from tracing.recording.redaction import excerpt
+from tracing.systems.building_blocks.facts import LONGEST_SHOWN
+from tracing.systems.building_blocks.recall import recorded
 from tracing.systems.entries import Entry
-from tracing.systems.facts import LONGEST_SHOWN
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
 from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
 from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
 from tracing.systems.prompts import Candidate, render
-from tracing.systems.recall import recorded
 from tracing.systems.texts import Text, variables_of
 
 CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}

@@ -8,14 +8,14 @@ from typing import Any
 
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.answering import ANSWER_PROMPT, answer_again, answer_from_context
+from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context
+from tracing.systems.building_blocks.recall import given_context, retrieve
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.recall import given_context, retrieve
 from tracing.systems.texts import Text, noted, variables_of
 
 

@@ -9,8 +9,8 @@ from attribution.survival.case_view import CaseView
 from attribution.survival.flow import trouble_of
 from attribution.survival.outdated import outdated_value
 from attribution.survival.quoting import quote, quoted
-from attribution.survival.strength import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
-from attribution.survival.updates import kept_of, not_deleted, retractions_read
+from attribution.survival.verdicts.strength import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
+from attribution.survival.verdicts.updates import kept_of, not_deleted, retractions_read
 from tracing.graph.elements import Variable
 
 

@@ -11,7 +11,7 @@ from attribution.survival.flow import event_of, trouble_of
 from attribution.survival.need import Need
 from attribution.survival.outdated import fact_of
 from attribution.survival.quoting import quote, quoted
-from attribution.survival.strength import LOST, NOT_DELETED, NOT_UPDATED
+from attribution.survival.verdicts.strength import LOST, NOT_DELETED, NOT_UPDATED
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
 from tracing.graph.elements import Operation, Variable

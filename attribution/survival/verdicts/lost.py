@@ -11,8 +11,8 @@ from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.grading import ABOUT
 from attribution.survival.need import PRIORS, Need
 from attribution.survival.quoting import quote, quoted
-from attribution.survival.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
-from attribution.survival.updates import lost_at_update, not_updated
+from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
+from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from tracing.graph.elements import Operation, Variable
 
 _SAME_SUBJECT = 0.5

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
-from tracing.llm.spare_room import SpareRoom
+from tracing.llm.accounting.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,10 @@ class Ledger:
         Raises:
             RunError: it, or an earlier one, could not be written, even in the reserved room.
         """
-        with self._lock:
-            for key in keys:
-                self._unclaimed.pop(key, None)
+        if self._has_unclaimed(keys):
+            with self._lock:
+                for key in keys:
+                    self._unclaimed.pop(key, None)
         self._append(
             {
                 "keys": list(keys),
@@ -119,12 +120,18 @@ class Ledger:
 
     def claim(self, keys: Sequence[str]) -> list[Paid]:
         """The calls made before the run was resumed that returned the replies for `keys`, each given once."""
+        if not self._has_unclaimed(keys):
+            return []
         with self._lock:
             found = {self._unclaimed[key] for key in keys if key in self._unclaimed}
             for call in found:
                 for key in call.keys:
                     self._unclaimed.pop(key, None)
         return sorted(found, key=lambda call: call.seconds)
+
+    def _has_unclaimed(self, keys: Sequence[str]) -> bool:
+        """Whether calls for `keys` may be claimed; without the lock, since what can be claimed only becomes less."""
+        return any(key in self._unclaimed for key in keys)
 
     def memory(self, key: str) -> None:
         """Record that the run is about to save a memory.
@@ -136,6 +143,8 @@ class Ledger:
 
     def claim_memory(self, key: str) -> bool:
         """Whether the run saved this memory before it was resumed; true once. Build it again then, from the cache."""
+        if key not in self._memories:
+            return False
         with self._lock:
             known = key in self._memories
             self._memories.discard(key)
@@ -175,14 +184,11 @@ class Ledger:
 
     def _write(self, line: bytes) -> None:
         """Write all of a line, or nothing."""
-        before = os.fstat(self._file.fileno()).st_size
-        try:
-            if self._file.write(line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError:
+        written = self._file.write(line)
+        if written < len(line):
             with contextlib.suppress(OSError):
-                os.truncate(self._path, before)
-            raise
+                os.truncate(self._path, os.fstat(self._file.fileno()).st_size - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Close the file."""

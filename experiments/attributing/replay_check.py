@@ -11,7 +11,7 @@ from attribution.replay.method import Checked, Replay
 from experiments.data.loaders import load_dataset
 from experiments.experiment.judging import calibrate_judge
 from experiments.experiment.wiring import open_parts
-from experiments.runs.config import load_config
+from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
 
 if TYPE_CHECKING:

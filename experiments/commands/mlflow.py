@@ -18,21 +18,21 @@ def mlflow() -> None:
 @mlflow.command(
     epilog="""\b
 Examples:
-  memtune mlflow replay latest
-  memtune mlflow replay 20261121-225700-rag --uri https://user:password@host
+  memtune mlflow send latest
+  memtune mlflow send 20261121-225700-rag --uri https://user:password@host
 """
 )
 @click.argument("run", metavar="RUN")
 @click.option("--uri", metavar="URI", help="URI of the store, if it needs a password: a run's folder keeps none.")
 @home_option
-def replay(run: str, uri: str | None, home: Path | None) -> None:
+def send(run: str, uri: str | None, home: Path | None) -> None:
     """Send MLflow what it missed of a run while it was unreachable. Nothing is written twice.
 
     RUN: a run's id or a prefix of it, `latest` for the latest started run, or the path of its folder.
     """
     from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.outbox import Outbox
-    from experiments.mlflow_tracking.tracking import REPLAY_SECONDS, link_of
+    from experiments.mlflow_tracking.tracking import SEND_SECONDS, link_of
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
     from tracing.errors import RunError
@@ -41,7 +41,7 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
     with locked(folder.path / LOCK):
         outbox = Outbox.load(folder, uri=uri, timeout=60)
         before = outbox.waiting + len(outbox.refused)
-        outbox.flush(seconds=REPLAY_SECONDS)
+        outbox.flush(seconds=SEND_SECONDS)
         link = link_of(outbox.store)
         summary = folder.summary()
         if summary.mlflow is None and link is not None:
@@ -51,4 +51,4 @@ def replay(run: str, uri: str | None, home: Path | None) -> None:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)
     if outbox.waiting:
         why = outbox.trouble or "time limit reached"
-        raise RunError(f"{outbox.waiting} writes still wait: {why}; replay again when the store answers")
+        raise RunError(f"{outbox.waiting} writes still wait: {why}; send them when the store answers")

@@ -1,0 +1,72 @@
+"""What a configuration names, opened: the same for a run and for its dry run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.attributor import AttributorFactory, open_attributor
+from experiments.data.loaders import Dataset
+from experiments.experiment.handwritten import handwritten
+from experiments.experiment.wiring import open_access, ready_system
+from experiments.runs.config import RunConfig
+from experiments.runs.fingerprint import fingerprint, read_fingerprint
+from experiments.runs.folder import RunFolder
+from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
+from tracing.systems.protocol import MemorySystem
+
+if TYPE_CHECKING:
+    from optimizer.proposers.proposals import Proposal, ProposerFactory
+    from optimizer.search.optimizers import Optimizer
+    from tracing.llm.access import ModelAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts that a configuration names, and the fingerprint of the run with them."""
+
+    system: MemorySystem
+    attributor: AttributorFactory
+    optimizer: Optimizer
+    proposers: Sequence[ProposerFactory]
+    access: ModelAccess
+    seed: Candidate
+    rewrites: tuple[Proposal, ...]
+    fingerprint: Mapping[str, str]
+
+
+def open_named(
+    config: RunConfig,
+    dataset: Dataset,
+    home: Path,
+    held: contextlib.ExitStack,
+    *,
+    resume: RunFolder | None,
+    candidates: Path | None,
+) -> Opened:
+    """Open everything that `config` names; no model is called and nothing but the cache of `home` is written.
+
+    Args:
+        held: closes the models.
+        resume: the run that is continued, whose embedding model is used.
+        candidates: file or folder of rewrites by hand.
+
+    Raises:
+        MemtuneError: a part does not exist, cannot be imported or does not fit.
+    """
+    from optimizer.proposers.proposals import open_proposers
+    from optimizer.search.optimizers import open_optimizer
+
+    system, attributor = ready_system(config), open_attributor(config.attribution)
+    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
+    access = held.enter_context(open_access(config, home))
+    rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
+    seed = seed_candidate(system.prompts)
+    check_candidate(system.prompts, seed)
+    if resume is not None:
+        access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
+    depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
+    return Opened(system, attributor, optimizer, proposers, access, seed, rewrites, depends_on)

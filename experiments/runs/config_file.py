@@ -1,0 +1,240 @@
+"""Reading a configuration: a YAML file, overridden by command line options, with errors that name file and key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from experiments.data.datasets import JSONL, LOCOMO, SAMPLE
+from experiments.runs.config import RunConfig
+from tracing.doors import is_object, look_in
+from tracing.errors import ConfigError
+from tracing.graph.values import snapshot
+from tracing.recording.redaction import Redaction, excerpt, redact
+from tracing.validation import unknown_key
+
+
+def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
+    """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) applied.
+
+    Args:
+        source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
+        overrides: values that are None are ignored.
+        smoke: lay the bundled `smoke` configuration over `source`.
+
+    Raises:
+        ConfigError: `FILE: key.path: message; remedy`.
+    """
+    values: dict[str, Any] = {}
+    folder = Path()
+    label = "options"
+    if source is not None:
+        label, folder, values = _read(source)
+    if smoke:
+        values = _merged(values, _read("smoke")[2])
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    for key, value in given.items():
+        values = _merged(values, _nested(key, value))
+    config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
+    return _complete(config, label)
+
+
+def read_config(source: str) -> RunConfig:
+    """The configuration in `source` unchecked against the disk: the files it names need not exist.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    label, folder, values = _read(source)
+    return _with_modules(anchored(_validated(values, label, {}), folder), folder)
+
+
+def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
+    """The same with the folders of `module:Object`, which are searched from now on; a run keeps them.
+
+    Without such a part there is nothing to keep.
+    """
+    parts = (config.system, config.dataset, config.metric, config.attribution, config.optimizer, *config.proposers)
+    if not any(map(is_object, parts)):
+        return config
+    folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
+    for each in folders:
+        look_in(each)
+    return config.model_copy(update={"modules": folders})
+
+
+def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, label, given)) from None
+
+
+def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
+    """The same configuration with its relative paths under `folder`, except those of the keys in `besides`.
+
+    These are the file of the data set, folders of modules, the weights of embedded models and an MLflow store in a
+    sqlite file.
+    """
+    store = config.tracking.uri and _RELATIVE_STORE.match(config.tracking.uri)
+    paths = {
+        "data": config.data and folder / config.data,
+        "modules": [(folder / each).absolute() for each in config.modules],
+        "tracking.uri": store and f"{store['scheme']}/{(folder / store['path']).absolute()}",
+        **{
+            f"models.{role}.model": str(folder / model.model)
+            for role, model in config.models.roles().items()
+            if model.embedded and Path(model.model).suffix == ".gguf"
+        },
+    }
+    values = config.model_dump()
+    for key, path in paths.items():
+        if path and key not in besides:
+            values = _merged(values, _nested(key, path))
+    return RunConfig.model_validate(values)
+
+
+_RELATIVE_STORE = re.compile(r"(?P<scheme>sqlite(\+\w+)?://)/(?P<path>(?!/|:memory:|file:).+)")
+
+
+def bundled_configs() -> list[str]:
+    """Names of the configurations that come with memtune."""
+    folder = resources.files("experiments") / "configs"
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def _complete(config: RunConfig, label: str) -> RunConfig:
+    if config.dataset == SAMPLE and config.data is not None:
+        raise ConfigError(f"{label}: data: the bundled sample takes no file; add --dataset jsonl or --dataset locomo")
+    if config.data is None:
+        if config.dataset in (JSONL, LOCOMO):
+            raise ConfigError(f"{label}: data: missing; name the file of data set {config.dataset!r} with --data FILE")
+    elif not (config.data.is_file() if config.dataset in (JSONL, LOCOMO) else config.data.exists()):
+        raise ConfigError(f"{label}: data: no such file: {config.data}; give --data an existing file")
+    return config
+
+
+def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
+    bundled = resources.files("experiments") / "configs" / f"{source}.yaml"
+    if source in bundled_configs():
+        label, folder, text = f"{source}.yaml", Path(), bundled.read_text(encoding="utf-8")
+    else:
+        path = Path(source)
+        try:
+            label, folder, text = str(path), path.parent, path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            names = " or ".join(bundled_configs())
+            raise ConfigError(f"{path}: no such file; give an existing YAML file, or {names}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
+    try:
+        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; correct the YAML there") from None
+    except (yaml.YAMLError, ValueError) as error:  # the latter for an escape that is not a character
+        raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); correct the file") from None
+    except RecursionError:
+        raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{label}: holds a {type(values).__name__}; write `key: value` lines, such as `system: rag`")
+    return label, folder, values
+
+
+_CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML raises if a text does not fit its type: a day that does not exist, `!!int x`, `!!bool x`."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a duplicate key, of which YAML would silently take the last, and says where it fails."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+            if isinstance(made, int):
+                str(made)  # Python refuses to write a number of thousands of digits, which hexadecimal text can hold
+        except _CANNOT_CONSTRUCT:
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(problem=f"no readable {kind}", problem_mark=node.start_mark) from None
+        return made
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key if isinstance(key, str) else id(key_node))
+        return super().construct_mapping(node, deep)
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    head, _, rest = key.partition(".")
+    return {head: _nested(rest, value) if rest else value}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+OPTIONS: Mapping[str, str] = {
+    "system": "--system",
+    "dataset": "--dataset",
+    "data": "--data",
+    "limits.conversations": "--limit-conversations",
+    "limits.sessions": "--limit-sessions",
+    "limits.questions": "--limit-questions",
+    "models.task.model": "--model",
+    "models.task.base_url": "--base-url",
+    "attribution": "--attribution",
+    "optimizer": "--optimizer",
+    "rounds": "--rounds",
+    "budget.calls": "--budget-calls",
+    "budget.minutes": "--budget-minutes",
+    "seed": "--seed",
+    "concurrency": "--concurrency",
+}
+"""Configuration keys that are command line options too."""
+
+
+_LONGEST_SHOWN = 200
+
+
+def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
+    # A misspelt key is the cause of the missing one, so it is reported first.
+    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    key = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    if problem["type"] == "extra_forbidden":
+        message = unknown_key(problem["loc"], RunConfig)
+    elif problem["type"] == "missing":
+        option = f", or give {OPTIONS[key]}" if key in OPTIONS else ""
+        message = f"missing; add the key{option}"
+    elif ";" not in message:
+        message = f"{message[0].lower()}{message[1:]}{_instead(problem)}; give it a value that fits"
+    # The label of an option reads better than that of a file it did not come from.
+    if key in given and key in OPTIONS:
+        return f"{OPTIONS[key]}: {redact(message)}"
+    return f"{label}: {redact(f'{key}: {message}')}"
+
+
+def _instead(problem: ErrorDetails) -> str:
+    """The invalid value that was given; nothing if it is a secret."""
+    rules = Redaction()
+    if any(rules.hides(str(part)) for part in problem["loc"]):
+        return ""
+    return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"

@@ -1,0 +1,96 @@
+"""Ctrl-C says at once what is waited for, a second one waits for nothing, and what was done is kept."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scripted_server import CHECK, Reply, ScriptedServer
+
+from experiments.mlflow_tracking.tracking import store_uri
+
+PATIENCE_S = 60.0
+
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Path:
+    """What the commands write to stderr."""
+    return tmp_path / "said.txt"
+
+
+@pytest.fixture
+def start(mlflow_home: Path, tmp_path: Path, said: Path, scripted_server: ScriptedServer) -> Iterator[Start]:
+    """Starts the command in a process of its own, on a model that answers only the check before the start."""
+    scripted_server.script = lambda body: Reply("hello", delay=0 if body["messages"] == CHECK else 600)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    (tmp_path / "run.yaml").write_text(
+        "system: rag\nlimits: {conversations: 3, questions: 1}\nrounds: 0\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n"
+    )
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def started(*arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "experiments.command", *arguments]
+        with said.open("a") as err:
+            begun.append(subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=err))
+        return begun[-1]
+
+    yield started
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def interrupted(process: subprocess.Popen[str], server: ScriptedServer, said: Path) -> None:
+    """Press Ctrl-C once a call is under way, and see what is said while the call goes on."""
+    until(lambda: server.asked > 0)
+    process.send_signal(signal.SIGINT)
+    until(lambda: "finishing the calls under way; press Ctrl-C again to stop now\n" in said.read_text())
+    assert process.poll() is None, "it waits for the call"
+
+
+def until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_second_ctrl_c_ends_a_run_at_once_and_the_run_can_be_resumed(
+    start: Start, scripted_server: ScriptedServer, said: Path
+) -> None:
+    process = start("run", "run.yaml", "--home", "home")
+    interrupted(process, scripted_server, said)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(5) == 130
+    assert said.read_text().endswith("memtune run --resume RUN\n")
+    scripted_server.script = lambda body: "unknown"
+    assert start("run", "run.yaml", "--home", "home", "--resume", "latest").wait(PATIENCE_S) == 0
+
+
+def test_ctrl_c_ends_an_evaluation_when_its_calls_have_ended(
+    start: Start, scripted_server: ScriptedServer, said: Path
+) -> None:
+    release = threading.Event()
+
+    def script(body: dict[str, object]) -> str:
+        if body["messages"] != CHECK:
+            release.wait(PATIENCE_S)
+        return "unknown"
+
+    scripted_server.script = script
+    process = start("eval", "run.yaml", "--prompts", "seed", "--home", "home")
+    interrupted(process, scripted_server, said)
+    release.set()
+    assert process.wait(PATIENCE_S) == 130
+    assert said.read_text().endswith("memtune: interrupted\n")

@@ -1,0 +1,1 @@
+"""Operations that the built-in systems share: asking for facts, retrieval by embedding, and the answer."""
