@@ -9,6 +9,7 @@ from optimizer.evaluation.executions import outputs_of, parts_of
 from optimizer.evaluation.memories import digest
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError
+from tracing.recording.credentials import REDACTED
 from tracing.recording.recorder import session, trace
 from tracing.systems.protocol import RerunsOperations
 
@@ -45,7 +46,10 @@ class LocalEvaluation:
         self._known: dict[tuple[str, str, str], Credit | None] = {}
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
-        """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
+        """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order.
+
+        Inputs from which a credential was removed are left out: a model is only sent what the system was given.
+        """
         spec, objective = self._prompts[prompt], self.objectives[prompt]
         found: dict[str, RecordedInput] = {}
         for outcome in outcomes:
@@ -58,7 +62,8 @@ class LocalEvaluation:
                 given = RecordedInput(
                     key, spec, outcome.conversation, parts, outputs_of(execution, outcome.graph), question
                 )
-                if key not in found and objective.weight(given) > 0:
+                hidden = any(REDACTED in item.text for items in parts.values() for item in items)
+                if key not in found and not hidden and objective.weight(given) > 0:
                     found[key] = given
         return list(found.values())
 

@@ -9,7 +9,6 @@ from attribution.cases import Attribution
 from attribution.signals import Signals
 from optimizer.proposers.examples import Example, examples_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest
-from optimizer.search.local_rounds import local_rounds
 from optimizer.search.results import BlameShare
 from optimizer.search.rounds import gated_rounds
 from optimizer.search.selection import Choice, Edit, choose
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 def closed_loop(tuning: Tuning) -> str:
     """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could fix."""
-    if tuning.local is not None:
-        return local_rounds(tuning, tuning.local)
     return gated_rounds(tuning, _ByBlame(tuning))
 
 

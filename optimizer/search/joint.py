@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from optimizer.search.local_search import LocalScore
+from optimizer.search.halving import LocalScore
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome

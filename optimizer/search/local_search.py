@@ -1,123 +1,243 @@
-"""Successive halving of one prompt's arms over recorded inputs, in paired comparisons with the champion.
+"""Rounds that search each prompt on its operation's recorded inputs, and ask the whole pipeline only of the best.
 
-After Jamieson and Talwalkar 2016 (successive halving) with the champion as the common reference: many arms meet few
-inputs, the better ones meet more. Inputs alternate between conversations, since those of one conversation are not
-independent. An arm that shows content of a conversation is not scored on it.
+Train and validation conversations are one pool: every score on them is of texts that show none of their content.
+Only the test, which the search never sees, is a claim.
 """
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, zip_longest
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice, product
+from typing import TYPE_CHECKING
 
-from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.search.arms import Arm
+from optimizer.gating.gate import decide
+from optimizer.proposers.examples import examples_of
+from optimizer.proposers.proposals import HAND, ProposalRequest
+from optimizer.search.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.search.closed_loop import closed_loop
+from optimizer.search.halving import LocalScore, alternating, halved
+from optimizer.search.joint import Combination, combinations_of, raced
+from optimizer.search.results import Attempt, BlameShare
+from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.screening import SCREENED, drawn
+from optimizer.search.selection import Edit, expected_gains
 
-Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
-"""Measures a text on recorded inputs: credits in order, None where a call failed."""
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from attribution.signals import Signals
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.objectives.local_evaluation import LocalEvaluation
+    from optimizer.objectives.objective import Credit, RecordedInput
+    from optimizer.search.tuning import Iteration, Tuning
 
+FINALISTS = 2
+"""Texts of each prompt that meet the whole pipeline."""
 
-@dataclass(frozen=True, slots=True)
-class LocalScore:
-    """An arm beside the champion on the inputs that both were measured on.
+ARMS, FEWEST_ARMS = 36, 6
+"""Texts that the searches of one round begin with, together; and one prompt's search at least."""
 
-    Attributes:
-        arm: the text.
-        score: weighted mean credit, 0 to 1.
-        gain: the same less the champion's, on the same inputs.
-        inputs: number of inputs.
-        by_conversation: conversation id → gain on its inputs.
-    """
+SHOWN = 1 / 3
+"""Part of them with whole demonstrations."""
 
-    arm: Arm
-    score: float
-    gain: float
-    inputs: int
-    by_conversation: Mapping[str, float]
+LEAST_SHARE = 0.1
+"""Share of the expected gain under which a prompt is not searched."""
 
+STAKES = ((15.0, 6), (40.0, 3), (120.0, 2))
+"""What is at stake, in needs or questions, on the inputs that arms have met at the end of each rung, and how many of
+them go on."""
 
-def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInput]:
-    """The inputs in random order, one of each conversation in turn."""
-    drawn = random.Random(seed)  # noqa: S311 (a draw, not a secret)
-    groups: dict[str, list[RecordedInput]] = defaultdict(list)
-    for given in inputs:
-        groups[given.conversation.id].append(given)
-    queues = list(groups.values())
-    for queue in queues:
-        drawn.shuffle(queue)
-    drawn.shuffle(queues)
-    return [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None]
+FEWEST_INPUTS = 4
+"""A prompt whose operation was recorded on fewer inputs is left alone."""
 
-
-def compared(
-    arm: Arm,
-    champion: str,
-    inputs: Sequence[RecordedInput],
-    measure: Measure,
-    weight: Callable[[RecordedInput], float],
-) -> LocalScore:
-    """An arm and the champion on the same inputs, except those whose content the arm shows.
-
-    Raises:
-        BudgetExceededError: a hard budget does not allow the calls.
-    """
-    usable = [given for given in inputs if given.conversation.id not in arm.shows]
-    new, old = measure(arm.text, usable), measure(champion, usable)
-    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    count = 0
-    for given, after, before in zip(usable, new, old, strict=True):
-        if after is None or before is None:
-            continue
-        count += 1
-        at_stake = weight(given)
-        total = sums[given.conversation.id]
-        total[0] += at_stake
-        total[1] += at_stake * after.value
-        total[2] += at_stake * before.value
-    stake = sum(total[0] for total in sums.values())
-    if not stake:
-        return LocalScore(arm, 0.0, 0.0, 0, {})
-    score = sum(total[1] for total in sums.values()) / stake
-    gain = score - sum(total[2] for total in sums.values()) / stake
-    apart = {name: (total[1] - total[2]) / total[0] for name, total in sums.items()}
-    return LocalScore(arm, score, gain, count, apart)
+TRIED_TOGETHER = 2
+"""Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
 
-def halved(
-    arms: Sequence[Arm],
-    champion: str,
-    inputs: Sequence[RecordedInput],
-    measure: Measure,
-    weight: Callable[[RecordedInput], float],
-    rungs: Sequence[tuple[int, int]],
-    spared: Collection[str] = (),
-) -> list[LocalScore]:
-    """Race arms over growing numbers of inputs.
+def local_search(tuning: Tuning) -> str:
+    """An `Optimizer` that searches each prompt on recorded inputs, round by round, and joins the best end to end.
 
-    Args:
-        arms: the texts to race.
-        champion: the text to compare them with.
-        inputs: in the order in which they are used.
-        measure: measures a text.
-        weight: of an input.
-        rungs: for each rung, the number of inputs that the arms in it have met at its end, and the number of arms
-            that go on.
-        spared: sources whose arms always go on.
-
-    Returns:
-        The arms of the last rung, best first.
+    A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
+    recorded that can be measured.
 
     Raises:
-        BudgetExceededError: a hard budget does not allow the next call.
+        BudgetExceededError: a hard budget ended it.
     """
-    left = list(arms)
-    scores: list[LocalScore] = []
-    for count, survivors in rungs:
-        scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
-        scores.sort(key=lambda each: -each.gain)
-        scores = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
-        left = [each.arm for each in scores]
-    return scores
+    local = tuning.local
+    pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+    if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
+        return closed_loop(tuning)
+    return _LocalRounds(tuning, local).run()
+
+
+class _LocalRounds:
+    def __init__(self, tuning: Tuning, local: LocalEvaluation) -> None:
+        self.tuning, self.local = tuning, local
+        self.history: list[Edit] = []
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+
+    def run(self) -> str:
+        seen: Mapping[str, str] | None = None
+        attributions: list[Attribution] = []
+        signals: Signals | None = None
+        for n in range(1, self.tuning.settings.rounds + 1):
+            if self.tuning.champion != seen or signals is None:
+                seen = self.tuning.champion
+                attributions, signals = self.tuning.attribute(n)
+            if signals.failures == 0:
+                return NOTHING_WRONG
+            self.tuning.allow(SCREENED)
+            with self.tuning.iteration(n) as iteration:
+                iteration.blame = {each.operation: BlameShare(each.share, each.share_ci) for each in signals.signals}
+                self._iterate(iteration, attributions, signals)
+        return DONE
+
+    def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
+        tuning, finalists = self.tuning, dict[str, list[LocalScore]]()
+        pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+        for prompt, share in self._shares(signals).items():
+            inputs = alternating(self.local.inputs(prompt, pool), self._seed_of(iteration.n))
+            if len(inputs) < FEWEST_INPUTS:
+                continue
+            count = max(FEWEST_ARMS, round(ARMS * share))
+            arms = self._arms(iteration.n, prompt, count, inputs, attributions, signals)
+            scored = self._search(iteration, prompt, arms, inputs)
+            for each in scored:
+                iteration.attempts[each.arm.text] = Attempt(
+                    prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
+                )
+            written = [each for each in scored if each.arm.source == HAND]
+            better = [each for each in scored if each.gain > 0 and each.arm.source != HAND]
+            # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
+            finalists[prompt] = written or better[:FINALISTS]
+        iteration.edited = tuple(name for name, scored in finalists.items() if scored)
+        before = tuning.champion
+        self._join(iteration, finalists, pool)
+        self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
+
+    def _shares(self, signals: Signals) -> dict[str, float]:
+        """The prompts that are searched, each with its share of the arms: by expected gain, the greatest first."""
+        gains = expected_gains(self.local.objectives, signals.signals, self.history)
+        total = sum(gains.values()) or 1.0
+        ranked = sorted(gains, key=lambda name: (-gains[name], name))
+        return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
+
+    def _seed_of(self, n: int) -> int:
+        return self.tuning.settings.seed * 1000 + n
+
+    def _arms(
+        self,
+        n: int,
+        prompt: str,
+        count: int,
+        inputs: Sequence[RecordedInput],
+        attributions: Sequence[Attribution],
+        signals: Signals,
+    ) -> list[Arm]:
+        """What proposers offer, and sets of whole demonstrations, `count` together."""
+        tuning, spec = self.tuning, self.tuning.prompts[prompt]
+        shown_part = round(SHOWN * count) if tuning.sources.demonstrates else 0
+        train = tuning.outcomes("train")
+        failed, passed = examples_of(spec, train, attributions)
+        batch = drawn(train, failed, seed=self._seed_of(n)) if tuning.sources.own_author else ()
+        request = ProposalRequest(
+            prompt=spec,
+            stage=next(each.stage for each in tuning.operations if each.prompt == prompt),
+            text=tuning.champion[prompt],
+            candidate=dict(tuning.champion),
+            signal=max(
+                (each for each in signals.signals if each.prompt == prompt), key=lambda each: each.loss, default=None
+            ),
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in batch),
+            count=count,
+            seed=self._seed_of(n),
+            tried=frozenset(self.tried[prompt]),
+        )
+        offered = tuning.sources.propose(n, request, count - shown_part)
+        arms = [Arm(each.text, each.source, each.reason) for each in offered]
+        learned = {conversation.id for conversation in tuning.train}
+        shown = [
+            each
+            for each in shown_whole(self.local.objectives[prompt], spec, inputs)
+            if each.given.conversation.id in learned
+        ]
+        plain = Arm(tuning.champion[prompt], "", "")
+        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed_of(n))))
+        return [*arms, *islice((arm for arm in demonstrated if self._is_new(prompt, arm)), shown_part)]
+
+    def _is_new(self, prompt: str, arm: Arm) -> bool:
+        return arm.text not in self.tried[prompt] and not self.tuning.prompts[prompt].contract.violations(arm.text)
+
+    def _search(
+        self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
+    ) -> list[LocalScore]:
+        """The best arms of a prompt on its recorded inputs."""
+        tuning, weight = self.tuning, self.local.objectives[prompt].weight
+        phase = f"iteration {iteration.n}: {prompt} on recorded inputs"
+        rungs = [(_reaching(inputs, weight, stake), left) for stake, left in STAKES]
+
+        def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
+            tuning.allow(1)
+            return self.local.measure(prompt, text, given, progress=lambda done, total: tuning.step(phase, done, total))
+
+        champion = tuning.champion[prompt]
+        first = halved(arms, champion, inputs, measure, weight, rungs[:1], spared=(HAND,))
+        left = [each.arm for each in first]
+        together = [arm for arm in _together(first) if self._is_new(prompt, arm)]
+        self.tried[prompt].update(arm.text for arm in (*arms, *together))
+        return halved([*left, *together], champion, inputs, measure, weight, rungs[1:], spared=(HAND,))
+
+    def _join(
+        self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]
+    ) -> None:
+        tuning, n = self.tuning, iteration.n
+        combinations = combinations_of(finalists)
+        if not combinations:
+            return
+        order = list(pool)
+        random.Random(self._seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
+        phase = f"iteration {n}: joint choice of {len(combinations)} combinations"
+
+        def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
+            tuning.allow(len(against))
+            conversations = [outcome.conversation for outcome in against]
+            return tuning.measure(combination.candidate(tuning.champion), conversations, phase)
+
+        ranked = raced(combinations, order, evaluate)
+        for each in ranked:
+            if len(each.parts) == 1:
+                (scored,) = each.parts.values()
+                attempt = iteration.attempts[scored.arm.text]
+                iteration.attempts[scored.arm.text] = replace(attempt, screening=each.gain)
+        winner = ranked[0]
+        if len(winner.outcomes) < len(order) or winner.gain is None:
+            return
+        decision = decide(order, winner.outcomes)
+        for scored in winner.parts.values():
+            attempt = replace(iteration.attempts[scored.arm.text], gate=decision.reason)
+            iteration.attempts[scored.arm.text] = attempt
+        if not decision.accepted:
+            return
+        for scored in winner.parts.values():
+            attempt = iteration.attempts[scored.arm.text]
+            if not tuning.approves(attempt):
+                declined = replace(attempt, gate=f"declined by hand, though {decision.reason}")
+                iteration.attempts[scored.arm.text] = declined
+                return
+        tuning.crown(winner.candidate(tuning.champion))
+
+
+def _together(scored: Sequence[LocalScore]) -> list[Arm]:
+    """The best texts with the best sets of demonstrations."""
+    texts = [each.arm for each in scored if each.arm.source != DEMONSTRATED][:TRIED_TOGETHER]
+    shown = [each.arm.demonstrations for each in scored if each.arm.source == DEMONSTRATED][:TRIED_TOGETHER]
+    return [arm for text, chosen in product(texts, shown) if (arm := with_shown(text, chosen)) is not None]
+
+
+def _reaching(inputs: Sequence[RecordedInput], weight: Callable[[RecordedInput], float], stake: float) -> int:
+    """How many inputs it takes until this much is at stake; all of them if there is less."""
+    sums = accumulate(map(weight, inputs))
+    return next((number for number, reached in enumerate(sums, start=1) if reached >= stake), len(inputs))

@@ -29,7 +29,6 @@ class LoopSettings:
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
-        local_objectives: measure texts on recorded inputs before whole conversations, where the system allows it.
     """
 
     rounds: int = 3
@@ -37,7 +36,6 @@ class LoopSettings:
     seed: int = 0
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
-    local_objectives: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class Tuning:
         system = evaluator.system
         self.local = (
             LocalEvaluation(system, self.prompts, objectives_of(evaluator), access)
-            if settings.local_objectives and isinstance(system, RerunsOperations)
+            if isinstance(system, RerunsOperations)
             else None
         )
         self._evaluator, self._access, self._failures, self._observer = evaluator, access, failures, observer

@@ -82,7 +82,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=splits or world(),
             seed_candidate=SEED,
-            settings=LoopSettings(**{"rounds": 1, "proposals": 2, "local_objectives": False, **settings}),
+            settings=LoopSettings(**{"rounds": 1, "proposals": 2, **settings}),
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=notes,
