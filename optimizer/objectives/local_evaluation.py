@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from optimizer.evaluation.executions import outputs_of, parts_of
 from optimizer.evaluation.memories import digest
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.recording.credentials import REDACTED
 from tracing.recording.recorder import session, trace
+from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LocalEvaluation:
     ) -> None:
         self.objectives = objectives
         self._system, self._prompts, self._access = system, prompts, access
-        self._known: dict[tuple[str, str, str], Credit | None] = {}
+        self._known: dict[tuple[str, str, str], Credit] = {}
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order.
@@ -55,12 +55,12 @@ class LocalEvaluation:
         for outcome in outcomes:
             asked = {question.id: question for question in outcome.conversation.questions}
             for execution in outcome.graph.find_operations(name=spec.operation):
-                parts = parts_of(spec, execution, outcome.graph)
+                parts = recorded_parts(spec.layout, execution, outcome.graph)
                 question = _question(execution, outcome.graph, asked) if not spec.builds else None
                 shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
                 key = digest({"prompt": prompt, "conversation": outcome.conversation.id, "parts": shown})
                 given = RecordedInput(
-                    key, spec, outcome.conversation, parts, outputs_of(execution, outcome.graph), question
+                    key, spec, outcome.conversation, parts, recorded_outputs(execution, outcome.graph), question
                 )
                 hidden = any(REDACTED in item.text for items in parts.values() for item in items)
                 if key not in found and not hidden and objective.weight(given) > 0:
@@ -79,9 +79,10 @@ class LocalEvaluation:
 
         def credit(given: RecordedInput) -> Credit | None:
             key = prompt, text, given.key
-            if key not in self._known:
-                self._known[key] = self._fresh(prompt, candidate, given)
-            return self._known[key]
+            known = self._known.get(key)
+            if known is None and (known := self._fresh(prompt, candidate, given)) is not None:
+                self._known[key] = known
+            return known
 
         credits: list[Credit | None] = []
         for each in self._access.workers.map(credit, inputs):
@@ -103,7 +104,7 @@ class LocalEvaluation:
         if watch.failures:
             return None
         made = recorder.graph.find_operations(name=spec.operation)
-        return self.objectives[prompt].credit(given, outputs_of(made[-1], recorder.graph) if made else ())
+        return self.objectives[prompt].credit(given, recorded_outputs(made[-1], recorder.graph) if made else ())
 
 
 def _question(execution: Operation, graph: ExecutionGraph, asked: Mapping[str, Question]) -> Question | None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.tokens import contains, word_count
-from optimizer.evaluation.executions import outputs_of, parts_of
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
-from tracing.systems.layouts import RECORDED_REPLY, Item, Parts
+from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
@@ -190,4 +189,5 @@ def _turns(variables: Sequence[Variable]) -> set[str]:
 def _example(
     prompt: PromptSpec, execution: Operation, case: Case, attribution: Attribution | None, graph: ExecutionGraph
 ) -> Example:
-    return Example(prompt, case, attribution, parts_of(prompt, execution, graph), outputs_of(execution, graph))
+    parts = recorded_parts(prompt.layout, execution, graph)
+    return Example(prompt, case, attribution, parts, recorded_outputs(execution, graph))
