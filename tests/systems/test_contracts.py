@@ -164,7 +164,7 @@ class Empty(Forwarding):
         return super().answer_from([], question, candidate, access)
 
 
-class Forgetful(Forwarding):
+class Shortening(Forwarding):
     """Runs an operation again without its first input."""
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
@@ -215,7 +215,7 @@ BROKEN: list[tuple[type[Forwarding], str, str]] = [
     (Empty, "test_given_entries_are_what_it_answers_from", "the entry it was given"),
     (Empty, "test_given_facts_are_stored_without_extraction", "the fact that was given"),
     (Empty, "test_a_given_context_replaces_retrieval", "the context that was given"),
-    (Forgetful, "test_an_operation_runs_again_on_what_was_recorded", "rerun of .* made .* of what gave"),
+    (Shortening, "test_an_operation_runs_again_on_what_was_recorded", "rerun of .* made .* of what gave"),
 ]
 
 
