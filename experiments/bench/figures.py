@@ -23,15 +23,21 @@ class RecordFigures(BaseModel):
 
 
 class NativeFigures(BaseModel):
-    """A trace file of a million variables: seconds to load it, MiB the process held at most, ms for a slice."""
+    """A trace file of a million variables: seconds to load it, MiB the process held at most, ms for a slice.
+
+    And, measured by turns with the slice in one process, the microseconds that recording one operation takes.
+    """
 
     load_s: float
     rss_mib: float
     slice_10k_ms: float
+    record_us: float
 
 
 class TracingFigures(BaseModel):
     """Medians over repetitions of one run; times in microseconds a call unless the name says otherwise.
+
+    Loading and slices are measured in processor time, so that other programs do not count.
 
     Attributes:
         record_us: recording in memory, immutable values.
@@ -75,24 +81,24 @@ class Bar:
 
 def bars(figures: TracingFigures) -> list[Bar]:
     """Every bar."""
-    record = figures.record_us
+    record, native = figures.record_us, figures.native_1m
     return [
         *(Bar(f"record_us.{depth}", value, 6.0) for depth, value in record),
         Bar("durable_us (≤ OpenTelemetry)", figures.durable_us, figures.otel_span_us),
         Bar("durable_us (≤ MLflow / 20)", figures.durable_us, figures.mlflow_span_us / 20),
         Bar("disabled_us", figures.disabled_us, 0.3),
         Bar("load_smartcomment_40k_s", figures.load_smartcomment_40k_s, 0.6),
-        Bar("native_1m.load_s", figures.native_1m.load_s, 8.0),
-        Bar("native_1m.rss_mib", figures.native_1m.rss_mib, 2048.0),
-        Bar("native_1m.slice_10k_ms", figures.native_1m.slice_10k_ms, 20.0),
+        Bar("native_1m.load_s", native.load_s, 8.0),
+        Bar("native_1m.rss_mib", native.rss_mib, 2048.0),
+        Bar("native_1m.slice_10k_ms", native.slice_10k_ms, 20.0),
         Bar("growth_exponent", figures.growth_exponent, 1.1),
         Bar(
             "load_smartcomment_40k_s / json_loads_40k_s",
             figures.load_smartcomment_40k_s / figures.json_loads_40k_s,
             0.6,
         ),
-        Bar("native_1m.load_s / json_loads_1m_s", figures.native_1m.load_s / figures.json_loads_1m_s, 0.6),
-        Bar("native_1m.slice_10k_ms / record_us.depth0", figures.native_1m.slice_10k_ms * 1e3 / record.depth0, 5000.0),
+        Bar("native_1m.load_s / json_loads_1m_s", native.load_s / figures.json_loads_1m_s, 0.6),
+        Bar("native_1m.slice_10k_ms / native_1m.record_us", native.slice_10k_ms * 1e3 / native.record_us, 5000.0),
     ]
 
 

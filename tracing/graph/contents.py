@@ -73,6 +73,14 @@ class GraphContents:
         self.neighbours.note(variable)
         self._nx = None
 
+    def admit_variables(self, variables: Iterable[Variable]) -> None:
+        """As `admit_variable`, of many; each is in the graph when the next is asked for."""
+        known, note = self.variables, self.neighbours.note
+        for variable in variables:
+            known[variable.id] = variable
+            note(variable)
+        self._nx = None
+
     def add_operation(self, operation: Operation) -> None:
         """Add an operation, or complete one that is here as open or in part (from a slice).
 

@@ -6,7 +6,7 @@ would take. The tag `type` tells them apart in a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -152,7 +152,7 @@ class Operation(Struct, forbid_unknown_fields=True, tag_field="type", tag="opera
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: MutableMapping[str, Any] = field(default_factory=dict)
 
     def input_ids(self, role: str | None = None) -> list[str]:
         """Ids of the variables it read, in order; only those of `role` if given."""

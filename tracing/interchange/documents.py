@@ -26,6 +26,9 @@ _LISTED = 3
 _AT_ONCE = 1000
 _FEW_LEVELS = 8
 
+Atom = str | int | float | bool | None
+"""What JSON holds beside lists and objects."""
+
 MOST_TEXT = 500_000_000
 """Most characters of values in a document; writing one takes about three times its size in memory."""
 
@@ -107,7 +110,7 @@ def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
     from pydantic_core import from_json
 
     try:
-        return _shallow_decoder().decode(content)
+        return shallow_decoder().decode(content)
     except (ValueError, RecursionError):
         pass
     try:
@@ -116,14 +119,18 @@ def parse_json(content: bytes, where: str | Path, troubles: Troubles) -> Any:
         return _parse_with_care(content, where, troubles)
 
 
+def shallow_type(levels: int) -> Any:
+    """The type of JSON values of so many levels at most, for msgspec, which has no limit itself."""
+    shallow: Any = Atom
+    for _ in range(levels):
+        shallow = Atom | list[shallow] | dict[str, shallow]  # the type doubles with each level
+    return shallow
+
+
 @cache
-def _shallow_decoder() -> msgspec.json.Decoder[Any]:
-    """The fastest parser, for documents of few levels, as nearly all are; it has no depth limit itself."""
-    atom = str | int | float | bool | None
-    shallow: Any = atom
-    for _ in range(_FEW_LEVELS):
-        shallow = atom | list[shallow] | dict[str, shallow]  # the type doubles with each level
-    return msgspec.json.Decoder(shallow)
+def shallow_decoder() -> msgspec.json.Decoder[Any]:
+    """The fastest parser, for documents of few levels, as nearly all are."""
+    return msgspec.json.Decoder(shallow_type(_FEW_LEVELS))
 
 
 def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> Any:

@@ -32,6 +32,7 @@ from tracing.interchange.smartcomment_format import (
     SECTIONS,
 )
 from tracing.interchange.smartcomment_reading import RowReader
+from tracing.interchange.smartcomment_rows import document_in
 from tracing.interchange.smartcomment_writing import document_of, outline_of
 
 __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read", "write"]
@@ -52,10 +53,13 @@ def read(path: Path) -> Imported:
     Raises:
         TraceError: the file cannot be read, or is not a smartcomment graph.
     """
-    troubles = Troubles()
+    content, troubles = read_bytes(path), Troubles()
     with collector_paused():
-        document = parse_json(read_bytes(path), path, troubles)
-        graph = graph_of_document(document, path, troubles)
+        try:
+            graph = graph_of_document(document_in(content), path, troubles)
+        except (ValueError, RecursionError):
+            troubles = Troubles()
+            graph = graph_of_document(parse_json(content, path, troubles), path, troubles)
     return Imported(graph, troubles.lines())
 
 
@@ -78,7 +82,7 @@ def graph_of_document(document: Any, where: str | Path, troubles: Troubles) -> E
     """The graph that a parsed document describes.
 
     Args:
-        document: the parsed JSON; its objects become part of the graph.
+        document: the parsed JSON, or what `document_in` gives; its objects become part of the graph.
         where: begins error messages.
         troubles: collects repairs.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
@@ -22,34 +22,20 @@ from tracing.interchange.documents import (
 from tracing.interchange.literals import decoded
 from tracing.interchange.smartcomment_format import (
     DELETED,
-    EDGE_PLACES,
-    EDGES,
     KEY,
     NATIVE,
     NO_NODE,
     NO_OPERATION,
     NO_SESSION,
     ORDER,
-    SOURCE,
-    TARGET,
     full_node_id,
     kind_of,
 )
+from tracing.interchange.smartcomment_rows import AsRead, rows_in
 
 _Raw = dict[str, Any]
-_SOURCE, _TARGET = itemgetter(SOURCE), itemgetter(TARGET)
-# Reading many keys at once takes half as long as one by one; missing keys have these defaults.
-_NODE_DEFAULTS = {
-    "value": None,
-    "version": 1,
-    "class_name": None,
-    "category": None,
-    "session_id": None,
-    "metadata": None,
-}
-_NODE = itemgetter("name", *_NODE_DEFAULTS)
-_OPERATION_DEFAULTS = dict.fromkeys(("op_id", "op_name", "category", "session_id", "created_at", "metadata"))
-_OPERATION = itemgetter(*_OPERATION_DEFAULTS)
+_Link = tuple[int, str, str]
+"""An edge: its position in the file, its source and its target."""
 
 
 class RowReader:
@@ -71,12 +57,13 @@ class RowReader:
             path = f"data.sessions[{place}]"
             if not isinstance(raw, dict):
                 self._trouble("is no object and was left out", path)
-            elif not self._is_native("session", raw, path):
-                sid = self._free(self._graph.sessions, self._id(raw, "session_id", f"session-{place}", path), path)
+            elif not self._is_native("session", raw.get("metadata"), path):
+                sid = self._free(
+                    self._graph.sessions, self._id(raw.get("session_id"), "session_id", f"session-{place}", path), path
+                )
                 self._graph.add_session(Session(sid, text_or_none(raw.get("session_name")) or sid, {KEY: raw}))
 
-    def _session(self, raw: _Raw, path: str) -> str | None:
-        sid = raw.get("session_id")
+    def _session(self, sid: Any, path: str) -> str | None:
         if isinstance(sid, str) and sid in self._graph.sessions:
             return sid
         if sid is not None and sid != NO_SESSION:
@@ -86,24 +73,29 @@ class RowReader:
     # --- variables -------------------------------------------------------------------------------------------------
 
     def nodes(self, rows: list[Any], edges: list[Any]) -> None:
-        add, variables, sessions = self._graph.admit_variable, self._graph.variables, self._graph.sessions
-        kinds: dict[tuple[Any, Any], str] = {}
         early: list[Variable] = []
-        for place, raw in enumerate(rows):
-            try:
-                name, value, version, owner, category, sid, metadata = _NODE(raw)
-            except (KeyError, TypeError):
-                whole = {"name": None, **_NODE_DEFAULTS, **mapping(raw)}
-                name, value, version, owner, category, sid, metadata = _NODE(whole)
+        read: list[AsRead] = []
+        self._graph.admit_variables(self._variables(rows, edges, early, read))
+        if early:
+            self._add_early(early)
+            listed = {id(one.attributes): vid for vid, one in self._graph.variables.items()}
+            self._graph.attributes[ORDER] = [listed[id(one)] for one in read]
+
+    def _variables(
+        self, rows: list[Any], edges: list[Any], early: list[Variable], read: list[AsRead]
+    ) -> Iterator[Variable]:
+        """The variables to add now; `early` gets those that wait for others, and `read` the rows that all came from."""
+        variables, sessions = self._graph.variables, self._graph.sessions
+        kinds: dict[tuple[Any, Any], str] = {}
+        for place, row in enumerate(rows_in("nodes", rows)):
+            name = None if row is None else row.name
             if type(name) is not str or not name:
                 self._trouble("is no object with a name and was left out", f"data.nodes[{place}]")
                 continue
-            if (
-                type(metadata) is dict
-                and NATIVE in metadata
-                and self._is_native("variable", raw, f"data.nodes[{place}]")
-            ):
+            metadata = row.metadata
+            if metadata and type(metadata) is dict and NATIVE in metadata and self._is_native_node(row, place):
                 continue
+            version, owner, category = row.version, row.class_name, row.category
             if type(version) is not int or version < 1 or not (owner is None or type(owner) is str):
                 version, owner = self._identity(version, owner, f"data.nodes[{place}]")
             try:
@@ -112,6 +104,7 @@ class RowReader:
                 kind = kind_of(category, owner)
                 if category is None or type(category) is str:
                     kinds[category, owner] = kind
+            value = row.value
             if type(value) is str:
                 value = decoded(value)
             elif value is None:
@@ -119,21 +112,20 @@ class RowReader:
             vid = f"{owner}:{name}@{version}" if owner else f"{name}@{version}"
             if vid in variables:
                 vid = self._free(variables, vid, f"data.nodes[{place}]")
+            sid = row.session_id
             if type(sid) is not str or sid not in sessions:
-                sid = self._session(raw, f"data.nodes[{place}]")
+                sid = self._session(sid, f"data.nodes[{place}]")
             previous = None
+            attributes = AsRead(rows[place])
+            read.append(attributes)
             if kind == DELETED or DELETED in name:
                 kind, previous = DELETED, self._deleted(vid, edges)
             elif version > 1:
                 previous = full_node_id(owner, name, version - 1)
                 if previous not in variables:
-                    early.append(Variable(vid, name, kind, value, version, None, sid, {KEY: raw}))
+                    early.append(Variable(vid, name, kind, value, version, None, sid, attributes))
                     continue
-            add(Variable(vid, name, kind, value, version, previous, sid, {KEY: raw}))
-        if early:
-            self._add_early(early)
-            listed = {id(one.attributes.get(KEY)): vid for vid, one in variables.items()}
-            self._graph.attributes[ORDER] = [listed[id(raw)] for raw in rows if id(raw) in listed]
+            yield Variable(vid, name, kind, value, version, previous, sid, attributes)
 
     def _identity(self, version: Any, owner: Any, path: str) -> tuple[int, str | None]:
         if type(version) is not int or version < 1:
@@ -148,8 +140,8 @@ class RowReader:
         """The single entry that a delete marker was made from; the marker follows it as its last version."""
         if self._sources is None:
             self._sources = {}
-            for raw in edges:
-                source, target = mapping(raw).get(SOURCE), mapping(raw).get(TARGET)
+            for row in filter(None, rows_in("edges", edges)):
+                source, target = row.source_full_node_id, row.target_full_node_id
                 if isinstance(source, str) and isinstance(target, str):
                     self._sources.setdefault(target, {})[source] = None
         known = (self._graph.variables.get(source) for source in self._sources.get(marker, ()))
@@ -158,7 +150,7 @@ class RowReader:
 
     def _add_early(self, early: list[Variable]) -> None:
         """Add the variables listed before their previous version, or whose previous version is not in the file."""
-        latest: dict[tuple[Any, str], Variable] = {}
+        latest: dict[tuple[str | None, str], Variable] = {}
         wanted = {_lineage(variable) for variable in early}
         for variable in self._graph.variables.values():
             key = _lineage(variable)
@@ -174,115 +166,115 @@ class RowReader:
     # --- operations ------------------------------------------------------------------------------------------------
 
     def operations(self, rows: list[Any], edges: list[Any]) -> None:
-        groups, links = self._grouped(edges)
+        groups, loose = self._grouped(edges)
         operations, sessions = self._graph.operations, self._graph.sessions
-        flat: list[_Raw] = []
-        for place, raw in enumerate(rows):
-            if type(raw) is not dict:
+        added: list[tuple[Operation, Any, list[_Link]]] = []
+        for place, row in enumerate(rows_in("operations", rows)):
+            if row is None:
                 self._trouble("is no object and was left out", f"data.operations[{place}]")
                 continue
-            try:
-                oid, name, category, sid, created_at, metadata = _OPERATION(raw)
-            except KeyError:
-                oid, name, category, sid, created_at, metadata = _OPERATION({**_OPERATION_DEFAULTS, **raw})
+            oid, name, category, sid, metadata = row.op_id, row.op_name, row.category, row.session_id, row.metadata
             if type(oid) is not str or not oid:
-                oid = self._id(raw, "op_id", f"operation-{place}", f"data.operations[{place}]")
+                oid = self._id(oid, "op_id", f"operation-{place}", f"data.operations[{place}]")
             own = groups.pop(oid, [])
-            if type(metadata) is dict and NATIVE in metadata and self._is_native("operation", raw, f"op_id {oid!r}"):
+            if metadata and self._is_native("operation", metadata, f"op_id {oid!r}"):
                 self._complete(operations[metadata[NATIVE]["id"]], own)
                 continue
-            flat += own
             if oid in operations:
                 oid = self._free(operations, oid, f"data.operations[{place}]")
             if type(sid) is not str or sid not in sessions:
-                sid = self._session(raw, f"data.operations[{place}]")
-            self._add_operation(
-                Operation(
-                    oid,
-                    name if type(name) is str and name else "operation",
-                    category if type(category) is str and category != "operation" else "function",
-                    session=sid,
-                    started=self._epoch(created_at),
-                    status="ok",
-                    attributes={KEY: raw},
-                ),
-                own,
+                sid = self._session(sid, f"data.operations[{place}]")
+            inputs, outputs = self._links(own)
+            made = Operation(
+                oid,
+                name if type(name) is str and name else "operation",
+                category if type(category) is str and category != "operation" else "function",
+                inputs,
+                outputs,
+                session=sid,
+                started=self._epoch(row.created_at),
+                status="ok",
             )
+            self._graph.admit_operation(made)
+            added.append((made, rows[place], own))
         for oid, own in groups.items():
             self._trouble("is the operation of edges but not in the file, and was added", f"op_id {oid!r}")
-            self._add_operation(self._implied(oid, own[0]), own)
-            flat += own
-        for place, raw in links:
-            self._add_operation(self._implied(f"{NO_OPERATION}#{place}", raw), [raw])
-            flat.append(raw)
-        if flat != edges:  # equal if the edges are in the order of their operations, as they mostly are
-            self._keep_places(edges)
+            added.append((self._implied(oid, own, edges), None, own))
+        for link in loose:
+            added.append((self._implied(f"{NO_OPERATION}#{link[0]}", [link], edges), None, [link]))
+        # As they mostly are in the order of their operations, few files need the positions of edges.
+        listed = [place for _, _, own in added for place, _, _ in own] == [*range(len(edges))]
+        for operation, raw, own in added:
+            places = [place for place, _, _ in own]
+            operation.attributes = AsRead(raw, [edges[place] for place in places], () if listed else places)
 
-    def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Raw]], list[tuple[int, _Raw]]]:
-        """The edges whose ends are in the graph, by operation; and those without an operation, with their position."""
+    def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Link]], list[_Link]]:
+        """The edges whose ends are in the graph, by operation; and those without an operation."""
         known = {*self._graph.variables, *self._renamed, NO_NODE}
-        groups: dict[str, list[_Raw]] = {}
-        links = []
-        for place, raw in enumerate(edges):
+        groups: dict[str, list[_Link]] = {}
+        loose: list[_Link] = []
+        for place, row in enumerate(rows_in("edges", edges)):
             try:
-                oid = raw["op_id"]
-                if raw[SOURCE] not in known or raw[TARGET] not in known:
+                oid, source, target = row.op_id, row.source_full_node_id, row.target_full_node_id
+                if source not in known or target not in known:
+                    if UNSET in (oid, source, target):
+                        raise TypeError
                     self._trouble("names a variable that is not in the file and was left out", f"data.edges[{place}]")
                 elif oid in groups:
-                    groups[oid].append(raw)
+                    groups[oid].append((place, source, target))
                 elif oid == NO_OPERATION or oid is None:
-                    links.append((place, raw))
+                    loose.append((place, source, target))
                 elif type(oid) is str:
-                    groups[oid] = [raw]
+                    groups[oid] = [(place, source, target)]
                 else:
                     raise TypeError
-            except (KeyError, TypeError, IndexError):
+            except (AttributeError, TypeError):
                 self._trouble(
                     "is no object with op_id, source_full_node_id and target_full_node_id and was left out",
                     f"data.edges[{place}]",
                 )
-        return groups, links
+        return groups, loose
 
-    def _implied(self, oid: str, edge: _Raw) -> Operation:
+    def _implied(self, oid: str, own: list[_Link], edges: list[Any]) -> Operation:
         """An operation that only edges name; for edges without an operation, a link made by hand."""
         link = oid.startswith(NO_OPERATION)
-        return Operation(
+        (edge,) = rows_in("edges", [edges[own[0][0]]])
+        inputs, outputs = self._links(own)
+        made = Operation(
             id=self._free(self._graph.operations, oid, f"op_id {oid!r}"),
-            name="link" if link else text_or_none(edge.get("category")) or "operation",
+            name="link" if link else text_or_none(edge.category) or "operation",
             kind="link" if link else "function",
-            session=self._session(edge, f"the edges of {oid!r}"),
-            started=self._epoch(edge.get("created_at")),
+            inputs=inputs,
+            outputs=outputs,
+            session=self._session(edge.session_id, f"the edges of {oid!r}"),
+            started=self._epoch(edge.created_at),
             status="ok",
         )
+        self._graph.admit_operation(made)
+        return made
 
-    def _add_operation(self, operation: Operation, edges: list[_Raw]) -> None:
-        if edges:
-            operation.inputs, operation.outputs = self._links(edges)
-            operation.attributes[EDGES] = edges
-        self._graph.add_operation(operation)
-
-    def _links(self, edges: list[_Raw]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+    def _links(self, own: list[_Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
         """The inputs and outputs of an operation with these edges."""
         variables = self._graph.variables
-        sources = dict.fromkeys(map(_SOURCE, edges))
-        targets = dict.fromkeys(map(_TARGET, edges))
+        sources = dict.fromkeys([source for _, source, _ in own])
+        targets = dict.fromkeys([target for _, _, target in own])
         if NO_NODE in sources or NO_NODE in targets:
             sources.pop(NO_NODE, None)
             targets.pop(NO_NODE, None)
         if not sources.keys().isdisjoint(targets):
-            made = {raw[TARGET] for raw in edges if raw[TARGET] != raw[SOURCE]}
+            made = {target for _, source, target in own if target != source}
             sources = {source: None for source in sources if source not in made}
         if self._renamed:
             sources = {self._renamed.get(source, source): None for source in sources}
             targets = {self._renamed.get(target, target): None for target in targets}
         return (
-            tuple([(variables[vid].kind, vid) for vid in sources]),
-            tuple([(variables[vid].kind, vid) for vid in targets]),
+            tuple([(one.kind, one.id) for one in map(variables.__getitem__, sources)]),
+            tuple([(one.kind, one.id) for one in map(variables.__getitem__, targets)]),
         )
 
-    def _complete(self, operation: Operation, edges: list[_Raw]) -> None:
+    def _complete(self, operation: Operation, own: list[_Link]) -> None:
         """Add the links that another tool's edges add to an operation that memtune wrote."""
-        inputs, outputs = self._links(edges)
+        inputs, outputs = self._links(own)
         there = {*operation.input_ids(), *operation.output_ids()}
         self._graph.add_links(
             operation,
@@ -290,33 +282,28 @@ class RowReader:
             tuple(link for link in outputs if link[1] not in there),
         )
 
-    def _keep_places(self, edges: list[Any]) -> None:
-        at = {id(raw): place for place, raw in enumerate(edges)}
-        for operation in self._graph.operations.values():
-            if EDGES in operation.attributes:
-                operation.attributes[EDGE_PLACES] = [at[id(raw)] for raw in operation.attributes[EDGES]]
-
     # --- what all have ---------------------------------------------------------------------------------------------
 
-    def _is_native(self, kind: str, raw: _Raw, path: str) -> bool:
-        """Whether memtune wrote this element; if so, it is added to the graph from its record."""
-        facts = mapping(raw.get("metadata")).get(NATIVE)
+    def _is_native(self, kind: str, metadata: Any, path: str, more: Mapping[str, Any] | None = None) -> bool:
+        """Whether memtune wrote this element; if so, it is added to the graph from its record, completed by `more`."""
+        facts = mapping(metadata).get(NATIVE)
         if not isinstance(facts, dict):
             return False
-        record = {**facts, "type": kind}
-        if kind == "variable":
-            record.setdefault("value", decoded(str(raw.get("value"))))
         try:
-            made = self._add_native(record)
+            self._add_native({**(more or {}), **facts, "type": kind})
         except TraceError as error:
             self._trouble(f"cannot be taken as memtune wrote it: {error}", f"{path}.metadata.{NATIVE}")
             return False
-        if made is not None and kind == "variable":
-            self._renamed[full_node_id(raw.get("class_name"), raw["name"], raw.get("version", 1))] = made.id
         return True
 
-    def _id(self, raw: _Raw, key: str, default: str, path: str) -> str:
-        given = raw.get(key)
+    def _is_native_node(self, row: Any, place: int) -> bool:
+        value = {"value": decoded(str(row.value))}
+        if not self._is_native("variable", row.metadata, f"data.nodes[{place}]", value):
+            return False
+        self._renamed[full_node_id(row.class_name, row.name, row.version)] = row.metadata[NATIVE]["id"]
+        return True
+
+    def _id(self, given: Any, key: str, default: str, path: str) -> str:
         if given is not None and not text_or_none(given):
             self._trouble(f"is no text, {key} was made up", f"{path}.{key}")
         return text_or_none(given) or default
@@ -341,5 +328,5 @@ class RowReader:
             return 0.0
 
 
-def _lineage(variable: Variable) -> tuple[Any, str]:
-    return mapping(variable.attributes.get(KEY)).get("class_name"), variable.name
+def _lineage(variable: Variable) -> tuple[str | None, str]:
+    return text_or_none(mapping(variable.attributes.get(KEY)).get("class_name")), variable.name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_graphs import HERE, chain, document, edge, node
 
-from tracing import ExecutionGraph, TraceError, load_trace, operation, save_trace, trace, variable
+from tracing import ExecutionGraph, TraceError, load_trace, operation, records_of, save_trace, trace, variable
 from tracing.graph.elements import Operation, Variable
 from tracing.interchange import smartcomment
 from tracing.interchange.documents import Troubles
 from tracing.interchange.exchange_suite import recorded
 from tracing.interchange.literals import decoded
+from tracing.interchange.smartcomment_format import SOURCE, TARGET
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 FILES = ("smartcomment/minimal.json", "smartcomment/minimal.exported.json", "smartcomment/toy-mem0.json")
@@ -212,6 +215,75 @@ def test_faults_are_repaired_and_told_with_their_place():
     assert "is not in the file" not in nothing
 
 
+def odd_rows() -> dict[str, Any]:
+    """A document of which each row differs in another way from what smartcomment writes."""
+    nodes: list[Any] = [node("a", aim={"x": [1]}), 7, {"value": "1"}, node("a"), node("b", version=3), node("b")]
+    nodes += [node("d", class_name=[1], category={}, metadata=3), node("e", value=2**70), node("f", value=[1])]
+    nodes += [node("m", category="memory_entry"), node("gone", category="delete_marker", metadata={"a": [{"b": {}}]})]
+    edges: list[Any] = [edge("p", "a@1", "b@1"), edge("o", "a@1", "b@1", weight=0.5), edge("p", "a@1", "d@1"), [], {}]
+    edges += [
+        edge({}, "a@1", "b@1"),
+        {**edge("o", "a@1", "b@1"), SOURCE: []},
+        {**edge("o", "a@1", "b@1"), SOURCE: None},
+    ]  # type: ignore[arg-type]
+    edges += [{SOURCE: "a@1", TARGET: "b@1"}, edge("lost", "a@1", "e@1"), edge("q", "m@1", "gone@1")]
+    operations: list[Any] = [{"op_id": "o", "cost": 3}, {"op_id": "p", "metadata": {"memtune": 1}}, None, {"op_id": 5}]
+    return {**document(nodes, edges, operations), "schema": 7, "metadata": {"tags": [{"a": 1}]}}
+
+
+@pytest.mark.parametrize("given", [chain(20), odd_rows(), smartcomment.document_of(recorded()), {"data": {}}, [], {}])
+def test_a_file_gives_what_its_parsed_document_does(given: Any, tmp_path: Path):
+    (tmp_path / "f.json").write_text(json.dumps(given))
+    troubles = Troubles()
+    try:
+        expected = smartcomment.graph_of_document(given, tmp_path / "f.json", troubles)
+    except TraceError as error:
+        with pytest.raises(TraceError, match=re.escape(str(error))):
+            smartcomment.read(tmp_path / "f.json")
+        return
+    imported = smartcomment.read(tmp_path / "f.json")
+    assert imported.warnings == troubles.lines()
+    assert imported.graph.variables == expected.variables
+    assert json.dumps(records_of(imported.graph)) == json.dumps(records_of(expected))
+    assert json.dumps(smartcomment.document_of(imported.graph)) == json.dumps(smartcomment.document_of(expected))
+
+
+@pytest.mark.parametrize("key", ["comment", "of another tool"])
+@pytest.mark.parametrize("section", ["nodes", "edges", "operations", "sessions", "annotations"])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (b'"\xff"', "is not UTF-8 at byte"),
+        (b"[" * 250 + b"]" * 250, "is nested more than 200 levels deep"),
+        (b"[1,]", "is not JSON: .* at line 1 column"),
+        (rb'"\q"', "is not JSON: .* at line 1 column"),
+    ],
+)
+def test_a_fault_in_a_part_that_no_graph_needs_is_found_while_the_file_is_loaded(
+    key: str, section: str, fault: bytes, words: str, tmp_path: Path
+):
+    given = document([node("a"), node("b")], [edge("o", "a@1", "b@1")])
+    given["data"]["annotations"] = [{}]
+    given["data"][section][0][key] = "@"
+    (tmp_path / "f.json").write_bytes(json.dumps(given).encode().replace(b'"@"', fault))
+    with pytest.raises(TraceError, match=f"f.json: {words}"):
+        smartcomment.read(tmp_path / "f.json")
+    (tmp_path / "f.json").write_bytes(json.dumps(given).encode().replace(b'"@"', b"1e999"))
+    written = smartcomment.document_of(smartcomment.load(tmp_path / "f.json"))
+    assert written["data"][section][0][key] == float("inf")
+
+
+def test_a_row_of_a_file_stays_bytes_until_somebody_looks_at_it(tmp_path: Path):
+    (tmp_path / "f.json").write_text(json.dumps(chain(1000)))
+    tracemalloc.start()
+    graph = smartcomment.load(tmp_path / "f.json")
+    held, _ = tracemalloc.get_traced_memory()
+    assert [len(one.attributes) for one in graph.variables.values()] == [1] * 1000
+    looked_at, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert looked_at > held * 1.4
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -266,7 +338,7 @@ def test_any_json_value_is_read_back_from_its_repr(value: Any):
     assert repr(decoded(repr(value))) == repr(value)
 
 
-@given(st.text(alphabet="'\"\\nuxU0159[](){},: TrueNone\n.e-ab", max_size=14) | st.text())
+@given(st.text(alphabet="'\"\\/nuxU0159dD[](){},: TrueNone\n.e-ab", max_size=14) | st.text())
 def test_a_literal_is_what_python_takes_it_for_or_text(text: str):
     found = decoded(text)
     try:
@@ -283,7 +355,22 @@ def test_tuples_become_lists_and_escapes_characters(text: str):
 
 
 LONG = ("[" * 10**6, "-" * 10**6 + "1", "1+" * 10**5 + "1", "'" + "\\" * 10**6, "[1, " * 10**5, "9" * 10**5)
-SHORT = ("007", "1.50", "(5)", "{1, 2}", "{1: 2}", "b'x'", "'a' 'b'", "[1 2]", "[,]", "[1)", "1e999", r"'\d'", "'")
+SHORT = (
+    r"'a\/b'",
+    "007",
+    "1.50",
+    "(5)",
+    "{1, 2}",
+    "{1: 2}",
+    "b'x'",
+    "'a' 'b'",
+    "[1 2]",
+    "[,]",
+    "[1)",
+    "1e999",
+    r"'\d'",
+    "'",
+)
 
 
 @pytest.mark.parametrize("text", [*SHORT, *LONG, "(" * 200 + ")" * 200])
