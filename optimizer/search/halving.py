@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.search.arms import Arm
@@ -37,6 +38,18 @@ class LocalScore:
     gain: float
     inputs: int
     by_conversation: Mapping[str, float]
+
+
+class Halved(NamedTuple):
+    """The result of a race.
+
+    Attributes:
+        best: the arms of the last rung, best first.
+        dropped: the others, each as it was when it was dropped.
+    """
+
+    best: list[LocalScore]
+    dropped: list[LocalScore]
 
 
 def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInput]:
@@ -94,7 +107,7 @@ def halved(
     weight: Callable[[RecordedInput], float],
     rungs: Sequence[tuple[int, int]],
     spared: Collection[str] = (),
-) -> list[LocalScore]:
+) -> Halved:
     """Race arms over growing numbers of inputs.
 
     Args:
@@ -107,17 +120,15 @@ def halved(
             that go on.
         spared: sources whose arms always go on.
 
-    Returns:
-        The arms of the last rung, best first.
-
     Raises:
         BudgetExceededError: a hard budget does not allow the next call.
     """
     left = list(arms)
-    scores: list[LocalScore] = []
+    scores, dropped = list[LocalScore](), list[LocalScore]()
     for count, survivors in rungs:
         scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
         scores.sort(key=lambda each: -each.gain)
-        scores = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
-        left = [each.arm for each in scores]
-    return scores
+        kept = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
+        dropped += [each for each in scores if each not in kept]
+        scores, left = kept, [each.arm for each in kept]
+    return Halved(scores, dropped)

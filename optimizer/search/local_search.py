@@ -17,7 +17,7 @@ from optimizer.proposers.examples import examples_of
 from optimizer.proposers.proposals import HAND, ProposalRequest
 from optimizer.search.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
 from optimizer.search.closed_loop import closed_loop
-from optimizer.search.halving import LocalScore, alternating, halved
+from optimizer.search.halving import Halved, LocalScore, alternating, halved
 from optimizer.search.joint import Combination, combinations_of, raced
 from optimizer.search.results import Attempt, BlameShare
 from optimizer.search.rounds import DONE, NOTHING_WRONG
@@ -102,8 +102,8 @@ class _LocalRounds:
                 continue
             count = max(FEWEST_ARMS, round(ARMS * share))
             arms = self._arms(iteration.n, prompt, count, inputs, attributions, signals)
-            scored = self._search(iteration, prompt, arms, inputs)
-            for each in scored:
+            scored, dropped = self._search(iteration, prompt, arms, inputs)
+            for each in (*scored, *dropped):
                 iteration.attempts[each.arm.text] = Attempt(
                     prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
                 )
@@ -173,8 +173,8 @@ class _LocalRounds:
 
     def _search(
         self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
-    ) -> list[LocalScore]:
-        """The best arms of a prompt on its recorded inputs."""
+    ) -> Halved:
+        """A race of a prompt's arms on its recorded inputs."""
         tuning, weight = self.tuning, self.local.objectives[prompt].weight
         phase = f"iteration {iteration.n}: {prompt} on recorded inputs"
         rungs = [(_reaching(inputs, weight, stake), left) for stake, left in STAKES]
@@ -185,10 +185,11 @@ class _LocalRounds:
 
         champion = tuning.champion[prompt]
         first = halved(arms, champion, inputs, measure, weight, rungs[:1], spared=(HAND,))
-        left = [each.arm for each in first]
-        together = [arm for arm in _together(first) if self._is_new(prompt, arm)]
+        left = [each.arm for each in first.best]
+        together = [arm for arm in _together(first.best) if self._is_new(prompt, arm)]
         self.tried[prompt].update(arm.text for arm in (*arms, *together))
-        return halved([*left, *together], champion, inputs, measure, weight, rungs[1:], spared=(HAND,))
+        then = halved([*left, *together], champion, inputs, measure, weight, rungs[1:], spared=(HAND,))
+        return Halved(then.best, [*then.dropped, *first.dropped])
 
     def _join(
         self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]

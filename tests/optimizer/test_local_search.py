@@ -61,8 +61,9 @@ def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> N
 def test_only_what_is_ahead_meets_more_inputs() -> None:
     measure = Scripted({"champion": 0.5, **{f"arm{n}": n / 10 for n in range(10)}})
     arms = [Arm(f"arm{n}", "bank", "") for n in range(10)]
-    best, second = halved(arms, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
+    (best, second), dropped = halved(arms, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
     assert (best.arm.text, second.arm.text) == ("arm9", "arm8")
+    assert sorted(each.inputs for each in dropped) == [4] * 5 + [8] * 2 + [20]
     assert (best.score, best.gain, best.inputs) == pytest.approx((0.9, 0.4, 20))
     met = {arm.text: len({key for text, key in measure.measured if text == arm.text}) for arm in arms}
     assert [met[f"arm{n}"] for n in range(10)] == [4] * 5 + [8] * 2 + [20] * 3
@@ -71,8 +72,9 @@ def test_only_what_is_ahead_meets_more_inputs() -> None:
 def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_nobody() -> None:
     measure = Scripted({"champion": 0.5, "good": 0.9, "mine": 0.1, "failing": -1.0})
     arms = [Arm("mine", "hand", ""), Arm("good", "bank", ""), Arm("failing", "bank", "")]
-    scored = halved(arms, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
+    scored, (dropped,) = halved(arms, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
     assert [each.arm.text for each in scored] == ["good", "mine"]
+    assert dropped.arm.text == "failing"
     failing = compared(arms[2], "champion", INPUTS, measure, one)
     assert (failing.inputs, failing.gain, failing.by_conversation) == (0, 0.0, {})
 
