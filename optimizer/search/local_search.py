@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from optimizer.gating.gate import decide
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.proposals import HAND, ProposalRequest
-from optimizer.search.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.racing.halving import Halved, LocalScore, alternating, halved
+from optimizer.racing.joint import Combination, combinations_of, raced
 from optimizer.search.closed_loop import closed_loop
-from optimizer.search.halving import Halved, LocalScore, alternating, halved
-from optimizer.search.joint import Combination, combinations_of, raced
 from optimizer.search.results import Attempt, BlameShare
 from optimizer.search.rounds import DONE, NOTHING_WRONG
 from optimizer.search.screening import SCREENED, drawn

@@ -11,9 +11,9 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.search.arms import Arm, Shown, sets_of, with_shown
-from optimizer.search.halving import LocalScore, alternating, compared, halved
-from optimizer.search.joint import RUNGS, Combination, combinations_of, raced
+from optimizer.racing.arms import Arm, Shown, sets_of, with_shown
+from optimizer.racing.halving import LocalScore, alternating, compared, halved
+from optimizer.racing.joint import RUNGS, Combination, combinations_of, raced
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory

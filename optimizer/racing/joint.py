@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from optimizer.search.halving import LocalScore
+from optimizer.racing.halving import LocalScore
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome

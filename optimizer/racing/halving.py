@@ -15,7 +15,7 @@ from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.search.arms import Arm
+from optimizer.racing.arms import Arm
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
