@@ -79,6 +79,15 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
     return [*racing, *dropped]
 
 
+def most_evaluations(conversations: int) -> int:
+    """Most evaluations of a conversation that one race over this many conversations makes."""
+    met, count, racing = 0, 0, MOST
+    for reached, left in (*RUNGS, (conversations, 1)):
+        count += racing * (min(reached, conversations) - met)
+        met, racing = min(reached, conversations), left
+    return count
+
+
 def _further(combination: Combination, champion: Sequence[Outcome], evaluate: Evaluate) -> Combination:
     """The combination evaluated on those conversations that it has not met."""
     met = len(combination.outcomes)

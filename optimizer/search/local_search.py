@@ -71,6 +71,18 @@ def local_search(tuning: Tuning) -> str:
     return _LocalRounds(tuning, local).run()
 
 
+def most_reruns(inputs: int) -> int:
+    """Most calls of one prompt's search in a round over this many recorded inputs, at each of which one need is."""
+    met, calls, arms = 0, 0, ARMS
+    for stake, left in STAKES:
+        count = min(inputs, round(stake))
+        calls += (arms + 1) * (count - met)
+        # After the first rung, the best texts are tried with the best demonstrations too.
+        calls += TRIED_TOGETHER**2 * count if not met else 0
+        met, arms = count, left + (0 if met else TRIED_TOGETHER**2)
+    return calls
+
+
 class _LocalRounds:
     def __init__(self, tuning: Tuning, local: LocalEvaluation) -> None:
         self.tuning, self.local = tuning, local
