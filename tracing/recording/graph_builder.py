@@ -202,11 +202,12 @@ class GraphBuilder:
 
     def _made_inside(self, record: Operation, made: Variable) -> bool:
         operations = self.graph.operations
-        known = self.graph.neighbours.producer_index().get(made.id, ())
+        near = self.graph.neighbours
         # The latest first: what is passed from one to the next was made by the one inside.
-        makers = [self._makers[made.id]] if made.id in self._makers else []
-        for maker in chain(makers, (known,) if isinstance(known, str) else reversed(known)):
-            at = operations[maker].parent
+        known = map(near.operations.__getitem__, reversed(near.producers(made.id)))
+        makers = [operations[self._makers[made.id]]] if made.id in self._makers else []
+        for maker in chain(makers, known):
+            at = maker.parent
             while at is not None and at != record.id:
                 at = operations[at].parent if at in operations else None
             if at is not None:
