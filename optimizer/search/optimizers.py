@@ -20,6 +20,7 @@ OPTIMIZERS = Door(
     "optimizer",
     {
         CLOSED_LOOP: "optimizer.search.closed_loop:closed_loop",
+        "local-search": "optimizer.search.local_search:local_search",
         "random": "optimizer.search.random_search:random_search",
         "gepa": "optimizer.search.plain_gepa:plain_gepa",
     },
