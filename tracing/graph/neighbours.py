@@ -88,11 +88,14 @@ class Neighbours:
             with self._lock:
                 count = len(self._pending)
                 noted = self._pending[:count]
-                self._add_variables([entry for entry in noted if isinstance(entry, Variable)])
-                # Last, since one that was noted when it began may have outputs that were noted later.
-                for entry in noted:
-                    if isinstance(entry, Operation):
-                        self._add_operation(entry)
+                variables = [entry for entry in noted if isinstance(entry, Variable)]
+                if variables:
+                    self._add_variables(variables)
+                if len(variables) < count:
+                    # Last, since one that was noted when it began may have outputs that were noted later.
+                    for entry in noted:
+                        if isinstance(entry, Operation):
+                            self._add_operation(entry)
                 del self._pending[:count]
         return self
 
@@ -121,9 +124,10 @@ class Neighbours:
         self.made_by += [None] * len(variables)
         self.read_by += [None] * len(variables)
         self.variable_places.update(zip(map(_id, variables), range(first, first + len(variables)), strict=True))
-        for previous in self._awaited.keys() & self.variable_places.keys():
-            for place in self._awaited.pop(previous):
-                self._add_version(previous, place)
+        if self._awaited:
+            for previous in self._awaited.keys() & self.variable_places.keys():
+                for place in self._awaited.pop(previous):
+                    self._add_version(previous, place)
         for place, previous in enumerate(map(_previous, variables), first):
             if previous is not None:
                 self._add_version(previous, place)
@@ -147,17 +151,16 @@ class Neighbours:
         elif self.operations[place] is not operation:
             self.operations[place] = operation
             self.reads[place] = self.makes[place] = ()
-        self._add_links(place, operation.inputs, self.reads, self.read_by)
-        self._add_links(place, operation.outputs, self.makes, self.made_by)
+        if len(operation.inputs) != len(self.reads[place]):
+            self._add_links(place, operation.inputs, self.reads, self.read_by)
+        if len(operation.outputs) != len(self.makes[place]):
+            self._add_links(place, operation.outputs, self.makes, self.made_by)
 
     def _add_links(
         self, operation: int, links: tuple[Link, ...], known: list[tuple[int, ...]], index: list[Users]
     ) -> None:
         """Index those of an operation's links that are not known."""
-        before = known[operation]
-        if len(links) == len(before):
-            return
-        places = self.variable_places
+        before, places = known[operation], self.variable_places
         try:
             further = tuple([places[vid] for _, vid in links[len(before) :]])
         except KeyError:
