@@ -139,6 +139,16 @@ def test_versions_run_from_the_oldest_over_all_branches_and_latest_stays_on_its_
     assert graph.latest("alone").id == "alone"
 
 
+def test_a_version_may_be_recorded_before_the_one_it_follows():
+    graph = ExecutionGraph([var("late", previous="a", version=2)])
+    assert ids(graph.versions("late")) == ["late"]
+    graph.add_variable(var("b", previous="a", version=2))
+    graph.add_variable(var("a"))
+    assert ids(graph.versions("b")) == ["a", "late", "b"]
+    assert list(graph.backward_slice("late").variables) == ["late", "a"]
+    assert list(graph.forward_slice("a").variables) == ["late", "b", "a"]
+
+
 def test_equal_values_stay_two_variables():
     graph = ExecutionGraph(
         [Variable("1", "reply", "prediction", "unknown"), Variable("2", "reply", "prediction", "unknown")]
@@ -183,6 +193,20 @@ def test_an_open_operation_is_completed_by_its_end():
     graph.add_operation(op("o", ["a"], ["b"], name="step"))
     assert graph.operations["o"].status == "ok"
     assert ids(graph.producers("b")) == ["o"]
+
+
+def test_queries_follow_an_operation_that_grew_or_was_replaced_after_the_first_query():
+    graph = ExecutionGraph([var(vid) for vid in "abcd"], [op("o", ["b"], ["d"])])
+    assert list(graph.backward_slice("d").variables) == ["b", "d"]
+    graph.add_operation(op("o", ["a", "b"], ["c", "d"]))  # its links are the same and others, in another order
+    cut = graph.backward_slice("c")
+    assert cut.operations["o"].input_ids() == ["a", "b"]
+    assert cut.operations["o"].output_ids() == ["c"]
+    graph.add_variable(var("e"))
+    graph.add_links(graph.operations["o"], inputs=(("in", "e"),), outputs=(("out", "e"),))
+    assert graph.backward_slice("c").operations["o"].input_ids() == ["a", "b", "e"]
+    assert graph.forward_slice("e").operations["o"].output_ids() == ["c", "d", "e"]
+    assert ids(graph.consumers("e")) == ids(graph.producers("e")) == ["o"]
 
 
 def test_unknown_ids_are_refused_by_name(memory: ExecutionGraph):

@@ -12,6 +12,7 @@ import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Filter, Operation, Session, TraceError, Variable, search, version_diff
@@ -275,3 +276,48 @@ def test_queries_while_another_thread_records_lose_nothing():
         thread.join()
     assert len(graph.backward_slice("v2999").operations) == 2999
     assert len(graph.forward_slice("v0").operations) == 2999
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_an_operation_makes_after_a_slice_was_begun_is_not_in_it(asked: bool):
+    graph = ExecutionGraph([Variable("a", "n", "k", 0)], [Operation("o", "o", outputs=(("o", "a"),), status="ok")])
+
+    def grow(operation: Operation) -> bool:
+        graph.add_variable(Variable("b", "n", "k", 1))
+        graph.add_links(graph.operations["o"], outputs=(("o", "b"),))
+        return not asked or graph.producers("b") == [operation]
+
+    cut = graph.backward_slice("a", only=Filter(where=grow))
+    assert cut.operations["o"].output_ids() == list(cut.variables) == ["a"]
+    assert graph.backward_slice("a", "b").operations["o"].output_ids() == ["a", "b"]
+
+
+def test_a_slice_taken_while_another_thread_records_has_all_that_its_links_lead_to():
+    graph = ExecutionGraph([Variable("v0", "n", "k", 0)])
+
+    def grow() -> None:
+        for n in range(1, 600):
+            graph.add_variable(Variable(f"v{n}", "n", "k", n))
+            graph.add_variable(Variable(f"w{n}", "n", "k", n))
+            graph.add_operation(Operation(f"o{n}", "o", inputs=(("i", f"v{n - 1}"),)))
+            graph.add_links(graph.operations[f"o{n}"], outputs=(("o", f"w{n}"), ("o", f"v{n}")))
+            done = replace(graph.operations[f"o{n}"], status="ok", outputs=(("o", f"v{n}"), ("o", f"w{n}")))
+            graph.add_operation(done)
+
+    growing = threading.Thread(target=grow)
+    taken = []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        growing.start()
+        while growing.is_alive():
+            newest = list(graph.variables)[-1]
+            taken += [graph.backward_slice(newest), graph.forward_slice("v0"), graph.difference(ExecutionGraph())]
+    finally:
+        growing.join()
+        sys.setswitchinterval(interval)
+    assert len(graph.operations) == 599
+    for cut in taken:
+        links = [link for one in cut.operations.values() for link in one.inputs + one.outputs]
+        assert {vid for _, vid in links} <= set(cut.variables)
+        assert all(len(one.outputs) <= 2 for one in cut.operations.values())

@@ -69,16 +69,16 @@ class GraphContents:
 
     def admit_variable(self, variable: Variable) -> None:
         """As `add_variable`, of one that is known to be new: its recorder made its id."""
-        self.variables[variable.id] = variable
         self.neighbours.note(variable)
+        self.variables[variable.id] = variable
         self._nx = None
 
     def admit_variables(self, variables: Iterable[Variable]) -> None:
         """As `admit_variable`, of many; each is in the graph when the next is asked for."""
         known, note = self.variables, self.neighbours.note
         for variable in variables:
-            known[variable.id] = variable
             note(variable)
+            known[variable.id] = variable
         self._nx = None
 
     def add_operation(self, operation: Operation) -> None:
@@ -95,8 +95,8 @@ class GraphContents:
 
     def admit_operation(self, operation: Operation) -> None:
         """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
-        self.operations[operation.id] = operation
         self.neighbours.note(operation)
+        self.operations[operation.id] = operation
         self._nx = None
 
     def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
@@ -112,7 +112,7 @@ class GraphContents:
         """As `add_links`, of links that are known to lead to variables of this graph."""
         operation.inputs += inputs
         operation.outputs += outputs
-        self.neighbours.note_links(operation.id, inputs, outputs)
+        self.neighbours.note(operation)
         self._nx = None
 
     def _require_links(self, operation: Operation, *links: tuple[Link, ...]) -> None:

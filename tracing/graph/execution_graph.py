@@ -6,8 +6,8 @@ edges; variables are immutable, and a new version of one names the version befor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tracing.graph import slices
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = ["ExecutionGraph", "Link", "Operation", "Session", "Status", "Variable"]
+
+
+_id, _session = attrgetter("id"), attrgetter("session")
 
 
 class ExecutionGraph(GraphContents):
@@ -51,26 +54,32 @@ class ExecutionGraph(GraphContents):
             TraceError: the graphs use one id for different things.
         """
         self.merge(other)  # raises where one id is used for two things
-        both = {oid: one for oid, one in self.operations.items() if oid in other.operations}
-        return self._part((vid for vid in self.variables if vid in other.variables), both)
+        near = self.neighbours.caught_up()
+        return self._part(
+            {place for place, one in enumerate(near.variables) if one.id in other.variables},
+            {place for place, one in enumerate(near.operations) if one.id in other.operations},
+        )
 
     def difference(self, other: ExecutionGraph) -> ExecutionGraph:
         """A new graph of what is here and, by its id, not in `other`, with the variables that its operations need."""
-        operations = {oid: one for oid, one in self.operations.items() if oid not in other.operations}
-        wanted = {vid for one in operations.values() for _, vid in chain(one.inputs, one.outputs)}
-        return self._part((vid for vid in self.variables if vid in wanted or vid not in other.variables), operations)
+        near = self.neighbours.caught_up()
+        operations = {place for place, one in enumerate(near.operations) if one.id not in other.operations}
+        variables = {place for place, one in enumerate(near.variables) if one.id not in other.variables}
+        for place in operations:
+            variables.update(near.reads[place], near.makes[place])
+        return self._part(variables, operations)
 
     # --- neighbours and versions -----------------------------------------------------------------------------------
 
     def producers(self, vid: str) -> list[Operation]:
         """Operations that made the variable, in the order recorded: none for what came from outside."""
         self.variable(vid)
-        return [self.operations[operation] for operation in self.neighbours.producers(vid)]
+        return [self.neighbours.operations[place] for place in tuple(self.neighbours.producers(vid))]
 
     def consumers(self, vid: str) -> list[Operation]:
         """Operations that read the variable, in the order recorded."""
         self.variable(vid)
-        return [self.operations[operation] for operation in self.neighbours.consumers(vid)]
+        return [self.neighbours.operations[place] for place in tuple(self.neighbours.consumers(vid))]
 
     def versions(self, vid: str) -> list[Variable]:
         """Every version of the variable, oldest first, those of all branches included."""
@@ -85,14 +94,15 @@ class ExecutionGraph(GraphContents):
         return self._onward(self.variable(vid))[-1]
 
     def _onward(self, start: Variable) -> list[Variable]:
-        found = {start.id: start}
-        queue = [start.id]
-        for current in queue:
-            for following in self.neighbours.next_versions(current):
-                if following not in found:
-                    found[following] = self.variables[following]
+        near = self.neighbours.caught_up()
+        queue = [near.variable_places[start.id]]
+        seen = set(queue)
+        for place in queue:
+            for following in near.later.get(place, ()):
+                if following not in seen:
+                    seen.add(following)
                     queue.append(following)
-        return list(found.values())
+        return [near.variables[place] for place in queue]
 
     # --- slices and paths ------------------------------------------------------------------------------------------
 
@@ -145,18 +155,17 @@ class ExecutionGraph(GraphContents):
         self.operation(oid)
         return self._part(*slices.surroundings(self, oid))
 
-    def _part(self, vids: Iterable[str], operations: Mapping[str, Operation]) -> ExecutionGraph:
+    def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
         part = ExecutionGraph(attributes=self.attributes)
         near = self.neighbours
-        part.variables = {vid: self.variables[vid] for vid in near.in_order(vids)}
-        part.operations = {
-            oid: slices.narrowed(operations[oid], part.variables) for oid in near.operations_in_order(operations)
-        }
-        used = dict.fromkeys([one.session for one in part.variables.values()])
-        used.update(dict.fromkeys([one.session for one in part.operations.values()]))
+        kept = list(map(near.variables.__getitem__, sorted(variables)))
+        cut = near.cut(sorted(operations), variables)
+        part.variables = dict(zip(map(_id, kept), kept, strict=True))
+        part.operations = dict(zip(map(_id, cut), cut, strict=True))
+        used = dict.fromkeys(map(_session, chain(kept, cut)))
         part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
-        part.neighbours.note_all(part.variables.values(), part.operations.values())
+        part.neighbours.note_all(kept, cut)
         return part
 
     # --- search ----------------------------------------------------------------------------------------------------

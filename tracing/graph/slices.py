@@ -2,143 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
-
-from msgspec.structs import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from tracing.graph.contents import GraphContents
-from tracing.graph.elements import Link, Operation, Variable
+from tracing.graph.elements import Operation, Variable
 from tracing.graph.filters import Filter
-from tracing.graph.neighbours import Entry
+from tracing.graph.neighbours import Users, users
 
-Cut = tuple[Iterable[str], dict[str, Operation]]
-"""Ids of the variables of a part of a graph, and its operations by id, whole and in any order."""
+Cut = tuple[set[int], set[int]]
+"""Places of the variables of a part of a graph, and of its operations."""
 
 
 def backward(graph: GraphContents, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that the variables were made from, through operations and earlier versions, at most `depth` steps away."""
-    return _walk(graph, vids, graph.neighbours.producer_index(), _INPUTS, None, only, depth)
+    near = graph.neighbours.caught_up()
+    return _walk(graph, vids, near.made_by, near.reads, near.earlier, only, depth)
 
 
 def forward(graph: GraphContents, vids: Iterable[str], only: Filter | None, depth: int | None) -> Cut:
     """All that was made from the variables, through operations and later versions, at most `depth` steps away."""
-    near = graph.neighbours
-    return _walk(graph, vids, near.consumer_index(), _OUTPUTS, near.next_versions, only, depth)
-
-
-_INPUTS, _OUTPUTS = attrgetter("inputs"), attrgetter("outputs")
+    near = graph.neighbours.caught_up()
+    return _walk(graph, vids, near.read_by, near.makes, near.later, only, depth)
 
 
 def _walk(
     graph: GraphContents,
     vids: Iterable[str],
-    operations_at: Mapping[str, Entry],
-    links_of: Callable[[Operation], tuple[Link, ...]],
-    later_versions: Callable[[str], Sequence[str]] | None,
+    operations_at: Sequence[Users],
+    links_of: Sequence[tuple[int, ...]],
+    versions: Mapping[int, Sequence[int]],
     only: Filter | None,
     depth: int | None,
 ) -> Cut:
-    variables, known = graph.variables, graph.operations
-    earlier = graph.neighbours.earlier_versions()
-    seen = dict.fromkeys(vids)
-    operations: dict[str, Operation] = {}
+    near = graph.neighbours
+    seen = {near.variable_places[vid] for vid in vids}
+    passed: set[int] = set()
     frontier, steps = list(seen), 0
     while frontier and (depth is None or steps < depth):
         steps += 1
-        reached: list[str] = []
-        for vid in frontier:
-            entry = operations_at.get(vid, ())
-            for oid in (entry,) if type(entry) is str else tuple(entry):
-                if oid in operations:
+        reached: list[int] = []
+        for place in frontier:
+            entry = operations_at[place]
+            for operation in (entry,) if type(entry) is int else tuple(users(entry)):
+                if operation in passed:
                     continue
-                operation = known[oid]
-                if only is not None and not only.admits(operation, graph.sessions):
+                if only is not None and not only.admits(near.operations[operation], graph.sessions):
                     continue
-                operations[oid] = operation
-                for _, other in links_of(operation):
+                passed.add(operation)
+                for other in links_of[operation]:
                     if other not in seen:
-                        seen[other] = None
+                        seen.add(other)
                         reached.append(other)
-            if later_versions is not None:
-                versions = later_versions(vid)
-            else:
-                previous = earlier.get(vid)
-                versions = (previous,) if previous is not None and previous in variables else ()
-            for other in versions:
-                if other not in seen:
-                    seen[other] = None
-                    reached.append(other)
+            if place in versions:
+                for other in versions[place]:
+                    if other not in seen:
+                        seen.add(other)
+                        reached.append(other)
         frontier = reached
-    return seen, operations
+    return seen, passed
 
 
 def shortest_path(graph: GraphContents, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
     """Variables and operations by turns from source to target; where a version follows a version, no operation."""
-    came: dict[str, tuple[str, str | None]] = {source: ("", None)}
-    queue = [source]
-    for vid in queue:
-        if vid == target:
+    near = graph.neighbours.caught_up()
+    first, last = near.variable_places[source], near.variable_places[target]
+    came: dict[int, tuple[int, int | None] | None] = {first: None}
+    queue = [first]
+    for place in queue:
+        if place == last:
             break
-        for oid in graph.neighbours.consumers(vid):
-            operation = graph.operations[oid]
-            if only is None or only.admits(operation, graph.sessions):
-                for _, result in operation.outputs:
+        for operation in tuple(users(near.read_by[place])):
+            if only is None or only.admits(near.operations[operation], graph.sessions):
+                for result in near.makes[operation]:
                     if result not in came:
-                        came[result] = (vid, oid)
+                        came[result] = (place, operation)
                         queue.append(result)
-        for following in graph.neighbours.next_versions(vid):
+        for following in near.later.get(place, ()):
             if following not in came:
-                came[following] = (vid, None)
+                came[following] = (place, None)
                 queue.append(following)
-    if target not in came:
+    if last not in came:
         return []
-    path: list[Variable | Operation] = []
-    at = target
-    while at:
-        path.append(graph.variables[at])
-        at, through = came[at]
+    path: list[Variable | Operation] = [near.variables[last]]
+    step = came[last]
+    while step is not None:
+        before, through = step
         if through is not None:
-            path.append(graph.operations[through])
+            path.append(near.operations[through])
+        path.append(near.variables[before])
+        step = came[before]
     return path[::-1]
 
 
 def surroundings(graph: GraphContents, oid: str) -> Cut:
     """An operation with those nested in it, their variables, and the operations these come from and go to."""
-    children: dict[str, list[str]] = {}
-    for operation in list(graph.operations.values()):
+    near = graph.neighbours.caught_up()
+    children: dict[str, list[int]] = {}
+    for place, operation in enumerate(near.operations):
         if operation.parent is not None:
-            children.setdefault(operation.parent, []).append(operation.id)
-    inside = [oid]
-    seen = {oid}
-    for one in inside:
-        for child in children.get(one, ()):
-            if child not in seen:  # a damaged file may hold a circle of parents
-                seen.add(child)
+            children.setdefault(operation.parent, []).append(place)
+    inside = [near.operation_places[oid]]
+    operations = set(inside)
+    for place in inside:
+        for child in children.get(near.operations[place].id, ()):
+            if child not in operations:  # a damaged file may hold a circle of parents
+                operations.add(child)
                 inside.append(child)
-    operations = {one: graph.operations[one] for one in inside}
-    read: dict[str, None] = {}
-    made: dict[str, None] = {}
-    for operation in operations.values():
-        read.update(dict.fromkeys(operation.input_ids()))
-        made.update(dict.fromkeys(operation.output_ids()))
-    for neighbours, vids in ((graph.neighbours.producers, read), (graph.neighbours.consumers, made)):
-        for vid in vids:
-            operations.update((one, graph.operations[one]) for one in neighbours(vid))
-    variables = {**read, **made}
-    return variables, operations
-
-
-def narrowed(operation: Operation, variables: dict[str, Variable]) -> Operation:
-    """The operation with only the links that lead to `variables`; one that keeps all and has ended stays itself."""
-    inputs, outputs = _kept(operation.inputs, variables), _kept(operation.outputs, variables)
-    if inputs is operation.inputs and outputs is operation.outputs and operation.status != "open":
-        return operation
-    return replace(operation, inputs=inputs, outputs=outputs)
-
-
-def _kept(links: tuple[Link, ...], variables: dict[str, Variable]) -> tuple[Link, ...]:
-    for _, vid in links:
-        if vid not in variables:
-            return tuple([link for link in links if link[1] in variables])
-    return links
+    read = {variable for place in inside for variable in near.reads[place]}
+    made = {variable for place in inside for variable in near.makes[place]}
+    for index, variables in ((near.made_by, read), (near.read_by, made)):
+        for variable in variables:
+            operations.update(tuple(users(index[variable])))
+    return read | made, operations

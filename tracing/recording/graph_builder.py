@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -62,7 +61,7 @@ class GraphBuilder:
         self._names: dict[str, str] = {}
         self._secret_names: set[str] = set()
         self._growing: dict[str, _Growing] = {}
-        self._makers: dict[str, str] = {}
+        self._makers: dict[str, str] = {}  # of what is settled just now: asking the graph would index it each time
         self._objects: dict[int, tuple[object, Variable]] = {}
 
     def settle(self) -> None:
@@ -146,13 +145,16 @@ class GraphBuilder:
         before: Variable | None,
         attributes: Mapping[str, Any],
     ) -> None:
-        if before is None and role is not None and not isinstance(value, UNCHANGING):
+        can_change = role is not None and not isinstance(value, UNCHANGING)
+        if before is None and can_change:
             # An object that can change in place is a new version of itself; equal texts are no versions.
             before = self.recall(value)
         self.add_variable(value, content, name, kind, before, attributes, scope, made)
         if role is not None:
-            running = cast(RunningOperation, scope)
-            self._add_output(cast(Operation, running.record), role, made)
+            record = cast(Operation, cast(RunningOperation, scope).record)
+            self._add_output(record, role, made)
+            if can_change:
+                self._makers[made.id] = record.id
 
     def _pass(self, noted: RunningOperation, role: str, value: Any, content: Any) -> None:
         """Record an output: a variable that an operation inside this one made, or else a new one."""
@@ -163,9 +165,13 @@ class GraphBuilder:
             if is_it:
                 if not self._has_output(record, (role, made.id)):
                     self._add_output(record, role, made)
+                    self._makers[made.id] = record.id
                 return
-        before = None if isinstance(value, UNCHANGING) else made
-        self._add_output(record, role, self.add_variable(value, content, role, "value", before, {}, noted))
+        can_change = not isinstance(value, UNCHANGING)
+        made = self.add_variable(value, content, role, "value", made if can_change else None, {}, noted)
+        self._add_output(record, role, made)
+        if can_change:
+            self._makers[made.id] = record.id
 
     def _add_output(self, record: Operation, role: str, made: Variable) -> None:
         if len(record.outputs) < _FEW and record.id not in self._growing:
@@ -202,16 +208,20 @@ class GraphBuilder:
 
     def _made_inside(self, record: Operation, made: Variable) -> bool:
         operations = self.graph.operations
-        known = self.graph.neighbours.producer_index().get(made.id, ())
-        # The latest first: what is passed from one to the next was made by the one inside.
-        makers = [self._makers[made.id]] if made.id in self._makers else []
-        for maker in chain(makers, (known,) if isinstance(known, str) else reversed(known)):
-            at = operations[maker].parent
+        for maker in self._latest_makers(made):
+            at = maker.parent
             while at is not None and at != record.id:
                 at = operations[at].parent if at in operations else None
             if at is not None:
                 return True
         return False
+
+    def _latest_makers(self, made: Variable) -> Iterator[Operation]:
+        """The latest first: what is passed from one to the next was made by the one inside."""
+        if made.id in self._makers:
+            yield self.graph.operations[self._makers[made.id]]
+        near = self.graph.neighbours
+        yield from map(near.operations.__getitem__, reversed(near.producers(made.id)))
 
     # --- variables -------------------------------------------------------------------------------------------------
 
