@@ -26,8 +26,8 @@ _IS_NUMBER = re.compile(_NUMBER)
 _WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
 _json_string = msgspec.json.Decoder(str).decode
 _json_strings = msgspec.json.Decoder(list[str]).decode
-# Nearly every string is one of JSON too, if only with other quotes, and that is read far more quickly. What JSON refuses
-# is looked at closely; what it takes for something else are these escapes.
+# Nearly every string is one of JSON too, if only with other quotes, and that is read far more quickly. What JSON
+# refuses is looked at closely; what it takes for something else are these escapes.
 _misread = re.compile(r"\\[u/']").search
 _PAIRS = {"]": "[", ")": "(", "}": "{"}
 
@@ -57,10 +57,10 @@ def decoded(text: str) -> Any:
 
 def _strings(texts: list[str]) -> list[str] | None:
     """The strings whose reprs the texts are, read all at once; None if one of them needs a closer look."""
+    if _misread("\n".join(texts)) or [*map(str.strip, texts)] != texts:
+        return None
     # A string of JSON holds no newline, so a list with as many strings as there are texts has one string of each text.
     lines = ",\n".join([text if text[:1] == '"' else text.replace("'", '"') for text in texts])
-    if _misread(lines) or [*map(str.strip, texts)] != texts:
-        return None
     try:
         found = _json_strings(f"[{lines}]")
     except ValueError:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
@@ -21,7 +19,7 @@ from tracing.interchange.documents import (
     mapping,
     text_or_none,
 )
-from tracing.interchange.literals import all_decoded, decoded
+from tracing.interchange.literals import decoded
 from tracing.interchange.smartcomment_format import (
     DELETED,
     KEY,
@@ -33,11 +31,9 @@ from tracing.interchange.smartcomment_format import (
     full_node_id,
     kind_of,
 )
-from tracing.interchange.smartcomment_rows import AsRead, rows_in, sound_row
+from tracing.interchange.smartcomment_groups import Edge, grouped
+from tracing.interchange.smartcomment_rows import AsRead, nodes_in, rows_in, sound_row
 
-_Link = tuple[int, str, str]
-"""An edge: its position in the file, its source and its target."""
-_AT_ONCE = 50
 _link_to: Callable[[Variable], Link] = attrgetter("kind", "id")
 
 
@@ -91,7 +87,7 @@ class RowReader:
         variables, sessions = self._graph.variables, self._graph.sessions
         kinds: dict[tuple[str | None, str | None], str] = {}
         sound = sound_row("nodes")
-        for place, (raw, (row, value)) in enumerate(zip(rows, _valued(rows_in("nodes", rows)), strict=True)):
+        for place, (raw, (row, value)) in enumerate(zip(rows, nodes_in(rows), strict=True)):
             odd = type(row) is not sound
             if odd and not (row is not None and text_or_none(row.name)):
                 self._trouble("is no object with a name and was left out", f"data.nodes[{place}]")
@@ -169,9 +165,9 @@ class RowReader:
     # --- operations ------------------------------------------------------------------------------------------------
 
     def operations(self, rows: list[Any], edges: list[Any]) -> None:
-        groups, loose = self._grouped(edges)
+        groups, loose = grouped(edges, self._trouble)
         operations, sessions = self._graph.operations, self._graph.sessions
-        added: list[tuple[Operation, Any, list[_Link]]] = []
+        added: list[tuple[Operation, Any, list[Edge]]] = []
         for place, (raw, row) in enumerate(zip(rows, rows_in("operations", rows), strict=True)):
             if row is None:
                 self._trouble("is no object and was left out", f"data.operations[{place}]")
@@ -210,28 +206,7 @@ class RowReader:
             places = [place for place, _, _ in own]
             operation.attributes = AsRead(raw, [edges[place] for place in places], () if listed else places)
 
-    def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Link]], list[list[_Link]]]:
-        """The edges by operation, and each of those without one."""
-        groups: dict[str, list[_Link]] = {}
-        loose: list[list[_Link]] = []
-        sound = sound_row("edges")
-        for place, row in enumerate(rows_in("edges", edges)):
-            if type(row) is not sound and not _is_edge(row):
-                self._trouble(
-                    "is no object with op_id, source_full_node_id and target_full_node_id and was left out",
-                    f"data.edges[{place}]",
-                )
-                continue
-            oid, edge = row.op_id, (place, row.source_full_node_id, row.target_full_node_id)
-            if oid in groups:
-                groups[oid].append(edge)
-            elif oid is None or oid == NO_OPERATION:
-                loose.append([edge])
-            else:
-                groups[oid] = [edge]
-        return groups, loose
-
-    def _implied(self, oid: str, own: list[_Link], edges: list[Any]) -> Operation | None:
+    def _implied(self, oid: str, own: list[Edge], edges: list[Any]) -> Operation | None:
         """An operation that only edges name; for edges without an operation, a link made by hand."""
         inputs, outputs = self._links(own)
         if not own:
@@ -253,7 +228,7 @@ class RowReader:
         self._graph.admit_operation(made)
         return made
 
-    def _links(self, own: list[_Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+    def _links(self, own: list[Edge]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
         """The inputs and outputs of an operation with these edges; edges that lead to nothing known are taken out."""
         sources = dict.fromkeys([source for _, source, _ in own])
         targets = dict.fromkeys([target for _, _, target in own])
@@ -273,7 +248,7 @@ class RowReader:
             own[:] = [edge for edge in own if self._leads(edge)]
             return self._links(own)
 
-    def _leads(self, edge: _Link) -> bool:
+    def _leads(self, edge: Edge) -> bool:
         """Whether both ends of an edge are in the graph."""
         place, *ends = edge
         if all(end in self._graph.variables or end in self._renamed or end == NO_NODE for end in ends):
@@ -281,7 +256,7 @@ class RowReader:
         self._trouble("names a variable that is not in the file and was left out", f"data.edges[{place}]")
         return False
 
-    def _complete(self, operation: Operation, own: list[_Link]) -> None:
+    def _complete(self, operation: Operation, own: list[Edge]) -> None:
         """Add the links that another tool's edges add to an operation that memtune wrote."""
         inputs, outputs = self._links(own)
         there = {*operation.input_ids(), *operation.output_ids()}
@@ -335,21 +310,6 @@ class RowReader:
             return self._minutes[minute] + (into if 0 <= into < 61 else 0.0)
         except (ValueError, OverflowError, OSError):
             return 0.0
-
-
-def _valued(rows: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Each node with its value, decoded where the node is sound."""
-    sound = sound_row("nodes")
-    while some := list(islice(rows, _AT_ONCE)):
-        yield from zip(some, all_decoded([row.value if type(row) is sound else "" for row in some]), strict=True)
-
-
-def _is_edge(row: Any) -> bool:
-    """Whether an odd row has what an edge needs; its ends may be any values that a dict can have as keys."""
-    if row is None or UNSET in (row.op_id, row.source_full_node_id, row.target_full_node_id):
-        return False
-    ends = (row.source_full_node_id, row.target_full_node_id)
-    return isinstance(row.op_id, str | None) and not any(isinstance(end, list | dict) for end in ends)
 
 
 def _lineage(variable: Variable) -> tuple[str | None, str]:

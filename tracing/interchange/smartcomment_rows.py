@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Iterator, MutableMapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, StructMeta
 
 from tracing.interchange.documents import Atom, shallow_decoder, shallow_type
+from tracing.interchange.literals import all_decoded
 from tracing.interchange.smartcomment_format import EDGE_PLACES, EDGES, KEY, SOURCE, TARGET
 
 # Every key that smartcomment writes, in its order: a row with no others is checked completely while it is decoded.
@@ -43,6 +45,7 @@ _NEEDED: dict[str, dict[str, Any]] = {
     "edges": dict.fromkeys(_ENDS, str),
     "operations": {"op_id": _Name},
 }
+_AT_ONCE = 50
 _REQUIRED = ("name", "value", *_ENDS)
 
 
@@ -87,10 +90,21 @@ def rows_in(section: str, rows: Sequence[Any]) -> Iterator[Any]:
             place += 1
 
 
-def sound_row(section: str) -> type:
+def nodes_in(rows: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """As `rows_in`, each node with its value, which is decoded where the row is sound.
+
+    Raises:
+        ValueError, RecursionError: as `document_in`.
+    """
+    sound = sound_row("nodes")
+    nodes = rows_in("nodes", rows)
+    while some := list(islice(nodes, _AT_ONCE)):
+        yield from zip(some, all_decoded([row.value if type(row) is sound else "" for row in some]), strict=True)
+
+
+def sound_row(section: str) -> Any:
     """The class of the rows whose keys and values are those that smartcomment writes."""
-    found: type = _row(section, strict=True)
-    return found
+    return _row(section, strict=True)
 
 
 class _LazyMeta(StructMeta, ABCMeta):
@@ -149,7 +163,7 @@ def _row(section: str, *, strict: bool) -> Any:
     kinds: dict[str, Any] = {"metadata": Atom | dict[str, deep], **_NEEDED[section]}
     fields: list[tuple[str, Any, Any]] = []
     for key in _KEYS[section]:
-        default = UNSET if section == "edges" and key in _ENDS else 1 if key == "version" else None
+        default: Any = UNSET if section == "edges" and key in _ENDS else 1 if key == "version" else None
         if strict and key in _REQUIRED:
             default = msgspec.NODEFAULT
         fields.append((key, kinds.get(key, Atom) if strict else Any, default))
