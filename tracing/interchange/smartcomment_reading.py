@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,8 +32,6 @@ from tracing.interchange.smartcomment_format import (
 )
 from tracing.interchange.smartcomment_groups import Edge, grouped
 from tracing.interchange.smartcomment_rows import AsRead, nodes_in, rows_in, sound_row
-
-_link_to: Callable[[Variable], Link] = attrgetter("kind", "id")
 
 
 class RowReader:
@@ -243,7 +240,10 @@ class RowReader:
             targets = {self._renamed.get(target, target): None for target in targets}
         find = self._graph.variables.__getitem__
         try:
-            return tuple(map(_link_to, map(find, sources))), tuple(map(_link_to, map(find, targets)))
+            return (
+                tuple([(one.kind, one.id) for one in map(find, sources)]),
+                tuple([(one.kind, one.id) for one in map(find, targets)]),
+            )
         except KeyError:
             own[:] = [edge for edge in own if self._leads(edge)]
             return self._links(own)
