@@ -1,6 +1,36 @@
-"""Rewrite the blamed prompts: proposals from several sources, a contract gate, a validation gate, and the loop.
+"""Rewrite the blamed prompts: proposals from several sources, measured first where they act, then end to end.
 
-Rooms: `proposers` writes new texts, `evaluation` scores candidates and keeps the memories they built,
-`gating` decides whether a difference is real, `search` is the loop that joins them. Heavy libraries
-load when they are first used.
+proposers, objectives   who writes new texts; how good a text is on its own operation's recorded inputs
+evaluation, racing      scores of candidates and the memories they built; many texts compared on few inputs
+gating, search          whether a difference is real; the optimizers, and the steps around each of them
 """
+
+from optimizer.evaluation.evaluator import Evaluator, Outcome
+from optimizer.evaluation.scores import Score, Splits
+from optimizer.gating.verdict import Verdict
+from optimizer.objectives.objective import Credit, Objective, RecordedInput
+from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import Optimizer
+from optimizer.search.results import LoopResult, LoopSettings, Observer
+from optimizer.search.tuning import Tuning
+
+__all__ = [
+    "Credit",
+    "Evaluator",
+    "LoopResult",
+    "LoopSettings",
+    "Objective",
+    "Observer",
+    "Optimizer",
+    "Outcome",
+    "Proposal",
+    "ProposalRequest",
+    "Proposer",
+    "RecordedInput",
+    "Score",
+    "Splits",
+    "Tuning",
+    "Verdict",
+    "optimize",
+]

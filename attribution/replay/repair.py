@@ -89,7 +89,7 @@ class Repairs(Intervention):
 
     def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
         """The event that keeps what is needed and removes what was changed or withdrawn."""
-        right = self._decision(fact, shown, change)
+        right = right_decision(self._gold, fact, shown, change)
         kind: ErrorType = "DeletionError" if "DELETE" in (right.event, change.event) else "UpdateError"
         reason = f"{step.operation} decided {_described(change)} on {quote(fact)}, where {_described(right)} was due"
         return self._put_right(step, (fact,), change, right, kind, reason)
@@ -127,41 +127,6 @@ class Repairs(Intervention):
         self.wrong_outputs.append(WrongOutput(place, step.id, error_type, reason))
         return right if self._chosen is None or place in self._chosen else output
 
-    def _decision(self, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        gold = self._gold
-        target = next((entry for entry in shown if entry.id == change.target), None)
-        outdated = next((entry for entry in shown if gold.asserts_outdated(entry.text)), None)
-        stores = change.event in ("ADD", "UPDATE")
-        if gold.unknowable:
-            if not gold.retracts(fact) or (change.event == "DELETE" and target is outdated):
-                return change
-            if outdated is not None:
-                return Change("DELETE", outdated.id, fact)
-            # What it withdraws was not put before the decision: the withdrawal itself must be kept.
-            held = any(gold.retracts(entry.text) for entry in shown)
-            return change if stores or held else Change("ADD", text=fact)
-        if gold.carries_any(fact):
-            if outdated is not None and not (target is outdated and stores):
-                return Change("UPDATE", outdated.id, fact)
-            if stores and not gold.carries_any(change.text):
-                return replace(change, text=fact)
-            held = any(gold.carries_any(entry.text) for entry in shown if change.event == "NONE" or entry != target)
-            return change if stores or held else Change("ADD", text=fact)
-        # What is needed holds to the end of the conversation, so no other fact may replace it.
-        lost = change.event in ("UPDATE", "DELETE") and target is not None and gold.carries_any(target.text)
-        if not lost or (stores and gold.carries_any(change.text)):
-            return change
-        return self._elsewhere(fact, shown, target)
-
-    def _elsewhere(self, fact: str, shown: Sequence[Entry], spared: Entry | None) -> Change:
-        """The right event for a fact about something else, which must leave an entry unchanged."""
-        known = self._gold.fact_of(fact)
-        others = [entry for entry in shown if entry != spared]
-        at = self._gold.replaced_by(known, [entry.text for entry in others]) if known is not None else None
-        if known is None or at is None:
-            return Change("ADD", text=fact)
-        return Change("DELETE" if known.action == "delete" else "UPDATE", others[at].id, fact)
-
     def _missed(self, entries: Sequence[Entry], found: Sequence[Entry]) -> list[Entry]:
         gold, texts = self._gold, [entry.text for entry in found]
         wanted: list[Callable[[str], bool]]
@@ -176,6 +141,43 @@ class Repairs(Intervention):
             for entry in [entry for entry in entries if tells(entry.text)][:1]
         }
         return list(missed.values())
+
+
+def right_decision(gold: Gold, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+    """What a correct operation would have decided on a new fact and the entries shown; `change` if that is correct."""
+    target = next((entry for entry in shown if entry.id == change.target), None)
+    outdated = next((entry for entry in shown if gold.asserts_outdated(entry.text)), None)
+    stores = change.event in ("ADD", "UPDATE")
+    if gold.unknowable:
+        if not gold.retracts(fact) or (change.event == "DELETE" and target is outdated):
+            return change
+        if outdated is not None:
+            return Change("DELETE", outdated.id, fact)
+        # What it withdraws was not put before the decision: the withdrawal itself must be kept.
+        held = any(gold.retracts(entry.text) for entry in shown)
+        return change if stores or held else Change("ADD", text=fact)
+    if gold.carries_any(fact):
+        if outdated is not None and not (target is outdated and stores):
+            return Change("UPDATE", outdated.id, fact)
+        if stores and not gold.carries_any(change.text):
+            return replace(change, text=fact)
+        held = any(gold.carries_any(entry.text) for entry in shown if change.event == "NONE" or entry != target)
+        return change if stores or held else Change("ADD", text=fact)
+    # What is needed holds to the end of the conversation, so no other fact may replace it.
+    lost = change.event in ("UPDATE", "DELETE") and target is not None and gold.carries_any(target.text)
+    if not lost or (stores and gold.carries_any(change.text)):
+        return change
+    return _elsewhere(gold, fact, shown, target)
+
+
+def _elsewhere(gold: Gold, fact: str, shown: Sequence[Entry], spared: Entry | None) -> Change:
+    """The right event for a fact about something else, which must leave an entry unchanged."""
+    known = gold.fact_of(fact)
+    others = [entry for entry in shown if entry != spared]
+    at = gold.replaced_by(known, [entry.text for entry in others]) if known is not None else None
+    if known is None or at is None:
+        return Change("ADD", text=fact)
+    return Change("DELETE" if known.action == "delete" else "UPDATE", others[at].id, fact)
 
 
 def _described(change: Change) -> str:

@@ -94,6 +94,16 @@ class Gold:
         said = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
         return all(any(self.carries(text, need, traced=traced) for text in statements) for need in said)
 
+    def names_owner(self, text: str) -> bool:
+        """Whether a text names the person that the question is about."""
+        return self._grader.person(content_of(text)) == "right"
+
+    def same(self, told: str, text: str) -> bool:
+        """Whether a text says what an annotated fact tells, of the same people."""
+        people = {word for speaker in self.conversation.speakers for word in content_of(speaker)}
+        needed, found = content_of(told), content_of(text)
+        return needed & people <= found and self._vocabulary.coverage(needed, found) >= _SAME_FACT
+
     def garbles(self, text: str, turns: Collection[str]) -> bool:
         """Whether a text is a distorted form of what these turns say on the subject, not about something else."""
         if self._fact is None or self._fact.turn not in turns:

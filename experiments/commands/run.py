@@ -35,7 +35,9 @@ Examples:
     metavar="NAME",
     help="Attribution method: survival, assisted, agent, triage or your own.",
 )
-@click.option("--optimizer", metavar="NAME", help="Search algorithm: closed-loop, random, gepa or your own.")
+@click.option(
+    "--optimizer", metavar="NAME", help="Search algorithm: closed-loop, local-search, random, gepa or your own."
+)
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from attribution.judging.metrics import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
+from optimizer.racing.joint import most_evaluations
+from optimizer.search.local_search import most_reruns
+from optimizer.search.optimizers import LOCAL_SEARCH
 from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from tracing.llm.settings import AT_ONCE
@@ -55,14 +58,27 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     """The cost of a run of `config`.
 
     Counted are: every split with the seed; in each round all proposals on the conversations they are screened on, the
-    finalists on the validation split and a new champion on the train split; and the champion on the test split.
+    finalists on the validation split and a new champion on the train split; and the champion on the test split. In a
+    round of a local search: reruns on recorded inputs, and the joint choice on train and validation.
     """
     rounds = config.rounds
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
     finalists = min(FINALISTS, config.proposals)
     passes = {"train": 1 + rounds * (screened + 1), "val": 1 + rounds * finalists, "test": 2}
+    local = config.optimizer == LOCAL_SEARCH
+    if local:
+        learned = len(splits.train) + len(splits.validation)
+        passes |= dict.fromkeys(("train", "val"), 1 + rounds * most_evaluations(learned) / learned)
     model = config.models.task
     calls = read = written = money = 0.0
+    if local:
+        for stage_calls, stage_read, stage_written in _costs(system, (*splits.train, *splits.validation)):
+            reruns = rounds * most_reruns(round(stage_calls))
+            calls += reruns
+            read += reruns * stage_read / stage_calls
+            written += reruns * stage_written / stage_calls
+            each = stage_read * model.price_in + stage_written * model.price_out
+            money += reruns * each / stage_calls / 1e6
     for name, group in splits.named().items():
         costs = [(model, cost) for cost in _costs(system, group)]
         if config.metric == LLM_JUDGE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from optimizer.proposers.proposals import Proposal
+from optimizer.proposers.proposals import HAND, Proposal
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import PromptSpec
 
@@ -34,7 +34,7 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")
         if text != specs[name].text:
-            found.setdefault((name, text), Proposal(name, text, "hand", f"written by hand: {file.name}"))
+            found.setdefault((name, text), Proposal(name, text, HAND, f"written by hand: {file.name}"))
     if not found:
         raise RunError(f"{path}: holds no rewrite (NAME.txt); give --candidates a text file or a folder")
     return tuple(found.values())

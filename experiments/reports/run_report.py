@@ -88,6 +88,7 @@ def render_report(given: ReportInput) -> str:
         splits=run_charts.SPLITS,
         verdict_line=VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED,
         screened=SCREENED,
+        measured_locally=any(attempt.local is not None for _, attempt in given.attempts),
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tracing.systems.layouts import Item
     from tracing.systems.protocol import Stage
 
+DEMONSTRATIONS = "demonstrations"
+"""The name of their proposer."""
+
 MOST_TOKENS = 100
 """Longest demonstration, at about four characters per token: on a CPU, a small model's cost is the prompt."""
 
@@ -78,7 +81,7 @@ class DemonstrationProposer:
         train: ids of the train conversations; examples from others are ignored, whatever the request holds.
     """
 
-    name = "demonstrations"
+    name = DEMONSTRATIONS
 
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)

@@ -10,7 +10,7 @@ from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.tokens import contains, word_count
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
-from tracing.systems.layouts import RECORDED_REPLY, Item, Parts
+from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
@@ -34,9 +34,6 @@ Symptom = Literal[
     "wrong overwrite",
 ]
 """What a failed execution looks like: finer than the error type; instructions and edits are chosen by it."""
-
-_NO_DATA = ("prompt", "request")
-"""Kinds of inputs that fill no placeholder: the template, and what `tracing.instrument` keeps of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +189,5 @@ def _turns(variables: Sequence[Variable]) -> set[str]:
 def _example(
     prompt: PromptSpec, execution: Operation, case: Case, attribution: Attribution | None, graph: ExecutionGraph
 ) -> Example:
-    parts: dict[str, tuple[Item, ...]] = {}
-    for role, vid in execution.inputs:
-        item = _item(role, graph.variables[vid])
-        if item.kind not in _NO_DATA:
-            name = prompt.layout.placeholder(role)
-            parts[name] = (*parts.get(name, ()), item)
-    outputs = tuple(_item(role, graph.variables[vid]) for role, vid in execution.outputs)
-    return Example(prompt, case, attribution, parts, outputs)
-
-
-def _item(role: str, variable: Variable) -> Item:
-    return Item(role, variable.name, variable.kind, variable.value)
+    parts = recorded_parts(prompt.layout, execution, graph)
+    return Example(prompt, case, attribution, parts, recorded_outputs(execution, graph))

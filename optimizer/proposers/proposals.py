@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
 
 __all__ = [
+    "HAND",
     "PROPOSERS",
     "Authored",
     "Example",
@@ -34,6 +35,9 @@ __all__ = [
     "offers_of",
     "open_proposers",
 ]
+
+HAND = "hand"
+"""The source of rewrites that people wrote."""
 
 PROPOSERS = Door(
     "proposers",
@@ -79,7 +83,7 @@ class ProposalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new text for a prompt, the name of its proposer (`hand` if people wrote it), and why in one line."""
+    """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line."""
 
     prompt: str
     text: str

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
 
 
@@ -16,10 +17,15 @@ class ProposalSources:
         proposers: in the order of the configuration.
         hand: rewrites that people wrote; they come before all others.
         own_author: whether the author is another model than the system's.
+
+    Attributes:
+        own_author: the same.
+        demonstrates: whether demonstrations are among the proposers.
     """
 
     def __init__(self, proposers: Sequence[Proposer], hand: Sequence[Proposal] = (), *, own_author: bool) -> None:
-        self._hand, self._own_author = hand, own_author
+        self._hand, self.own_author = hand, own_author
+        self.demonstrates = any(each.name == DEMONSTRATIONS for each in proposers)
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
 
@@ -68,7 +74,7 @@ class ProposalSources:
 
     def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
-        single = isinstance(proposer, Authored) and not self._own_author
+        single = isinstance(proposer, Authored) and not self.own_author
         return offers_of(proposer, replace(request, count=1) if single else request)
 
     def _in_order(self, n: int) -> list[Proposer]:
@@ -79,4 +85,4 @@ class ProposalSources:
         """
         turn = (n - 1) % max(len(self._rules), 1)
         rules = [*self._rules[turn:], *self._rules[:turn]]
-        return [*self._authored, *rules] if self._own_author else [*rules, *self._authored]
+        return [*self._authored, *rules] if self.own_author else [*rules, *self._authored]

@@ -13,13 +13,14 @@ from tracing.errors import ContractError, MemtuneError, RunError, in_one_line
 if TYPE_CHECKING:
     from optimizer.search.tuning import Tuning
 
-CLOSED_LOOP = "closed-loop"
+CLOSED_LOOP, LOCAL_SEARCH = "closed-loop", "local-search"
 
 OPTIMIZERS = Door(
     "optimizers",
     "optimizer",
     {
         CLOSED_LOOP: "optimizer.search.closed_loop:closed_loop",
+        LOCAL_SEARCH: "optimizer.search.local_search:local_search",
         "random": "optimizer.search.random_search:random_search",
         "gepa": "optimizer.search.plain_gepa:plain_gepa",
     },

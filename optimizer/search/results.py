@@ -57,6 +57,7 @@ class Attempt:
         text: the rewrite.
         screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
+        local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
         gate: the gate's decision in one line; None if it did not get that far.
     """
 
@@ -66,6 +67,7 @@ class Attempt:
     text: str
     screening: float | None = None
     gate: str | None = None
+    local: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,17 +48,13 @@ def choose(
 ) -> Choice | None:
     """Choose the prompt with the greatest expected gain of an edit; None if there is no prompt.
 
-    Expected gain = (`TRUST` x the prompt's fixable loss + (1 - `TRUST`) x an equal part of all fixable loss)
-    x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
-    wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing. Ties are
-    broken by `seed`, so the choice is a function of the arguments.
+    Ties are broken by `seed`, so the choice is a function of the arguments.
     """
     if not prompts:
         return None
     fixable = {name: [s for s in signals if s.prompt == name and s.fixable] for name in prompts}
     loss = {name: sum(signal.loss for signal in own) for name, own in fixable.items()}
-    doubt = (1 - TRUST) * sum(loss.values()) / len(prompts)
-    expected = {name: (TRUST * loss[name] + doubt) * PATIENCE ** _failures(name, history) for name in prompts}
+    expected = expected_gains(prompts, signals, history)
     order = sorted(prompts)
     random.Random(seed).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
     name = max(order, key=lambda each: expected[each])
@@ -68,6 +64,20 @@ def choose(
     if failures:
         reason += f", discounted for {failures} failed edit{'s' if failures > 1 else ''}"
     return Choice(name, signal, expected[name], reason)
+
+
+def expected_gains(
+    prompts: Collection[str], signals: Sequence[Signal], history: Sequence[Edit] = ()
+) -> dict[str, float]:
+    """Prompt name → expected gain of an edit, as a share of all questions.
+
+    Expected gain = (`TRUST` x the prompt's fixable loss + (1 - `TRUST`) x an equal part of all fixable loss)
+    x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
+    wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing.
+    """
+    loss = {name: sum(each.loss for each in signals if each.prompt == name and each.fixable) for name in prompts}
+    doubt = (1 - TRUST) * sum(loss.values()) / max(len(loss), 1)
+    return {name: (TRUST * loss[name] + doubt) * PATIENCE ** _failures(name, history) for name in prompts}
 
 
 def _failures(prompt: str, history: Sequence[Edit]) -> int:

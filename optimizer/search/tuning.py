@@ -11,6 +11,8 @@ from attribution.signals import Signals, aggregate
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
+from optimizer.objectives.built_in import objectives_of
+from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
     Attempt,
@@ -24,6 +26,7 @@ from optimizer.search.results import (
 from tracing.errors import RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
+from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -75,6 +78,7 @@ class Tuning:
         settings: how long and how widely to search.
         sources: of proposals, as configured.
         author: the model that writes prompts.
+        local: measures texts on recorded inputs; None for a system that cannot rerun its operations.
     """
 
     def __init__(
@@ -94,6 +98,12 @@ class Tuning:
         self.seed, self.champion = dict(seed), dict(seed)
         self.settings, self.sources = settings, sources
         self.author: ChatModel = access.proposer
+        system = evaluator.system
+        self.local = (
+            LocalEvaluation(system, self.prompts, objectives_of(evaluator), access)
+            if isinstance(system, RerunsOperations)
+            else None
+        )
         self._evaluator, self._access, self._failures, self._observer = evaluator, access, failures, observer
         self._reserve = TimeReserve(access.budget, len(splits.test), access.concurrency)
         self._outcomes: dict[SplitName, tuple[Candidate, list[Outcome]]] = {}
@@ -155,6 +165,10 @@ class Tuning:
             BudgetExceededError: the time that is left is needed for the test.
         """
         self._reserve.allow(conversations)
+
+    def step(self, phase: str, done: int, total: int) -> None:
+        """Report that `done` of `total` steps of a phase are done."""
+        self._observer.progress(phase, done, total, 0)
 
     def progress(self, phase: str, outcomes: Sequence[Outcome], total: int) -> None:
         """Report that a phase of `total` conversations has ended with these outcomes; what was skipped counts."""

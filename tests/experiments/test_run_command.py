@@ -76,6 +76,26 @@ def wordy(scripted_server: ScriptedServer) -> None:
 
 
 @pytest.mark.usefixtures("wordy")
+def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_resumes_without_a_call(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    code, _, err = command("run", "rag.yaml", "--optimizer", "local-search", "--out", "run")
+    assert code == 0, err
+    folder = RunFolder(Path("run"))
+    found = folder.summary()
+    assert (found.champion["test"].score, found.optimizer) == (1, "local-search")
+    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
+    assert all(attempt["local"] is not None for attempt in tried)
+    assert sum(attempt["gate"] is not None for attempt in tried) == 1
+    report = (folder.path / "report.html").read_text()
+    assert "<th>local</th>" in report
+    before = scripted_server.asked
+    code, _, err = command("run", "--resume", "run")
+    assert code == 0, err
+    assert (folder.summary().champion, scripted_server.asked) == (found.champion, before)
+
+
+@pytest.mark.usefixtures("wordy")
 def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Command, mlflow_home: Path) -> None:
     code, out, err = command("run", "rag.yaml", "--out", "run")
     assert code == 0, err

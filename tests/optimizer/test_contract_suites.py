@@ -41,6 +41,10 @@ class TestClosedLoop(OptimizerContract):
         return open_optimizer(self.name)
 
 
+class TestLocalSearch(TestClosedLoop):
+    name = "local-search"
+
+
 class TestRandom(TestClosedLoop):
     name = "random"
 
@@ -94,7 +98,7 @@ class TestSample(DatasetContract):
 
 
 def test_every_optimizer_and_proposer_is_checked_above() -> None:
-    assert {TestClosedLoop.name, TestRandom.name, TestGepa.name} == set(OPTIMIZERS.built_in)
+    assert {TestClosedLoop.name, TestLocalSearch.name, TestRandom.name, TestGepa.name} == set(OPTIMIZERS.built_in)
     assert {TestBank.name, TestDemonstrations.name, TestStructure.name, TestReflection.name} == set(PROPOSERS.built_in)
 
 

@@ -34,6 +34,7 @@ from tracing.recording.redaction import REDACTED, redact
 from tracing.systems.calls import build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import faults_of
+from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import (
     Answer,
@@ -42,6 +43,7 @@ from tracing.systems.protocol import (
     HoldsEntries,
     Memory,
     MemorySystem,
+    RerunsOperations,
 )
 from tracing.systems.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
@@ -312,6 +314,28 @@ class MemorySystemContract(Conformance):
         recorded = {operation.name for operation in made.graph.operations.values()}
         require(not retrieving & recorded, "a context was given, but it retrieved")
 
+    def test_an_operation_runs_again_on_what_was_recorded(self) -> None:
+        """The same request goes out, and the operation is recorded: `rerun`, if the system has it."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        if not isinstance(system, RerunsOperations):
+            return
+        built = self._build(system)
+        graph = self._answer(system, built, question).graph
+        for prompt, spec in system.prompts.items():
+            for execution in graph.find_operations(name=spec.operation):
+                parts = recorded_parts(spec.layout, execution, graph)
+                made = self._run(
+                    lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
+                    "l",
+                )
+                again = made.graph.find_operations(name=spec.operation)
+                require(
+                    len(again) == 1, f"rerun of {prompt} recorded {len(again)} executions of {spec.operation}, not 1"
+                )
+                before, after = recorded_outputs(execution, graph), recorded_outputs(again[0], made.graph)
+                texts = [item.value for item in before], [item.value for item in after]
+                require(texts[0] == texts[1], f"rerun of {prompt} made {texts[1]!r} of what gave {texts[0]!r}")
+
     def _question(self) -> Question:
         return self.conversation.questions[-1]
 
@@ -340,7 +364,10 @@ class MemorySystemContract(Conformance):
         return self._run(ask, "a", built.records)
 
     def _run(
-        self, call: Callable[[ModelAccess], Memory | Answer], prefix: str, records: Sequence[Mapping[str, Any]] = ()
+        self,
+        call: Callable[[ModelAccess], Memory | Answer | None],
+        prefix: str,
+        records: Sequence[Mapping[str, Any]] = (),
     ) -> Step:
         with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)

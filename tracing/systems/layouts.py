@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,30 @@ class Layout:
 
 PLAIN = Layout()
 """For an operation whose roles have the names of its prompt's placeholders."""
+
+
+_NO_DATA = ("prompt", "request")
+"""Kinds of inputs that fill no placeholder: the template, and what `tracing.instrument` keeps of a request."""
+
+
+def recorded_parts(layout: Layout, execution: Operation, graph: ExecutionGraph) -> Parts:
+    """Placeholder → the recorded inputs that filled it in an execution."""
+    parts: dict[str, tuple[Item, ...]] = {}
+    for role, vid in execution.inputs:
+        item = _item(role, graph.variables[vid])
+        if item.kind not in _NO_DATA:
+            name = layout.placeholder(role)
+            parts[name] = (*parts.get(name, ()), item)
+    return parts
+
+
+def recorded_outputs(execution: Operation, graph: ExecutionGraph) -> tuple[Item, ...]:
+    """What an execution made."""
+    return tuple(_item(role, graph.variables[vid]) for role, vid in execution.outputs)
+
+
+def _item(role: str, variable: Variable) -> Item:
+    return Item(role, variable.name, variable.kind, variable.value)
 
 
 def bullets(texts: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
 
 Stage = Literal["extract", "update", "retrieve", "answer"]
@@ -148,4 +149,20 @@ class AnswersFromContext(Protocol):
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of retrieval."""
+        ...
+
+
+@runtime_checkable
+class RerunsOperations(Protocol):
+    """Local objectives: a prompt is measured on the recorded inputs of its operation, one call each."""
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once and record it, as `build` or `answer` would with these inputs.
+
+        Args:
+            prompt: name of the prompt that steers the operation.
+            parts: placeholder → the recorded inputs that fill it.
+            candidate: a text for each prompt.
+            access: the models.
+        """
         ...

@@ -8,6 +8,7 @@ from typing import Any
 
 from tracing.graph.elements import Variable
 from tracing.recording.recorder import current_recorder, variable
+from tracing.systems.layouts import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class Text:
 def noted(text: str, *, name: str, kind: str, **attributes: Any) -> Text:
     """Record a text that no operation made, as `tracing.variable` does."""
     return Text(text, variable(text, name=name, kind=kind, **attributes))
+
+
+def noted_again(items: Iterable[Item]) -> list[Text]:
+    """Record texts as they were recorded when an operation read them."""
+    return [noted(item.text, name=item.name, kind=item.kind) for item in items]
 
 
 def recalled(ids: Iterable[str]) -> list[Variable]:

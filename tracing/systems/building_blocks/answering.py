@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Layout, bullets
+from tracing.systems.layouts import Layout, Parts, bullets
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
-from tracing.systems.texts import Text, variables_of
+from tracing.systems.texts import Text, noted_again, variables_of
 
 MAX_ANSWER_TOKENS = 40
 """An answer is a few words; a longer one is cut, and judged as it is."""
@@ -48,3 +48,9 @@ def answer_from_context(query: Text, context: Sequence[Text], template: str, mod
         text = intervening().answered(step, query.variable, given, reply)
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)
+
+
+def answer_again(parts: Parts, template: str, model: ChatModel) -> None:
+    """Answer the recorded question from the recorded context under the answer prompt `template`."""
+    (query,) = noted_again(parts["question"])
+    answer_from_context(query, noted_again(parts.get("context", ())), template, model)

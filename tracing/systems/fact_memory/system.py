@@ -13,17 +13,17 @@ from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import ActiveOperation, operation, session, variable
 from tracing.recording.redaction import excerpt
-from tracing.systems.building_blocks.answering import answer_from_context
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context
 from tracing.systems.building_blocks.facts import EVENTS, LONGEST_SHOWN, facts_told
 from tracing.systems.building_blocks.recall import given_context, nearest, recorded, retrieve
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.interventions import Change, Step, intervening
-from tracing.systems.layouts import numbered
+from tracing.systems.layouts import Parts, numbered
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, variables_of
+from tracing.systems.texts import Text, noted, noted_again, variables_of
 
 R = TypeVar("R")
 
@@ -99,6 +99,18 @@ class FactMemory:
         query, given = given_context(question, context)
         return answer_from_context(query, given, candidate["answer"], access.task)
 
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        writer = _Writer(self, candidate, access)
+        if prompt == "extract":
+            writer.extract_window(noted_again(parts["conversation"]))
+        elif prompt == "decide":
+            (fact,) = noted_again(parts["fact"])
+            near = noted_again(parts["memories"])
+            writer.decide(fact, [Entry(each.variable.name, each.text, (), each.variable.id) for each in near])
+        else:
+            answer_again(parts, candidate["answer"], access.task)
+
 
 class _Writer:
     """The state of one build: the entries so far and the prompts as variables."""
@@ -116,19 +128,22 @@ class _Writer:
         facts: list[Text] = []
         for start in range(0, len(dialogue.turns), self.system.window):
             turns = dialogue.turns[start : start + self.system.window]
-            messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in turns]
-            text = "\n".join(turn.spoken for turn in turns)
-            request = render(self.candidate["extract"], {"conversation": text})
-            schema = PROMPTS["extract"].contract.reply_schema
-            inputs = {"messages": messages, "prompt": self.prompts["extract"]}
-            with operation("extract_facts", kind="llm", inputs=inputs) as op:
-                texts = _read(facts_told, self.access.task, request, schema, MAX_EXTRACT_TOKENS, op) or []
-                items = list(dict.fromkeys(text.strip() for text in texts))
-                for item in intervening().extracted(Step("extract_facts", op.id), messages, items):
-                    if item:
-                        self.extracted += 1
-                        made = op.output("facts", item, name=f"fact{self.extracted}", kind="fact")
-                        facts.append(Text(item, made))
+            facts += self.extract_window([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
+        return facts
+
+    def extract_window(self, messages: Sequence[Text]) -> list[Text]:
+        facts: list[Text] = []
+        request = render(self.candidate["extract"], {"conversation": "\n".join(message.text for message in messages)})
+        schema = PROMPTS["extract"].contract.reply_schema
+        read = variables_of(messages)
+        with operation("extract_facts", kind="llm", inputs={"messages": read, "prompt": self.prompts["extract"]}) as op:
+            texts = _read(facts_told, self.access.task, request, schema, MAX_EXTRACT_TOKENS, op) or []
+            items = list(dict.fromkeys(text.strip() for text in texts))
+            for item in intervening().extracted(Step("extract_facts", op.id), read, items):
+                if item:
+                    self.extracted += 1
+                    made = op.output("facts", item, name=f"fact{self.extracted}", kind="fact")
+                    facts.append(Text(item, made))
         return facts
 
     def store(self, facts: Sequence[Text]) -> None:
@@ -145,7 +160,7 @@ class _Writer:
             entry for entry, score in nearest(vector, self.entries, self.system.compared) if score >= self.system.near
         ]
         # A fact without near memories is added.
-        given, decision = self._decide(fact, near) if near else (Change("ADD", text=fact.text), {})
+        given, decision = self.decide(fact, near) if near else (Change("ADD", text=fact.text), {})
         with operation("store", inputs={"fact": fact.variable, **decision}) as op:
             change = intervening().stored(Step("store", op.id), given, given)
             if change.text != given.text:
@@ -164,7 +179,7 @@ class _Writer:
                 op.output("entry", None, name=target.id, kind="delete_marker", previous=target.variable)
                 self.entries.remove(target)
 
-    def _decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
+    def decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
         """What to do about a fact, and the variable of that decision by its role."""
         listed = numbered([entry.text for entry in near])
         request = render(self.candidate["decide"], {"fact": fact.text, "memories": listed})

@@ -8,11 +8,12 @@ from typing import Any
 
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_from_context
+from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context
 from tracing.systems.building_blocks.recall import given_context, retrieve
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, variables_of
@@ -91,6 +92,10 @@ class Rag:
         """Answer from a given context instead of retrieval."""
         query, given = given_context(question, context)
         return answer_from_context(query, given, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        answer_again(parts, candidate[prompt], access.task)
 
     def _chunks(self, messages: Sequence[Text]) -> list[list[Text]]:
         groups: list[list[Text]] = []

@@ -1,0 +1,49 @@
+"""The local objective of an answer: the judged reply to a recorded question and context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attribution.judging.words import Judgement
+from attribution.survival.quoting import quote
+from optimizer.objectives.golds import Golds
+from optimizer.objectives.objective import Credit, RecordedInput
+from tracing.systems.conversations import Question
+from tracing.systems.layouts import Item
+
+
+class AnswerObjective:
+    """The score of the reply, whether or not the context contains the answer.
+
+    Args:
+        judged: judges a reply as the run does.
+        golds: which contexts contain the answer.
+    """
+
+    def __init__(self, judged: Callable[[Question, str], Judgement], golds: Golds) -> None:
+        self._judged, self._golds = judged, golds
+
+    def weight(self, given: RecordedInput) -> float:
+        """1 for each question."""
+        return float(given.question is not None)
+
+    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        """The reply's score."""
+        if given.question is None or not outputs:
+            return Credit(0.0, ("no reply",))
+        reply = outputs[0].text
+        score = self._judged(given.question, reply).score
+        if score >= 1:
+            return Credit(score)
+        return Credit(score, (f"replied {quote(reply)}, where {quote(given.question.answers[0])} is right",))
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The gold answer, if the context contains it."""
+        if given.question is None:
+            return None
+        context = [item.text for items in given.parts.values() for item in items if item.kind != "query"]
+        gold = next(each for each in self._golds.of(given.conversation) if each.question.id == given.question.id)
+        if not context or not gold.answered_by(context):
+            return None
+        role = given.outputs[0].role if given.outputs else "prediction"
+        return [Item(role, "prediction", "prediction", gold.answer)]

@@ -1,0 +1,101 @@
+"""The local objective of an extraction: what the messages say that is needed survives, and nothing is made up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attribution.survival.gold import Gold
+from attribution.survival.quoting import quote
+from attribution.text.content import content_of
+from optimizer.objectives.golds import Golds
+from optimizer.objectives.objective import Credit, RecordedInput
+from tracing.systems.layouts import Item
+
+SUPPORTED = 0.5
+"""Least share of a statement's content words, by weight, that the messages must contain."""
+
+MADE_UP = 0.5
+"""What a statement that nobody made costs, as a share of the credit, if all statements are like that."""
+
+_FEW_MESSAGES = 2
+
+
+class ExtractionObjective:
+    """The share of needs in the messages that the statements keep, with the person they belong to.
+
+    A need is the fact, change or withdrawal that a question depends on, or an annotated fact that no question asks
+    for. Statements that the messages do not support reduce the credit, so that writing everything down does not win.
+    """
+
+    def __init__(self, golds: Golds) -> None:
+        self._golds = golds
+
+    def weight(self, given: RecordedInput) -> float:
+        """The number of needs in the messages."""
+        turns = _turns(given)
+        return float(len(self._asked(given, turns)) + len(self._unasked(given, turns)))
+
+    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        """The share of needs kept, less the share of statements that are made up."""
+        turns = _turns(given)
+        statements = [item.text for item in outputs if isinstance(item.value, str)]
+        traced = len(turns) <= _FEW_MESSAGES
+        lost = [
+            quote(" ".join(gold.statements(turns)))
+            for gold in self._asked(given, turns)
+            if not gold.states(turns, [text for text in statements if gold.names_owner(text)], traced=traced)
+        ]
+        unasked = self._unasked(given, turns)
+        lost += [quote(text) for gold, text in unasked if not any(gold.same(text, each) for each in statements)]
+        vocabulary = self._golds.vocabulary(given.conversation)
+        said = content_of("\n".join(item.text for item in _messages(given)))
+        made_up = [text for text in statements if vocabulary.coverage(content_of(text), said) < SUPPORTED]
+        needs = self.weight(given)
+        kept = (needs - len(lost)) / needs if needs else 1.0
+        value = max(0.0, kept - MADE_UP * len(made_up) / max(len(statements), 1))
+        lacks = [f"not told, or not of the right person: {each}" for each in lost]
+        lacks += [f"nobody said {quote(text)}" for text in made_up]
+        return Credit(value, tuple(lacks))
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The annotated facts of the messages; None if there are none, or more than a reply may hold."""
+        turns = _turns(given)
+        told = [fact.text for fact in given.conversation.facts if fact.turn in turns]
+        if not told:
+            return None
+        role = given.outputs[0].role if given.outputs else _list_in(given.prompt.contract.reply_schema)
+        right = [Item(role, f"fact{number}", "fact", text) for number, text in enumerate(told, start=1)]
+        return right if _fits(right, given.prompt.contract.reply_schema) else None
+
+    def _asked(self, given: RecordedInput, turns: Sequence[str]) -> list[Gold]:
+        return [gold for gold in self._golds.of(given.conversation) if gold.statements(turns)]
+
+    def _unasked(self, given: RecordedInput, turns: Sequence[str]) -> list[tuple[Gold, str]]:
+        """The annotated facts of the messages on which no question depends."""
+        golds = self._golds.of(given.conversation)
+        asked = {gold.question.fact for gold in golds}
+        facts = [fact for fact in given.conversation.facts if fact.turn in turns and fact.id not in asked]
+        return [(golds[0], fact.text) for fact in facts] if golds else []
+
+
+def _messages(given: RecordedInput) -> list[Item]:
+    return [item for items in given.parts.values() for item in items if item.kind == "message"]
+
+
+def _turns(given: RecordedInput) -> list[str]:
+    return [item.name for item in _messages(given)]
+
+
+def _list_in(schema: Mapping[str, Any] | None) -> str:
+    """The first property of a reply that is a list."""
+    properties = (schema or {}).get("properties", {})
+    return next((name for name, form in properties.items() if form.get("type") == "array"), "facts")
+
+
+def _fits(right: Sequence[Item], schema: Mapping[str, Any] | None) -> bool:
+    """Whether a reply may hold these statements."""
+    form = (schema or {}).get("properties", {}).get(right[0].role, {})
+    longest = form.get("items", {}).get("maxLength", sys.maxsize)
+    return len(right) <= form.get("maxItems", len(right)) and all(len(item.text) <= longest for item in right)

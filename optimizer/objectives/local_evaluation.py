@@ -1,0 +1,112 @@
+"""Measures a prompt's text on the recorded inputs of its operation: one call each, instead of a whole pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from optimizer.evaluation.memories import digest
+from optimizer.objectives.objective import Credit, Objective, RecordedInput
+from tracing.errors import ModelError, ReplyCutShortError
+from tracing.recording.credentials import REDACTED
+from tracing.recording.recorder import session, trace
+from tracing.systems.layouts import recorded_outputs, recorded_parts
+from tracing.systems.protocol import RerunsOperations
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from tracing.graph.execution_graph import ExecutionGraph, Operation
+    from tracing.llm.access import ModelAccess
+    from tracing.systems.conversations import Question
+    from tracing.systems.prompts import Candidate, PromptSpec
+
+Progress = Callable[[int, int], None]
+"""Called with the number of inputs measured and their total."""
+
+
+class LocalEvaluation:
+    """Local scores of texts; a text is measured on an input once.
+
+    Args:
+        system: the system under test.
+        prompts: its prompts by name.
+        objectives: prompt name → the objective of its operation; prompts without one are left out.
+        access: its models.
+    """
+
+    def __init__(
+        self,
+        system: RerunsOperations,
+        prompts: Mapping[str, PromptSpec],
+        objectives: Mapping[str, Objective],
+        access: ModelAccess,
+    ) -> None:
+        self.objectives = objectives
+        self._system, self._prompts, self._access = system, prompts, access
+        self._known: dict[tuple[str, str, str], Credit] = {}
+
+    def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
+        """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order.
+
+        Inputs from which a credential was removed are left out: a model is only sent what the system was given.
+        """
+        spec, objective = self._prompts[prompt], self.objectives[prompt]
+        found: dict[str, RecordedInput] = {}
+        for outcome in outcomes:
+            asked = {question.id: question for question in outcome.conversation.questions}
+            for execution in outcome.graph.find_operations(name=spec.operation):
+                parts = recorded_parts(spec.layout, execution, outcome.graph)
+                question = _question(execution, outcome.graph, asked) if not spec.builds else None
+                shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
+                key = digest({"prompt": prompt, "conversation": outcome.conversation.id, "parts": shown})
+                given = RecordedInput(
+                    key, spec, outcome.conversation, parts, recorded_outputs(execution, outcome.graph), question
+                )
+                hidden = any(REDACTED in item.text for items in parts.values() for item in items)
+                if key not in found and not hidden and objective.weight(given) > 0:
+                    found[key] = given
+        return list(found.values())
+
+    def measure(
+        self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: Progress | None = None
+    ) -> list[Credit | None]:
+        """The credit of a text for each input, in order; None where the call failed.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next call.
+        """
+        candidate = {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
+
+        def credit(given: RecordedInput) -> Credit | None:
+            key = prompt, text, given.key
+            known = self._known.get(key)
+            if known is None and (known := self._fresh(prompt, candidate, given)) is not None:
+                self._known[key] = known
+            return known
+
+        credits: list[Credit | None] = []
+        for each in self._access.workers.map(credit, inputs):
+            credits.append(each)
+            if progress is not None:
+                progress(len(credits), len(inputs))
+        return credits
+
+    def _fresh(self, prompt: str, candidate: Candidate, given: RecordedInput) -> Credit | None:
+        spec = self._prompts[prompt]
+        name = given.question.id if given.question is not None else given.key[:12]
+        try:
+            with self._access.watch() as watch, trace(prefix="l") as recorder, session(name):
+                self._system.rerun(prompt, given.parts, candidate, self._access)
+        except ReplyCutShortError as error:
+            return Credit(0.0, (f"the reply was cut short: {error}",))
+        except ModelError:
+            return None
+        if watch.failures:
+            return None
+        made = recorder.graph.find_operations(name=spec.operation)
+        return self.objectives[prompt].credit(given, recorded_outputs(made[-1], recorder.graph) if made else ())
+
+
+def _question(execution: Operation, graph: ExecutionGraph, asked: Mapping[str, Question]) -> Question | None:
+    where = graph.sessions.get(execution.session or "")
+    return asked.get(where.name) if where is not None else None

@@ -1,0 +1,66 @@
+"""What a local objective is: a measure of one prompt on its own operation's recorded inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.prompts import PromptSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedInput:
+    """What one execution of a prompt's operation was given.
+
+    Attributes:
+        key: identifies it: equal for equal inputs from the same conversation.
+        prompt: the prompt that steers the operation.
+        conversation: where it was recorded.
+        parts: placeholder → the inputs that fill it.
+        outputs: what the execution made of it.
+        question: what was asked; None for operations that build the memory.
+    """
+
+    key: str
+    prompt: PromptSpec = field(hash=False, compare=False, repr=False)
+    conversation: Conversation = field(hash=False, compare=False, repr=False)
+    parts: Parts = field(hash=False, compare=False, repr=False)
+    outputs: tuple[Item, ...] = field(default=(), hash=False, compare=False, repr=False)
+    question: Question | None = field(default=None, hash=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """How good the outputs for one recorded input are.
+
+    Attributes:
+        value: from 0 (all wrong) to 1 (nothing to improve).
+        lacks: what is wrong with them, one plain sentence each.
+    """
+
+    value: float
+    lacks: tuple[str, ...] = ()
+
+
+class Objective(Protocol):
+    """Measures what an operation makes of a recorded input, from the gold evidence alone: no model is asked."""
+
+    def weight(self, given: RecordedInput) -> float:
+        """How much is at stake at an input, such as the number of facts in it; 0 leaves it out."""
+        ...
+
+    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        """How good the outputs are for the input."""
+        ...
+
+
+@runtime_checkable
+class KnowsRightOutputs(Protocol):
+    """An `Objective` that can show what a correct operation makes of an input; demonstrations are made of that."""
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        """The outputs of a correct operation; None if they are not known, or the input is no good example."""
+        ...

@@ -1,0 +1,105 @@
+"""Arms of the local search: texts for one prompt, each with what it was fitted on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from optimizer.objectives.objective import KnowsRightOutputs
+from optimizer.proposers.template import filled, take_apart
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objective import Objective, RecordedInput
+    from tracing.systems.prompts import PromptSpec
+
+DEMONSTRATED = "whole demonstrations"
+"""The source of arms with whole demonstrations."""
+
+LONGEST_SHOWN = 1600
+"""Longest demonstration in characters: about 400 tokens, which a small model reads at every call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A recorded input, whole, with what a correct operation makes of it."""
+
+    given: RecordedInput
+    inputs: dict[str, str]
+    reply: str
+
+    @property
+    def length(self) -> int:
+        """In characters."""
+        return sum(map(len, self.inputs.values())) + len(self.reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One text for a prompt.
+
+    Attributes:
+        text: the text.
+        source: name of its proposer, or `demonstrations`.
+        reason: what was changed, in one line.
+        demonstrations: in the text, of recorded inputs.
+    """
+
+    text: str
+    source: str
+    reason: str
+    demonstrations: tuple[Shown, ...] = ()
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Ids of the conversations whose content the text shows; it is not scored on them."""
+        return frozenset(each.given.conversation.id for each in self.demonstrations)
+
+
+def shown_whole(objective: Objective, spec: PromptSpec, inputs: Sequence[RecordedInput]) -> list[Shown]:
+    """Demonstrations of an operation done right on recorded inputs, those with most at stake first."""
+    if not isinstance(objective, KnowsRightOutputs):
+        return []
+    found: list[Shown] = []
+    for given in inputs:
+        right = objective.right(given)
+        if right is None:
+            continue
+        fill = spec.layout.fill
+        texts = {name: fill(name, [item.text for item in items]) for name, items in given.parts.items()}
+        made = Shown(given, texts, spec.reply(given.parts, right))
+        if made.length <= LONGEST_SHOWN and spec.contract.placeholders <= texts.keys():
+            found.append(made)
+    return sorted(found, key=lambda each: (-objective.weight(each.given), each.length, each.given.key))
+
+
+def sets_of(shown: Sequence[Shown], seed: int, *, most: int = 3, best: int = 6) -> Iterator[tuple[Shown, ...]]:
+    """Sets of demonstrations to try: single ones, pairs and triples in turn, each of different conversations."""
+    pool = list(shown[: 2 * best])
+    random.Random(seed).shuffle(pool)  # noqa: S311 (a draw, not a secret)
+    pool = pool[:best]
+    queues = [iter(_apart(combinations(pool, size))) for size in range(1, most + 1)]
+    while queues:
+        for queue in list(queues):
+            chosen = next(queue, None)
+            if chosen is None:
+                queues.remove(queue)
+            else:
+                yield chosen
+
+
+def with_shown(arm: Arm, shown: tuple[Shown, ...]) -> Arm | None:
+    """An arm with these demonstrations before the data, in its own layout; None if the system adds the data."""
+    parts = take_apart(arm.text)
+    if not parts.data:
+        return None
+    text = parts.with_demonstrations([filled(parts, each.inputs, each.reply) for each in shown]).text
+    names = ", ".join(sorted(each.given.conversation.id for each in shown))
+    reason = f"{len(shown)} whole demonstration{'s' if len(shown) > 1 else ''} ({names})"
+    return Arm(text, DEMONSTRATED, f"{arm.reason}; {reason}" if arm.reason else reason, shown)
+
+
+def _apart(groups: Iterator[tuple[Shown, ...]]) -> Iterator[tuple[Shown, ...]]:
+    return (group for group in groups if len({each.given.conversation.id for each in group}) == len(group))

@@ -1,0 +1,134 @@
+"""Successive halving of one prompt's arms over recorded inputs, in paired comparisons with the champion.
+
+After Jamieson and Talwalkar 2016 (successive halving) with the champion as the common reference: many arms meet few
+inputs, the better ones meet more. Inputs alternate between conversations, since those of one conversation are not
+independent. An arm that shows content of a conversation is not scored on it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import NamedTuple
+
+from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.racing.arms import Arm
+
+Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
+"""Measures a text on recorded inputs: credits in order, None where a call failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalScore:
+    """An arm beside the champion on the inputs that both were measured on.
+
+    Attributes:
+        arm: the text.
+        score: weighted mean credit, 0 to 1.
+        gain: the same less the champion's, on the same inputs.
+        inputs: number of inputs.
+        by_conversation: conversation id → gain on its inputs.
+    """
+
+    arm: Arm
+    score: float
+    gain: float
+    inputs: int
+    by_conversation: Mapping[str, float]
+
+
+class Halved(NamedTuple):
+    """The result of a race.
+
+    Attributes:
+        best: the arms of the last rung, best first.
+        dropped: the others, each as it was when it was dropped.
+    """
+
+    best: list[LocalScore]
+    dropped: list[LocalScore]
+
+
+def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInput]:
+    """The inputs in random order, one of each conversation in turn."""
+    drawn = random.Random(seed)  # noqa: S311 (a draw, not a secret)
+    groups: dict[str, list[RecordedInput]] = defaultdict(list)
+    for given in inputs:
+        groups[given.conversation.id].append(given)
+    queues = list(groups.values())
+    for queue in queues:
+        drawn.shuffle(queue)
+    drawn.shuffle(queues)
+    return [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None]
+
+
+def compared(
+    arm: Arm,
+    champion: str,
+    inputs: Sequence[RecordedInput],
+    measure: Measure,
+    weight: Callable[[RecordedInput], float],
+) -> LocalScore:
+    """An arm and the champion on the same inputs, except those whose content the arm shows.
+
+    Raises:
+        BudgetExceededError: a hard budget does not allow the calls.
+    """
+    usable = [given for given in inputs if given.conversation.id not in arm.shows]
+    new, old = measure(arm.text, usable), measure(champion, usable)
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    count = 0
+    for given, after, before in zip(usable, new, old, strict=True):
+        if after is None or before is None:
+            continue
+        count += 1
+        at_stake = weight(given)
+        total = sums[given.conversation.id]
+        total[0] += at_stake
+        total[1] += at_stake * after.value
+        total[2] += at_stake * before.value
+    stake = sum(total[0] for total in sums.values())
+    if not stake:
+        return LocalScore(arm, 0.0, 0.0, 0, {})
+    score = sum(total[1] for total in sums.values()) / stake
+    gain = score - sum(total[2] for total in sums.values()) / stake
+    apart = {name: (total[1] - total[2]) / total[0] for name, total in sums.items()}
+    return LocalScore(arm, score, gain, count, apart)
+
+
+def halved(
+    arms: Sequence[Arm],
+    champion: str,
+    inputs: Sequence[RecordedInput],
+    measure: Measure,
+    weight: Callable[[RecordedInput], float],
+    rungs: Sequence[tuple[int, int]],
+    spared: Collection[str] = (),
+) -> Halved:
+    """Race arms over growing numbers of inputs.
+
+    Args:
+        arms: the texts to race.
+        champion: the text to compare them with.
+        inputs: in the order in which they are used.
+        measure: measures a text.
+        weight: of an input.
+        rungs: for each rung, the number of inputs that the arms in it have met at its end, and the number of arms
+            that go on.
+        spared: sources whose arms always go on.
+
+    Raises:
+        BudgetExceededError: a hard budget does not allow the next call.
+    """
+    left = list(arms)
+    scores, dropped = list[LocalScore](), list[LocalScore]()
+    for count, survivors in rungs:
+        scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
+        scores.sort(key=lambda each: -each.gain)
+        kept = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
+        dropped += [each for each in scores if each not in kept]
+        scores, left = kept, [each.arm for each in kept]
+    return Halved(scores, dropped)

@@ -1,0 +1,256 @@
+"""Rounds that search each prompt on its operation's recorded inputs, and ask the whole pipeline only of the best.
+
+Train and validation conversations are one pool: every score on them is of texts that show none of their content.
+Only the test, which the search never sees, is a claim.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice, product
+from typing import TYPE_CHECKING
+
+from optimizer.gating.gate import decide
+from optimizer.proposers.examples import examples_of
+from optimizer.proposers.proposals import HAND, ProposalRequest
+from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.racing.halving import Halved, LocalScore, alternating, halved
+from optimizer.racing.joint import Combination, combinations_of, raced
+from optimizer.search.closed_loop import closed_loop
+from optimizer.search.results import Attempt, BlameShare
+from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.screening import SCREENED, drawn
+from optimizer.search.selection import Edit, expected_gains
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from attribution.signals import Signals
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.objectives.local_evaluation import LocalEvaluation
+    from optimizer.objectives.objective import Credit, RecordedInput
+    from optimizer.search.tuning import Iteration, Tuning
+
+FINALISTS = 2
+"""Texts of each prompt that meet the whole pipeline."""
+
+ARMS, FEWEST_ARMS = 36, 6
+"""Texts that the searches of one round begin with, together; and one prompt's search at least."""
+
+SHOWN = 1 / 3
+"""Part of them with whole demonstrations."""
+
+LEAST_SHARE = 0.1
+"""Share of the expected gain under which a prompt is not searched."""
+
+STAKES = ((15.0, 6), (40.0, 3), (120.0, 2))
+"""What is at stake, in needs or questions, on the inputs that arms have met at the end of each rung, and how many of
+them go on."""
+
+FEWEST_INPUTS = 4
+"""A prompt whose operation was recorded on fewer inputs is left alone."""
+
+TRIED_TOGETHER = 2
+"""Texts with the best scores that are tried with as many of the best sets of demonstrations."""
+
+
+def local_search(tuning: Tuning) -> str:
+    """An `Optimizer` that searches each prompt on recorded inputs, round by round, and joins the best end to end.
+
+    A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
+    recorded that can be measured.
+
+    Raises:
+        BudgetExceededError: a hard budget ended it.
+    """
+    local = tuning.local
+    pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+    if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
+        return closed_loop(tuning)
+    return _LocalRounds(tuning, local).run()
+
+
+def most_reruns(inputs: int) -> int:
+    """Most calls of one prompt's search in a round over this many recorded inputs, at each of which one need is."""
+    met, calls, arms = 0, 0, ARMS
+    for stake, left in STAKES:
+        count = min(inputs, round(stake))
+        calls += (arms + 1) * (count - met)
+        # After the first rung, the best texts are tried with the best demonstrations too.
+        calls += TRIED_TOGETHER**2 * count if not met else 0
+        met, arms = count, left + (0 if met else TRIED_TOGETHER**2)
+    return calls
+
+
+class _LocalRounds:
+    def __init__(self, tuning: Tuning, local: LocalEvaluation) -> None:
+        self.tuning, self.local = tuning, local
+        self.history: list[Edit] = []
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+
+    def run(self) -> str:
+        seen: Mapping[str, str] | None = None
+        attributions: list[Attribution] = []
+        signals: Signals | None = None
+        for n in range(1, self.tuning.settings.rounds + 1):
+            if self.tuning.champion != seen or signals is None:
+                seen = self.tuning.champion
+                attributions, signals = self.tuning.attribute(n)
+            if signals.failures == 0:
+                return NOTHING_WRONG
+            self.tuning.allow(SCREENED)
+            with self.tuning.iteration(n) as iteration:
+                iteration.blame = {each.operation: BlameShare(each.share, each.share_ci) for each in signals.signals}
+                self._iterate(iteration, attributions, signals)
+        return DONE
+
+    def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
+        tuning, finalists = self.tuning, dict[str, list[LocalScore]]()
+        pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+        for prompt, share in self._shares(signals).items():
+            inputs = alternating(self.local.inputs(prompt, pool), self._seed_of(iteration.n))
+            if len(inputs) < FEWEST_INPUTS:
+                continue
+            count = max(FEWEST_ARMS, round(ARMS * share))
+            arms = self._arms(iteration.n, prompt, count, inputs, attributions, signals)
+            scored, dropped = self._search(iteration, prompt, arms, inputs)
+            for each in (*scored, *dropped):
+                iteration.attempts[each.arm.text] = Attempt(
+                    prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
+                )
+            written = [each for each in scored if each.arm.source == HAND]
+            better = [each for each in scored if each.gain > 0 and each.arm.source != HAND]
+            # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
+            finalists[prompt] = written or better[:FINALISTS]
+        iteration.edited = tuple(name for name, scored in finalists.items() if scored)
+        before = tuning.champion
+        self._join(iteration, finalists, pool)
+        self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
+
+    def _shares(self, signals: Signals) -> dict[str, float]:
+        """The prompts that are searched, each with its share of the arms: by expected gain, the greatest first."""
+        gains = expected_gains(self.local.objectives, signals.signals, self.history)
+        total = sum(gains.values()) or 1.0
+        ranked = sorted(gains, key=lambda name: (-gains[name], name))
+        return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
+
+    def _seed_of(self, n: int) -> int:
+        return self.tuning.settings.seed * 1000 + n
+
+    def _arms(
+        self,
+        n: int,
+        prompt: str,
+        count: int,
+        inputs: Sequence[RecordedInput],
+        attributions: Sequence[Attribution],
+        signals: Signals,
+    ) -> list[Arm]:
+        """What proposers offer, and sets of whole demonstrations, `count` together."""
+        tuning, spec = self.tuning, self.tuning.prompts[prompt]
+        shown_part = round(SHOWN * count) if tuning.sources.demonstrates else 0
+        train = tuning.outcomes("train")
+        failed, passed = examples_of(spec, train, attributions)
+        batch = drawn(train, failed, seed=self._seed_of(n)) if tuning.sources.own_author else ()
+        request = ProposalRequest(
+            prompt=spec,
+            stage=next(each.stage for each in tuning.operations if each.prompt == prompt),
+            text=tuning.champion[prompt],
+            candidate=dict(tuning.champion),
+            signal=max(
+                (each for each in signals.signals if each.prompt == prompt), key=lambda each: each.loss, default=None
+            ),
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in batch),
+            count=count,
+            seed=self._seed_of(n),
+            tried=frozenset(self.tried[prompt]),
+        )
+        offered = tuning.sources.propose(n, request, count - shown_part)
+        arms = [Arm(each.text, each.source, each.reason) for each in offered]
+        learned = {conversation.id for conversation in tuning.train}
+        shown = [
+            each
+            for each in shown_whole(self.local.objectives[prompt], spec, inputs)
+            if each.given.conversation.id in learned
+        ]
+        plain = Arm(tuning.champion[prompt], "", "")
+        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed_of(n))))
+        return [*arms, *islice((arm for arm in demonstrated if self._is_new(prompt, arm)), shown_part)]
+
+    def _is_new(self, prompt: str, arm: Arm) -> bool:
+        return arm.text not in self.tried[prompt] and not self.tuning.prompts[prompt].contract.violations(arm.text)
+
+    def _search(
+        self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
+    ) -> Halved:
+        """A race of a prompt's arms on its recorded inputs."""
+        tuning, weight = self.tuning, self.local.objectives[prompt].weight
+        phase = f"iteration {iteration.n}: {prompt} on recorded inputs"
+        rungs = [(_reaching(inputs, weight, stake), left) for stake, left in STAKES]
+
+        def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
+            tuning.allow(1)
+            return self.local.measure(prompt, text, given, progress=lambda done, total: tuning.step(phase, done, total))
+
+        champion = tuning.champion[prompt]
+        first = halved(arms, champion, inputs, measure, weight, rungs[:1], spared=(HAND,))
+        left = [each.arm for each in first.best]
+        together = [arm for arm in _together(first.best) if self._is_new(prompt, arm)]
+        self.tried[prompt].update(arm.text for arm in (*arms, *together))
+        then = halved([*left, *together], champion, inputs, measure, weight, rungs[1:], spared=(HAND,))
+        return Halved(then.best, [*then.dropped, *first.dropped])
+
+    def _join(
+        self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]
+    ) -> None:
+        tuning, n = self.tuning, iteration.n
+        combinations = combinations_of(finalists)
+        if not combinations:
+            return
+        order = list(pool)
+        random.Random(self._seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
+        phase = f"iteration {n}: joint choice of {len(combinations)} combinations"
+
+        def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
+            tuning.allow(len(against))
+            conversations = [outcome.conversation for outcome in against]
+            return tuning.measure(combination.candidate(tuning.champion), conversations, phase)
+
+        ranked = raced(combinations, order, evaluate)
+        for each in ranked:
+            if len(each.parts) == 1:
+                (scored,) = each.parts.values()
+                attempt = iteration.attempts[scored.arm.text]
+                iteration.attempts[scored.arm.text] = replace(attempt, screening=each.gain)
+        winner = ranked[0]
+        if len(winner.outcomes) < len(order) or winner.gain is None:
+            return
+        decision = decide(order, winner.outcomes)
+        for scored in winner.parts.values():
+            attempt = replace(iteration.attempts[scored.arm.text], gate=decision.reason)
+            iteration.attempts[scored.arm.text] = attempt
+        if not decision.accepted:
+            return
+        for scored in winner.parts.values():
+            attempt = iteration.attempts[scored.arm.text]
+            if not tuning.approves(attempt):
+                declined = replace(attempt, gate=f"declined by hand, though {decision.reason}")
+                iteration.attempts[scored.arm.text] = declined
+                return
+        tuning.crown(winner.candidate(tuning.champion))
+
+
+def _together(scored: Sequence[LocalScore]) -> list[Arm]:
+    """The best texts with the best sets of demonstrations."""
+    texts = [each.arm for each in scored if each.arm.source != DEMONSTRATED][:TRIED_TOGETHER]
+    shown = [each.arm.demonstrations for each in scored if each.arm.source == DEMONSTRATED][:TRIED_TOGETHER]
+    return [arm for text, chosen in product(texts, shown) if (arm := with_shown(text, chosen)) is not None]
+
+
+def _reaching(inputs: Sequence[RecordedInput], weight: Callable[[RecordedInput], float], stake: float) -> int:
+    """How many inputs it takes until this much is at stake; all of them if there is less."""
+    sums = accumulate(map(weight, inputs))
+    return next((number for number, reached in enumerate(sums, start=1) if reached >= stake), len(inputs))

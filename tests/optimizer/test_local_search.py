@@ -1,0 +1,145 @@
+"""Local search: the better text wins on few inputs, nothing is scored on what it shows, and partners are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from scripted_world import world
+
+from attribution.cases import Case
+from attribution.judging.words import Judgement
+from optimizer.evaluation.evaluator import Outcome
+from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.racing.arms import Arm, Shown, sets_of, with_shown
+from optimizer.racing.halving import LocalScore, alternating, compared, halved
+from optimizer.racing.joint import RUNGS, Combination, combinations_of, raced
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.systems.conversations import Conversation
+from tracing.systems.fact_memory import FactMemory
+from tracing.systems.layouts import Item
+
+CONVERSATIONS = world(train=12).train
+SPEC = FactMemory.prompts["extract"]
+
+
+def recorded(conversation: Conversation, number: int) -> RecordedInput:
+    messages = (Item("messages", f"D1:{number}", "message", f"Anke: number {number}"),)
+    return RecordedInput(f"{conversation.id}-{number}", SPEC, conversation, {"conversation": messages})
+
+
+INPUTS = [recorded(conversation, number) for conversation in CONVERSATIONS[:4] for number in range(5)]
+
+
+def shown(given: RecordedInput) -> Shown:
+    return Shown(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
+
+
+class Scripted:
+    """Credits by text; counts what was measured."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self.values, self.measured = values, list[tuple[str, str]]()
+
+    def __call__(self, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
+        self.measured += [(text, given.key) for given in inputs]
+        return [None if self.values[text] < 0 else Credit(self.values[text]) for _ in inputs]
+
+
+def one(given: RecordedInput) -> float:
+    return 1.0
+
+
+def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> None:
+    order = alternating(INPUTS, seed=1)
+    assert sorted(each.key for each in order) == sorted(each.key for each in INPUTS)
+    for start in range(0, len(order), 4):
+        assert len({each.conversation.id for each in order[start : start + 4]}) == 4
+    assert order == alternating(INPUTS, seed=1) != alternating(INPUTS, seed=2)
+
+
+def test_only_what_is_ahead_meets_more_inputs() -> None:
+    measure = Scripted({"champion": 0.5, **{f"arm{n}": n / 10 for n in range(10)}})
+    arms = [Arm(f"arm{n}", "bank", "") for n in range(10)]
+    (best, second), dropped = halved(arms, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
+    assert (best.arm.text, second.arm.text) == ("arm9", "arm8")
+    assert sorted(each.inputs for each in dropped) == [4] * 5 + [8] * 2 + [20]
+    assert (best.score, best.gain, best.inputs) == pytest.approx((0.9, 0.4, 20))
+    met = {arm.text: len({key for text, key in measure.measured if text == arm.text}) for arm in arms}
+    assert [met[f"arm{n}"] for n in range(10)] == [4] * 5 + [8] * 2 + [20] * 3
+
+
+def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_nobody() -> None:
+    measure = Scripted({"champion": 0.5, "good": 0.9, "mine": 0.1, "failing": -1.0})
+    arms = [Arm("mine", "hand", ""), Arm("good", "bank", ""), Arm("failing", "bank", "")]
+    scored, (dropped,) = halved(arms, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
+    assert [each.arm.text for each in scored] == ["good", "mine"]
+    assert dropped.arm.text == "failing"
+    failing = compared(arms[2], "champion", INPUTS, measure, one)
+    assert (failing.inputs, failing.gain, failing.by_conversation) == (0, 0.0, {})
+
+
+def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:
+    arm = with_shown(Arm(SPEC.text, "", ""), (shown(INPUTS[0]),))
+    assert arm is not None
+    assert "Anke's lorry is red." in arm.text
+    assert not SPEC.contract.violations(arm.text)
+    score = compared(arm, "champion", INPUTS, Scripted({"champion": 0.5, arm.text: 1.0}), one)
+    assert score.inputs == 15
+    assert INPUTS[0].conversation.id not in score.by_conversation
+
+
+def test_demonstrations_of_a_set_come_from_different_conversations() -> None:
+    sets = list(sets_of([shown(given) for given in INPUTS[:12]], seed=0))
+    assert {len(chosen) for chosen in sets} == {1, 2, 3}
+    assert all(len({each.given.conversation.id for each in chosen}) == len(chosen) for chosen in sets)
+
+
+def outcome(conversation: Conversation, score: float, tainted: str | None = None) -> Outcome:
+    judgement = Judgement(score=score, em=score, f1=score, contains=score)
+    cases = tuple(Case(conversation.id, question, "", judgement) for question in conversation.questions)
+    return Outcome(conversation, () if tainted else cases, ExecutionGraph(), tainted=tainted)
+
+
+CHAMPION = [outcome(conversation, 0.5) for conversation in CONVERSATIONS]
+
+
+def scored(text: str) -> LocalScore:
+    return LocalScore(Arm(text, "bank", ""), 0.9, 0.4, 20, {})
+
+
+class Pipeline:
+    """Scores of combinations by their texts; counts the conversations that each has met."""
+
+    def __init__(self, values: Mapping[frozenset[str], float | None]) -> None:
+        self.values, self.met = values, dict[frozenset[str], int]()
+
+    def __call__(self, combination: Combination, against: Sequence[Outcome]) -> list[Outcome]:
+        texts = frozenset(each.arm.text for each in combination.parts.values())
+        self.met[texts] = self.met.get(texts, 0) + len(against)
+        value = self.values[texts]
+        failed = "a call failed" if value is None else None
+        return [outcome(each.conversation, value or 0.0, failed) for each in against]
+
+
+def test_texts_that_help_only_together_are_found() -> None:
+    finalists = {"extract": [scored("e1"), scored("e2")], "answer": [scored("a1")]}
+    combinations = combinations_of(finalists)
+    assert [set(each.parts) for each in combinations] == [{"extract", "answer"}, {"extract"}, {"answer"}, {"extract"}]
+    pipeline = Pipeline(
+        {frozenset({"e1", "a1"}): 0.8, frozenset({"e1"}): 0.4, frozenset({"a1"}): 0.5, frozenset({"e2"}): 0.6}
+    )
+    ranked = raced(combinations, CHAMPION, pipeline)
+    assert {name: each.arm.text for name, each in ranked[0].parts.items()} == {"extract": "e1", "answer": "a1"}
+    assert (ranked[0].gain, len(ranked[0].outcomes)) == (pytest.approx(0.3), len(CHAMPION))
+    assert len(ranked) == len(combinations)
+    assert pipeline.met[frozenset({"e1"})] == pipeline.met[frozenset({"a1"})] == RUNGS[0][0]
+
+
+def test_what_cannot_be_scored_or_is_not_ahead_never_wins() -> None:
+    combinations = [Combination({"extract": scored(text)}) for text in ("broken", "same", "worse")]
+    values = {frozenset({"broken"}): None, frozenset({"same"}): 0.5, frozenset({"worse"}): 0.2}
+    ranked = raced(combinations, CHAMPION, Pipeline(values))
+    assert all(len(each.outcomes) < len(CHAMPION) for each in ranked)
+    assert ranked[-1].gain is None
+    assert raced([], CHAMPION, Pipeline({})) == []

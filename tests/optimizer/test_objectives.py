@@ -1,0 +1,197 @@
+"""Local objectives credit what a correct operation makes of its recorded inputs, and a rerun asks what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer
+from scripted_world import WeakModel, memory, world
+
+from optimizer.evaluation.evaluator import Evaluator, Outcome
+from optimizer.objectives.built_in import objectives_of
+from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objective import KnowsRightOutputs, RecordedInput
+from tracing.llm.access import ModelAccess
+from tracing.systems.conversations import Conversation
+from tracing.systems.fact_memory import FactMemory
+from tracing.systems.layouts import Item
+from tracing.systems.protocol import MemorySystem, RerunsOperations
+from tracing.systems.rag import Rag
+
+Open = Callable[..., ModelAccess]
+Local = tuple[LocalEvaluation, list[Outcome]]
+
+DECIDED = Conversation.model_validate(
+    {
+        "id": "decided",
+        "speakers": ["Anke", "Bodo"],
+        "sessions": [
+            {
+                "id": "D1",
+                "turns": [
+                    {"id": "D1:1", "speaker": "Anke", "text": "My parrot is called Zibbel."},
+                    {"id": "D1:2", "speaker": "Anke", "text": "My parrot is called Quark now."},
+                ],
+            }
+        ],
+        "facts": [
+            {"id": "f1", "turn": "D1:1", "text": "Anke's parrot is called Zibbel."},
+            {"id": "f2", "turn": "D1:2", "text": "Anke's parrot is now called Quark.", "action": "update", "of": "f1"},
+        ],
+        "questions": [
+            {
+                "id": "q1",
+                "question": "What is the parrot of Anke called?",
+                "answers": ["Quark"],
+                "supersedes": True,
+                "evidence": ["D1:2"],
+                "fact": "f2",
+                "near_miss": {"turn": "D1:1", "value": "Zibbel"},
+            }
+        ],
+    }
+)
+
+
+@pytest.fixture
+def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer) -> Callable[..., Local]:
+    """Evaluates conversations with the seed prompts, and opens the local evaluation of what was recorded."""
+
+    def record(system: Any = None, *conversations: Conversation, model: Any = None) -> Local:
+        scripted_server.script = model or WeakModel()
+        system = system or memory()
+        assert isinstance(system, MemorySystem)
+        assert isinstance(system, RerunsOperations)
+        evaluator = Evaluator(system, open_access(cache=True, retries=0), "short_contains", tmp_path / "memories")
+        seed = {name: spec.text for name, spec in system.prompts.items()}
+        outcomes = evaluator.evaluate(seed, conversations or world().train)
+        local = LocalEvaluation(system, system.prompts, objectives_of(evaluator), evaluator.access)
+        return local, outcomes
+
+    return record
+
+
+@pytest.mark.parametrize("system", [memory(), FactMemory(near=0.0), Rag()], ids=["facts", "decisions", "rag"])
+def test_a_rerun_asks_what_was_asked_so_that_the_cache_answers(
+    recorded: Callable[..., Local], scripted_server: ScriptedServer, system: Any
+) -> None:
+    local, outcomes = recorded(system)
+    before = scripted_server.count
+    for prompt, spec in system.prompts.items():
+        inputs = local.inputs(prompt, outcomes)
+        assert inputs or prompt == "decide"
+        credits = local.measure(prompt, spec.text, inputs)
+        assert all(credit is not None for credit in credits)
+    assert scripted_server.count == before
+
+
+def test_the_answers_local_score_of_the_seed_is_its_score(recorded: Callable[..., Local]) -> None:
+    local, outcomes = recorded(None, model=WeakModel("answer"))
+    inputs = local.inputs("answer", outcomes)
+    credits = local.measure("answer", FactMemory.prompts["answer"].text, inputs)
+    values = [credit.value for credit in credits if credit is not None]
+    assert sum(values) / len(values) == pytest.approx(sum(each.score for each in outcomes) / len(outcomes))
+    cured = f"{WeakModel('answer').cures[0]}\n{FactMemory.prompts['answer'].text}"
+    assert [credit.value for credit in local.measure("answer", cured, inputs) if credit is not None] == [1.0] * len(
+        inputs
+    )
+
+
+def extraction(recorded: Callable[..., Local]) -> tuple[LocalEvaluation, RecordedInput]:
+    local, outcomes = recorded()
+    return local, local.inputs("extract", outcomes)[0]
+
+
+@pytest.mark.parametrize(
+    ("statements", "value"),
+    [
+        (["{first}'s parrot is called {pet}."], 1.0),
+        (["The parrot is called {pet}."], 0.0),
+        (["{second}'s parrot is called {pet}."], 0.0),
+        ([], 0.0),
+        (["{first}'s parrot is called {pet}.", "The harbour master sells umbrellas on Thursdays."], 0.75),
+    ],
+    ids=["kept", "of nobody", "of another", "lost", "made up"],
+)
+def test_an_extraction_keeps_what_is_needed_with_its_owner_and_makes_nothing_up(
+    recorded: Callable[..., Local], statements: list[str], value: float
+) -> None:
+    local, given = extraction(recorded)
+    first, second = given.conversation.speakers
+    (pet,) = given.conversation.questions[0].answers
+    told = [each.format(first=first, second=second, pet=pet) for each in statements]
+    outputs = [Item("facts", f"fact{n}", "fact", text) for n, text in enumerate(told)]
+    objective = local.objectives["extract"]
+    assert objective.weight(given) == 1.0
+    credit = objective.credit(given, outputs)
+    assert credit.value == value
+    assert bool(credit.lacks) == (value < 1)
+
+
+def decision(event: str, target: str | None) -> list[Item]:
+    return [Item("decision", "decision", "value", {"event": event, "target": target})]
+
+
+@pytest.mark.parametrize(
+    ("event", "target", "value"),
+    [("UPDATE", "m1", 1.0), ("ADD", None, 0.0), ("NONE", None, 0.0), ("DELETE", "m1", 0.0)],
+)
+def test_a_decision_is_right_if_every_question_that_depends_on_it_says_so(
+    recorded: Callable[..., Local], event: str, target: str | None, value: float
+) -> None:
+    local, _ = recorded()
+    objective, spec = local.objectives["decide"], FactMemory.prompts["decide"]
+    parts = {
+        "fact": (Item("fact", "fact2", "fact", "Anke's parrot is now called Quark."),),
+        "memories": (Item("memories", "m1", "memory_entry", "Anke's parrot is called Zibbel."),),
+    }
+    given = RecordedInput("k", spec, DECIDED, parts, tuple(decision(event, target)))
+    assert objective.weight(given) == 1.0
+    assert objective.credit(given, given.outputs).value == value
+    assert isinstance(objective, KnowsRightOutputs)
+    right = objective.right(given)
+    assert right is not None
+    assert spec.reply(parts, right) == '{"event": "UPDATE", "id": "1"}'
+
+
+def test_an_answer_is_shown_as_an_example_only_if_its_context_contains_it(recorded: Callable[..., Local]) -> None:
+    local, outcomes = recorded()
+    objective = local.objectives["answer"]
+    assert isinstance(objective, KnowsRightOutputs)
+    given = next(
+        each for each in local.inputs("answer", outcomes) if each.question and "parrot" in each.question.question
+    )
+    assert given.question is not None
+    right = objective.right(given)
+    assert right is not None
+    assert right[0].text == given.question.answers[0]
+    elsewhere = replace(given, parts={**given.parts, "context": (Item("context", "m", "context", "A lorry is red."),)})
+    assert objective.right(elsewhere) is None
+
+
+def test_an_input_from_which_a_credential_was_removed_is_left_out(recorded: Callable[..., Local]) -> None:
+    (first, *_), secret = world().train, "password=kolibri07"
+    turns = first.sessions[0].turns
+    telling = turns[0].model_copy(update={"text": f"{turns[0].text} See http://h/?{secret}"})
+    session = first.sessions[0].model_copy(update={"turns": (telling, *turns[1:])})
+    told = first.model_copy(update={"sessions": (session, *first.sessions[1:])})
+    local, outcomes = recorded(None, told)
+    assert local.inputs("extract", recorded(None, first)[1])
+    assert all("[redacted]" not in str(each.parts) for each in local.inputs("extract", outcomes))
+
+
+def test_a_failed_call_gives_no_credit_and_one_cut_short_gives_none_of_it(
+    recorded: Callable[..., Local], scripted_server: ScriptedServer
+) -> None:
+    local, outcomes = recorded()
+    inputs = local.inputs("extract", outcomes)
+    text = f"Be thorough.\n{FactMemory.prompts['extract'].text}"
+    scripted_server.script = lambda body: Reply(status=500)
+    assert local.measure("extract", text, inputs) == [None] * len(inputs)
+    scripted_server.script = lambda body: Reply("{", finish_reason="length")
+    credits = local.measure("extract", f"Twice.\n{text}", inputs)
+    assert [credit and credit.value for credit in credits] == [0.0] * len(inputs)
