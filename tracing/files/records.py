@@ -64,15 +64,23 @@ class RecordReader:
             TraceError: it refers to what is not in the graph.
         """
         if type(element) is Variable:
-            if element.previous is not None and element.previous not in self.graph.variables:
-                raise TraceError(f"variable {element.id} names the unknown version {element.previous!r} before it")
+            previous = element.previous
+            if previous is not None and previous not in self.graph.variables:
+                raise TraceError(f"variable {element.id} names the unknown version {previous!r} before it")
             self.graph.add_variable(element)
         elif type(element) is Operation:
             ended = element.ended or 0.0
             if not (isfinite(element.started) and isfinite(ended) and isfinite(element.cost)):
                 raise TraceError(f"operation {element.id} has a time or cost that is no number, or too large a one")
-            element.inputs, element.outputs = self._shared(element.inputs), self._shared(element.outputs)
-            self.graph.add_operation(element)
+            try:
+                element.inputs, element.outputs = self._shared(element.inputs), self._shared(element.outputs)
+                known = element.id in self.graph.operations
+            except KeyError:
+                known = True  # or not: the graph will say which variable it lacks
+            if known:
+                self.graph.add_operation(element)
+            else:
+                self.graph.admit_operation(element)
         elif type(element) is Session:
             self.graph.add_session(element)
         return element
@@ -82,10 +90,7 @@ class RecordReader:
         if not links:
             return ()
         variables, roles = self.graph.variables, self._roles
-        try:
-            return tuple([(roles.setdefault(role, role), variables[vid].id) for role, vid in links])
-        except KeyError:
-            return links  # the graph will say which variable it lacks
+        return tuple([(roles.setdefault(role, role), variables[vid].id) for role, vid in links])
 
     def _with_value(self, record: Mapping[str, Any]) -> Record:
         """The record with the large value that it shares with a variable before it."""

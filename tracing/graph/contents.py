@@ -60,12 +60,14 @@ class GraphContents:
         Raises:
             TraceError: another variable has this id.
         """
-        known = self.variables.get(variable.id)
-        if known is not None:
-            if known is not variable and known != variable:
-                raise _clash("variable", variable.id)
-        else:
-            self.admit_variable(variable)
+        vid = variable.id
+        known = self.variables.get(vid)
+        if known is None:
+            self.variables[vid] = variable
+            self.neighbours.note(variable)
+            self._nx = None
+        elif known is not variable and known != variable:
+            raise _clash("variable", vid)
 
     def admit_variable(self, variable: Variable) -> None:
         """As `add_variable`, of one that is known to be new: its recorder made its id."""

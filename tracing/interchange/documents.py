@@ -96,7 +96,7 @@ def read_bytes(path: Path) -> bytes:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise TraceError(f"{path}: is in UTF-16 or UTF-32; save it as UTF-8")
     content = content.removeprefix(codecs.BOM_UTF8)
-    if not content.strip():
+    if not content or content.isspace():
         raise TraceError(f"{path}: is empty; export the trace again")
     return content
 

@@ -25,7 +25,16 @@ _TOKEN = re.compile(
 _IS_NUMBER = re.compile(_NUMBER)
 _WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
 _json_string = msgspec.json.Decoder(str).decode
+_json_strings = msgspec.json.Decoder(list[str]).decode
+# Nearly every string is one of JSON too, if only with other quotes, and that is read far more quickly. What JSON
+# refuses is looked at closely; what it takes for something else are these escapes.
+_misread = re.compile(r"\\[u/']").search
 _PAIRS = {"]": "[", ")": "(", "}": "{"}
+
+
+def all_decoded(texts: list[str]) -> list[Any]:
+    """What `decoded` gives for each of some fifty texts, in a fraction of the time if all are strings."""
+    return _strings(texts) or [*map(decoded, texts)]
 
 
 def decoded(text: str) -> Any:
@@ -46,20 +55,29 @@ def decoded(text: str) -> Any:
     return text
 
 
+def _strings(texts: list[str]) -> list[str] | None:
+    """The strings whose reprs the texts are, read all at once; None if one of them needs a closer look."""
+    if _misread("\n".join(texts)) or [*map(str.strip, texts)] != texts:
+        return None
+    # A string of JSON holds no newline, so a list with as many strings as there are texts has one string of each text.
+    lines = ",\n".join([text if text[:1] == '"' else text.replace("'", '"') for text in texts])
+    try:
+        found = _json_strings(f"[{lines}]")
+    except ValueError:
+        return None
+    return found if len(found) == len(texts) else None
+
+
 def _string(text: str) -> str:
-    quote, inside = text[0], text[1:-1]
+    quote = text[0]
     if len(text) < 2 or text[-1] != quote:
         return text
-    # Nearly every literal is one of JSON too, if only with other quotes, and that is read far more quickly. What JSON
-    # refuses is looked at below; what it takes for something else are \/ and pairs of \u.
-    if quote == '"' or quote not in inside:
+    if not _misread(text):
         try:
-            found = _json_string(text if quote == '"' else f'"{inside}"')
+            return _json_string(text if quote == '"' else text.replace("'", '"'))
         except ValueError:
             pass
-        else:
-            if len(found) == len(inside) or not ("\\u" in inside or "\\/" in inside):
-                return found
+    inside = text[1:-1]
     if not _INSIDE[quote].fullmatch(inside):
         return text
     try:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
@@ -31,11 +30,8 @@ from tracing.interchange.smartcomment_format import (
     full_node_id,
     kind_of,
 )
-from tracing.interchange.smartcomment_rows import AsRead, rows_in
-
-_Raw = dict[str, Any]
-_Link = tuple[int, str, str]
-"""An edge: its position in the file, its source and its target."""
+from tracing.interchange.smartcomment_groups import Edge, grouped
+from tracing.interchange.smartcomment_rows import AsRead, nodes_in, rows_in, sound_row
 
 
 class RowReader:
@@ -86,37 +82,30 @@ class RowReader:
     ) -> Iterator[Variable]:
         """The variables to add now; `early` gets those that wait for others, and `read` the rows that all came from."""
         variables, sessions = self._graph.variables, self._graph.sessions
-        kinds: dict[tuple[Any, Any], str] = {}
-        for place, row in enumerate(rows_in("nodes", rows)):
-            name = None if row is None else row.name
-            if type(name) is not str or not name:
+        kinds: dict[tuple[str | None, str | None], str] = {}
+        sound = sound_row("nodes")
+        for place, (raw, (row, value)) in enumerate(zip(rows, nodes_in(rows), strict=True)):
+            odd = type(row) is not sound
+            if odd and not (row is not None and text_or_none(row.name)):
                 self._trouble("is no object with a name and was left out", f"data.nodes[{place}]")
                 continue
-            metadata = row.metadata
-            if metadata and type(metadata) is dict and NATIVE in metadata and self._is_native_node(row, place):
+            if row.metadata and self._is_native_node(row, place):
                 continue
-            version, owner, category = row.version, row.class_name, row.category
-            if type(version) is not int or version < 1 or not (owner is None or type(owner) is str):
-                version, owner = self._identity(version, owner, f"data.nodes[{place}]")
-            try:
-                kind = kinds[category, owner]
-            except (KeyError, TypeError):
-                kind = kind_of(category, owner)
-                if category is None or type(category) is str:
-                    kinds[category, owner] = kind
-            value = row.value
-            if type(value) is str:
-                value = decoded(value)
-            elif value is None:
-                self._trouble("has no value", f"data.nodes[{place}]")
+            if odd:
+                value = self._repaired(row, f"data.nodes[{place}]")
+            name, version, owner, sid = row.name, row.version, row.class_name, row.session_id
+            described = row.category, owner
+            if described in kinds:
+                kind = kinds[described]
+            else:
+                kind = kinds[described] = kind_of(*described)
             vid = f"{owner}:{name}@{version}" if owner else f"{name}@{version}"
             if vid in variables:
                 vid = self._free(variables, vid, f"data.nodes[{place}]")
-            sid = row.session_id
-            if type(sid) is not str or sid not in sessions:
+            if sid is not None and sid not in sessions:
                 sid = self._session(sid, f"data.nodes[{place}]")
             previous = None
-            attributes = AsRead(rows[place])
+            attributes = AsRead(raw)
             read.append(attributes)
             if kind == DELETED or DELETED in name:
                 kind, previous = DELETED, self._deleted(vid, edges)
@@ -127,14 +116,21 @@ class RowReader:
                     continue
             yield Variable(vid, name, kind, value, version, previous, sid, attributes)
 
-    def _identity(self, version: Any, owner: Any, path: str) -> tuple[int, str | None]:
-        if type(version) is not int or version < 1:
+    def _repaired(self, row: Any, path: str) -> Any:
+        """Make what a variable needs of an odd row what it must be; the variable's value."""
+        if type(row.version) is not int or row.version < 1:
             self._trouble("is no version number; 1 was used", f"{path}.version")
-            version = 1
-        if owner is not None and not isinstance(owner, str):
+            row.version = 1
+        if row.class_name is not None and not isinstance(row.class_name, str):
             self._trouble("is no text and was ignored", f"{path}.class_name")
-            owner = None
-        return version, owner
+            row.class_name = None
+        if not isinstance(row.category, str):
+            row.category = None
+        if row.value is None:
+            self._trouble("has no value", path)
+        if not isinstance(row.session_id, str):
+            row.session_id = self._session(row.session_id, path)
+        return decoded(row.value) if isinstance(row.value, str) else row.value
 
     def _deleted(self, marker: str, edges: list[Any]) -> str | None:
         """The single entry that a delete marker was made from; the marker follows it as its last version."""
@@ -166,10 +162,10 @@ class RowReader:
     # --- operations ------------------------------------------------------------------------------------------------
 
     def operations(self, rows: list[Any], edges: list[Any]) -> None:
-        groups, loose = self._grouped(edges)
+        groups, loose = grouped(edges, self._trouble)
         operations, sessions = self._graph.operations, self._graph.sessions
-        added: list[tuple[Operation, Any, list[_Link]]] = []
-        for place, row in enumerate(rows_in("operations", rows)):
+        added: list[tuple[Operation, Any, list[Edge]]] = []
+        for place, (raw, row) in enumerate(zip(rows, rows_in("operations", rows), strict=True)):
             if row is None:
                 self._trouble("is no object and was left out", f"data.operations[{place}]")
                 continue
@@ -196,50 +192,26 @@ class RowReader:
                 status="ok",
             )
             self._graph.admit_operation(made)
-            added.append((made, rows[place], own))
-        for oid, own in groups.items():
-            self._trouble("is the operation of edges but not in the file, and was added", f"op_id {oid!r}")
-            added.append((self._implied(oid, own, edges), None, own))
-        for link in loose:
-            added.append((self._implied(f"{NO_OPERATION}#{link[0]}", [link], edges), None, [link]))
+            added.append((made, raw, own))
+        for oid, own in (*groups.items(), *((f"{NO_OPERATION}#{one[0][0]}", one) for one in loose)):
+            implied = self._implied(oid, own, edges)
+            if implied is not None:
+                added.append((implied, None, own))
         # As they mostly are in the order of their operations, few files need the positions of edges.
         listed = [place for _, _, own in added for place, _, _ in own] == [*range(len(edges))]
         for operation, raw, own in added:
             places = [place for place, _, _ in own]
             operation.attributes = AsRead(raw, [edges[place] for place in places], () if listed else places)
 
-    def _grouped(self, edges: list[Any]) -> tuple[dict[str, list[_Link]], list[_Link]]:
-        """The edges whose ends are in the graph, by operation; and those without an operation."""
-        known = {*self._graph.variables, *self._renamed, NO_NODE}
-        groups: dict[str, list[_Link]] = {}
-        loose: list[_Link] = []
-        for place, row in enumerate(rows_in("edges", edges)):
-            try:
-                oid, source, target = row.op_id, row.source_full_node_id, row.target_full_node_id
-                if source not in known or target not in known:
-                    if UNSET in (oid, source, target):
-                        raise TypeError
-                    self._trouble("names a variable that is not in the file and was left out", f"data.edges[{place}]")
-                elif oid in groups:
-                    groups[oid].append((place, source, target))
-                elif oid == NO_OPERATION or oid is None:
-                    loose.append((place, source, target))
-                elif type(oid) is str:
-                    groups[oid] = [(place, source, target)]
-                else:
-                    raise TypeError
-            except (AttributeError, TypeError):
-                self._trouble(
-                    "is no object with op_id, source_full_node_id and target_full_node_id and was left out",
-                    f"data.edges[{place}]",
-                )
-        return groups, loose
-
-    def _implied(self, oid: str, own: list[_Link], edges: list[Any]) -> Operation:
+    def _implied(self, oid: str, own: list[Edge], edges: list[Any]) -> Operation | None:
         """An operation that only edges name; for edges without an operation, a link made by hand."""
-        link = oid.startswith(NO_OPERATION)
-        (edge,) = rows_in("edges", [edges[own[0][0]]])
         inputs, outputs = self._links(own)
+        if not own:
+            return None
+        link = oid.startswith(NO_OPERATION)
+        if not link:
+            self._trouble("is the operation of edges but not in the file, and was added", f"op_id {oid!r}")
+        (edge,) = rows_in("edges", [edges[own[0][0]]])
         made = Operation(
             id=self._free(self._graph.operations, oid, f"op_id {oid!r}"),
             name="link" if link else text_or_none(edge.category) or "operation",
@@ -253,9 +225,8 @@ class RowReader:
         self._graph.admit_operation(made)
         return made
 
-    def _links(self, own: list[_Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
-        """The inputs and outputs of an operation with these edges."""
-        variables = self._graph.variables
+    def _links(self, own: list[Edge]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+        """The inputs and outputs of an operation with these edges; edges that lead to nothing known are taken out."""
         sources = dict.fromkeys([source for _, source, _ in own])
         targets = dict.fromkeys([target for _, _, target in own])
         if NO_NODE in sources or NO_NODE in targets:
@@ -267,12 +238,25 @@ class RowReader:
         if self._renamed:
             sources = {self._renamed.get(source, source): None for source in sources}
             targets = {self._renamed.get(target, target): None for target in targets}
-        return (
-            tuple([(one.kind, one.id) for one in map(variables.__getitem__, sources)]),
-            tuple([(one.kind, one.id) for one in map(variables.__getitem__, targets)]),
-        )
+        find = self._graph.variables.__getitem__
+        try:
+            return (
+                tuple([(one.kind, one.id) for one in map(find, sources)]),
+                tuple([(one.kind, one.id) for one in map(find, targets)]),
+            )
+        except KeyError:
+            own[:] = [edge for edge in own if self._leads(edge)]
+            return self._links(own)
 
-    def _complete(self, operation: Operation, own: list[_Link]) -> None:
+    def _leads(self, edge: Edge) -> bool:
+        """Whether both ends of an edge are in the graph."""
+        place, *ends = edge
+        if all(end in self._graph.variables or end in self._renamed or end == NO_NODE for end in ends):
+            return True
+        self._trouble("names a variable that is not in the file and was left out", f"data.edges[{place}]")
+        return False
+
+    def _complete(self, operation: Operation, own: list[Edge]) -> None:
         """Add the links that another tool's edges add to an operation that memtune wrote."""
         inputs, outputs = self._links(own)
         there = {*operation.input_ids(), *operation.output_ids()}

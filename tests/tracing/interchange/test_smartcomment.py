@@ -19,7 +19,7 @@ from tracing.graph.elements import Operation, Variable
 from tracing.interchange import smartcomment
 from tracing.interchange.documents import Troubles
 from tracing.interchange.exchange_suite import recorded
-from tracing.interchange.literals import decoded
+from tracing.interchange.literals import all_decoded, decoded
 from tracing.interchange.smartcomment_format import SOURCE, TARGET
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -271,6 +271,53 @@ def test_a_fault_in_a_part_that_no_graph_needs_is_found_while_the_file_is_loaded
     (tmp_path / "f.json").write_bytes(json.dumps(given).encode().replace(b'"@"', b"1e999"))
     written = smartcomment.document_of(smartcomment.load(tmp_path / "f.json"))
     assert written["data"][section][0][key] == float("inf")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["'a'", '"it\'s"', "'new\\nline'"],
+        ["'a'", "plain"],
+        ['"a", "b"', "", "'c'"],
+        ['"a",\n"b"', "'c'"],
+        ['"a', '"', '"b", "c"'],
+        [" 'a'", "'b'"],
+        ["'a' ", "'b'"],
+        ["'it\\'s'"],
+        ["'\\/'", "'\\ud83d\\ude00'"],
+        ["'say \"hi\"'", "'a\" \"b'"],
+        ["'a'b'", "'\\x41'", "'"],
+        ["'a']", "['b'"],
+        ["5", "None", "[1]"],
+        ["'\ud800'"],
+        [],
+    ],
+)
+def test_values_decoded_together_are_what_each_is_alone(texts: list[str]):
+    assert all_decoded(texts) == [decoded(one) for one in texts]
+
+
+def test_edges_that_lead_nowhere_make_no_operation():
+    edges = [
+        edge("ghost", "a@1", "x@1"),
+        edge("o", "x@1", "a@1"),
+        edge("o", "b@1", "a@1"),
+        edge("__none_op__", "x", "y"),
+    ]
+    graph, warnings = repaired(document([node("a"), node("b")], edges, [{"op_id": "o"}]))
+    assert list(graph.operations) == ["o"]
+    assert (graph.operations["o"].input_ids(), graph.operations["o"].output_ids()) == (["b@1"], ["a@1"])
+    assert "data.edges[1], data.edges[0], data.edges[3]: names a variable that is not in the file" in warnings
+
+
+def test_attributes_of_a_file_compare_as_the_mapping_they_are(tmp_path: Path):
+    (tmp_path / "f.json").write_text(json.dumps(document([node("a"), node("b")])))
+    one, other = (item.attributes for item in smartcomment.load(tmp_path / "f.json").variables.values())
+    (same, _) = (item.attributes for item in smartcomment.load(tmp_path / "f.json").variables.values())
+    assert one == same == {"smartcomment": node("a")}
+    assert not one != same  # noqa: SIM202
+    assert one != other
+    assert repr(one) == repr(dict(one))
 
 
 def test_a_row_of_a_file_stays_bytes_until_somebody_looks_at_it(tmp_path: Path):
