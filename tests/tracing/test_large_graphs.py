@@ -30,9 +30,10 @@ from tracing import (
 )
 from tracing.files.depth import DEEPEST, DEEPEST_LINE
 from tracing.files.lines import HEADER
-from tracing.interchange import FORMATS, format_named, smartcomment, smartcomment_edges, smartcomment_writing
+from tracing.interchange import FORMATS, format_named, smartcomment
 from tracing.interchange.documents import Troubles, json_pieces
-from tracing.interchange.smartcomment_format import SOURCE, TARGET
+from tracing.interchange.smartcomment import edges, writing
+from tracing.interchange.smartcomment.file_format import SOURCE, TARGET
 
 ACTIONS: dict[str, Callable[[ExecutionGraph], object]] = {
     "what the last came from": lambda graph: graph.backward_slice(*list(graph.variables)[-1:]),
@@ -123,13 +124,13 @@ def test_a_file_with_an_edge_for_each_pair_is_refused_beyond_its_limit_at_once_a
         smartcomment.write(wide(20_000), path)
     assert not list(tmp_path.iterdir())
 
-    monkeypatch.setattr(smartcomment_edges, "MOST_EDGES", 900)
+    monkeypatch.setattr(edges, "MOST_EDGES", 900)
     smartcomment.write(wide(30), path)
     assert len(json.loads(path.read_text())["data"]["edges"]) == 900
     with pytest.raises(TraceError, match="961"):
         smartcomment.write(wide(31), tmp_path / "wider.json")
     # What was read from such a file and has its edges already counts them once.
-    monkeypatch.setattr(smartcomment_edges, "MOST_EDGES", 1)
+    monkeypatch.setattr(edges, "MOST_EDGES", 1)
     given = {"nodes": [{"name": "a"}, {"name": "b"}], "edges": [_edge("a@1", "b@1")], "operations": [{"op_id": "o"}]}
     foreign = smartcomment.graph_of_document({"data": given}, "test", Troubles())
     assert len(smartcomment.document_of(foreign)["data"]["edges"]) == 1
@@ -141,7 +142,7 @@ def _edge(source: str, target: str) -> dict[str, str]:
 
 def test_edges_are_written_without_being_held() -> None:
     """What the writer holds of 40,000 edges at any moment is a small part of what they take."""
-    pieces = json_pieces(smartcomment_writing.outline_of(wide(200)))
+    pieces = json_pieces(writing.outline_of(wide(200)))
     tracemalloc.start()
     written = sum(map(len, pieces))
     _, most = tracemalloc.get_traced_memory()

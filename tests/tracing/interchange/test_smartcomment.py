@@ -20,7 +20,7 @@ from tracing.interchange import smartcomment
 from tracing.interchange.documents import Troubles
 from tracing.interchange.exchange_suite import recorded
 from tracing.interchange.literals import all_decoded, decoded
-from tracing.interchange.smartcomment_format import SOURCE, TARGET
+from tracing.interchange.smartcomment.file_format import SOURCE, TARGET
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 FILES = ("smartcomment/minimal.json", "smartcomment/minimal.exported.json", "smartcomment/toy-mem0.json")

@@ -10,7 +10,7 @@ from tracing.errors import TraceError
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping
-from tracing.interchange.smartcomment_format import (
+from tracing.interchange.smartcomment.file_format import (
     EDGE_PLACES,
     EDGES,
     HERE,

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tracing.interchange.smartcomment_format import NO_OPERATION
-from tracing.interchange.smartcomment_rows import rows_in, sound_row
+from tracing.interchange.smartcomment.file_format import NO_OPERATION
+from tracing.interchange.smartcomment.rows import rows_in, sound_row
 
 Edge = tuple[int, str, str]
 """An edge: its position in the file, its source and its target."""

@@ -15,8 +15,8 @@ from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping, require_room, text_or_none
 from tracing.interchange.literals import decoded
-from tracing.interchange.smartcomment_edges import Edges
-from tracing.interchange.smartcomment_format import (
+from tracing.interchange.smartcomment.edges import Edges
+from tracing.interchange.smartcomment.file_format import (
     DELETED,
     EDGES,
     HERE,

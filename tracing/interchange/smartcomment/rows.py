@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, StructMeta
 
 from tracing.interchange.documents import Atom, shallow_decoder, shallow_type
 from tracing.interchange.literals import all_decoded
-from tracing.interchange.smartcomment_format import EDGE_PLACES, EDGES, KEY, SOURCE, TARGET
+from tracing.interchange.smartcomment.file_format import EDGE_PLACES, EDGES, KEY, SOURCE, TARGET
 
 # Every key that smartcomment writes, in its order: a row with no others is checked completely while it is decoded.
 _WHERE = ("created_at", "filename", "lineno")

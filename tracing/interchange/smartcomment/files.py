@@ -26,14 +26,14 @@ from tracing.interchange.documents import (
     read_bytes,
     write_pieces,
 )
-from tracing.interchange.smartcomment_format import (
+from tracing.interchange.smartcomment.file_format import (
     KEY,
     NATIVE,
     SECTIONS,
 )
-from tracing.interchange.smartcomment_reading import RowReader
-from tracing.interchange.smartcomment_rows import document_in
-from tracing.interchange.smartcomment_writing import document_of, outline_of
+from tracing.interchange.smartcomment.reading import RowReader
+from tracing.interchange.smartcomment.rows import document_in
+from tracing.interchange.smartcomment.writing import document_of, outline_of
 
 __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read", "write"]
 
