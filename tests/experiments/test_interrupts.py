@@ -42,13 +42,22 @@ def start(mlflow_home: Path, tmp_path: Path, said: Path, scripted_server: Script
     def started(*arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "experiments.command", *arguments]
         with said.open("a") as err:
-            begun.append(subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=err))
+            begun.append(
+                subprocess.Popen(
+                    command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=err, preexec_fn=_heeding_ctrl_c
+                )
+            )
         return begun[-1]
 
     yield started
     for process in begun:
         process.kill()
         process.wait()
+
+
+def _heeding_ctrl_c() -> None:
+    # What a shell starts in the background ignores it, and so do its children.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupted(process: subprocess.Popen[str], server: ScriptedServer, said: Path) -> None:

@@ -58,7 +58,7 @@ def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp
     judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces")
     outcomes = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
     assert [outcome.conversation for outcome in outcomes] == list(CONVERSATIONS)
-    assert told == [(1, 2, 0), (2, 2, 0)]
+    assert told == [(0, 2, 0), (1, 2, 0), (2, 2, 0)]
     assert [case.reply for case in outcomes[0].cases] == ["Zibbeltrain0", "unknown"]
     assert (outcomes[0].score, score_of(outcomes).n) == (1.0, 4)
     loaded = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*/train-0-*.jsonl"))]
@@ -156,7 +156,7 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
     judging = evaluator(open_access(retries=0, concurrency=1), tmp_path, system=system)
     told: list[tuple[int, ...]] = []
     tainted, sound = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
-    assert told == [(0, 2, 1), (1, 2, 1)]  # a failure is no progress
+    assert told == [(0, 2, 0), (0, 2, 1), (1, 2, 1)]  # a failure is no progress
     assert "out of order" in str(tainted.tainted)
     assert tainted.cases == ()
     with pytest.raises(ModelError, match="out of order"):
