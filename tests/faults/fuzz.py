@@ -18,7 +18,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     _TESTS = Path(__file__).resolve().parent.parent
-    sys.path[:0] = [str(_TESTS), *(str(_TESTS / name) for name in ("experiments", "tracing"))]
+    sys.path[:0] = [str(_TESTS.parent), str(_TESTS), *(str(_TESTS / name) for name in ("experiments", "tracing"))]
 
 from readers import READERS, Reader, sound
 

@@ -227,7 +227,16 @@ def odd_rows() -> dict[str, Any]:
         {**edge("o", "a@1", "b@1"), SOURCE: None},
     ]  # type: ignore[arg-type]
     edges += [{SOURCE: "a@1", TARGET: "b@1"}, edge("lost", "a@1", "e@1"), edge("q", "m@1", "gone@1")]
-    operations: list[Any] = [{"op_id": "o", "cost": 3}, {"op_id": "p", "metadata": {"memtune": 1}}, None, {"op_id": 5}]
+    # Texts are no rows, not even where they are JSON.
+    nodes += ["a", json.dumps(node("text"))]
+    edges += ["", json.dumps(edge("p", "a@1", "b@1"))]
+    operations: list[Any] = [
+        '{"op_id": "r"}',
+        {"op_id": "o", "cost": 3},
+        {"op_id": "p", "metadata": {"memtune": 1}},
+        None,
+        {"op_id": 5},
+    ]
     return {**document(nodes, edges, operations), "schema": 7, "metadata": {"tags": [{"a": 1}]}}
 
 

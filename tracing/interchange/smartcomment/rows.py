@@ -77,6 +77,8 @@ def rows_in(section: str, rows: Sequence[Any]) -> Iterator[Any]:
         ValueError, RecursionError: as `document_in`.
     """
     strict, lenient = _decoder(section).decode, _row(section, strict=False)
+    # The decoder would read a text as JSON; in a parsed document it is no object.
+    rows = [None if type(row) is str else row for row in rows]
     waiting, place = iter(rows), 0
     while place < len(rows):
         try:
