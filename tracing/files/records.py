@@ -55,6 +55,8 @@ class RecordReader:
             element = msgspec.convert(record, _CLASSES[kind])
         except msgspec.ValidationError:
             element = self._converted(_CLASSES[kind], record)
+        except UnicodeEncodeError:
+            raise TraceError(f"a {kind} record is malformed: it holds half of a character (a lone surrogate)") from None
         return self.admit(element)
 
     def admit(self, element: Element) -> Element:

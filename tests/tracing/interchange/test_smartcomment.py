@@ -240,6 +240,25 @@ def odd_rows() -> dict[str, Any]:
     return {**document(nodes, edges, operations), "schema": 7, "metadata": {"tags": [{"a": 1}]}}
 
 
+def test_an_edge_whose_operation_has_no_name_is_a_link_by_hand(tmp_path: Path):
+    given = document([node("a"), node("b")], [edge("", "a@1", "b@1")], [])
+    (tmp_path / "f.json").write_text(json.dumps(given))
+    graph = smartcomment.load(tmp_path / "f.json")
+    assert [operation.id for operation in graph.operations.values()] != [""]
+    smartcomment.write(graph, tmp_path / "g.json")
+    assert len(smartcomment.load(tmp_path / "g.json").operations) == len(graph.operations) == 1
+
+
+def test_a_native_record_with_half_of_a_character_is_told_and_read_as_any_other(tmp_path: Path):
+    given = smartcomment.document_of(recorded())
+    for row in given["data"]["nodes"]:
+        row["metadata"]["memtune"]["\ud83d"] = 1
+    (tmp_path / "f.json").write_text(json.dumps(given))
+    imported = smartcomment.read(tmp_path / "f.json")
+    assert "half of a character" in str(imported.warnings)
+    assert len(imported.graph.variables) == len(given["data"]["nodes"])
+
+
 @pytest.mark.parametrize("given", [chain(20), odd_rows(), smartcomment.document_of(recorded()), {"data": {}}, [], {}])
 def test_a_file_gives_what_its_parsed_document_does(given: Any, tmp_path: Path):
     (tmp_path / "f.json").write_text(json.dumps(given))

@@ -29,7 +29,7 @@ def grouped(edges: list[Any], trouble: Callable[[str, str], None]) -> tuple[dict
         oid, edge = row.op_id, (place, row.source_full_node_id, row.target_full_node_id)
         if oid in groups:
             groups[oid].append(edge)
-        elif oid is None or oid == NO_OPERATION:
+        elif not oid or oid == NO_OPERATION:
             loose.append([edge])
         else:
             groups[oid] = [edge]
