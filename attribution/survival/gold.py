@@ -12,7 +12,9 @@ from attribution.text.content import Vocabulary, content_of
 from attribution.text.phrases import says_retracted
 from tracing.systems.conversations import Conversation, Fact, Question
 
-_SAME_FACT = 0.6
+SAME_FACT = 0.6
+"""Least part of an annotated fact's content, by weight, that a text must hold to state it."""
+
 _GARBLED = 0.5
 
 
@@ -98,12 +100,6 @@ class Gold:
         """Whether a text names the person that the question is about."""
         return self._grader.person(content_of(text)) == "right"
 
-    def same(self, told: str, text: str) -> bool:
-        """Whether a text says what an annotated fact tells, of the same people."""
-        people = {word for speaker in self.conversation.speakers for word in content_of(speaker)}
-        needed, found = content_of(told), content_of(text)
-        return needed & people <= found and self._vocabulary.coverage(needed, found) >= _SAME_FACT
-
     def garbles(self, text: str, turns: Collection[str]) -> bool:
         """Whether a text is a distorted form of what these turns say on the subject, not about something else."""
         if self._fact is None or self._fact.turn not in turns:
@@ -132,7 +128,7 @@ class Gold:
         return next((self._times[turn] for turn in turns if turn in self._times), "")
 
     def _same(self, fact: Fact, text: str) -> bool:
-        return self._likeness(fact, text) >= _SAME_FACT
+        return self._likeness(fact, text) >= SAME_FACT
 
     def _likeness(self, fact: Fact, text: str) -> float:
         return self._vocabulary.coverage(content_of(fact.text), content_of(text))

@@ -13,7 +13,7 @@ from optimizer.search.local_search import most_reruns
 from optimizer.search.optimizers import LOCAL_SEARCH
 from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
-from tracing.llm.settings import AT_ONCE
+from tracing.llm.settings import AT_ONCE, ModelSettings
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.protocol import MemorySystem
@@ -33,6 +33,10 @@ EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
 """Tokens per second of the default embedded model on two slow cores; faster ones reached twice that."""
 
 REMOTE_SECONDS = 1.0
+
+
+_Cost = tuple[float, float, float]
+"""Calls of a prompt over some conversations, and their prompt and completion tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +69,25 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
     finalists = min(FINALISTS, config.proposals)
     passes = {"train": 1 + rounds * (screened + 1), "val": 1 + rounds * finalists, "test": 2}
-    local = config.optimizer == LOCAL_SEARCH
-    if local:
-        learned = len(splits.train) + len(splits.validation)
-        passes |= dict.fromkeys(("train", "val"), 1 + rounds * most_evaluations(learned) / learned)
     model = config.models.task
-    calls = read = written = money = 0.0
-    if local:
-        for stage_calls, stage_read, stage_written in _costs(system, (*splits.train, *splits.validation)):
-            reruns = rounds * most_reruns(round(stage_calls))
-            calls += reruns
-            read += reruns * stage_read / stage_calls
-            written += reruns * stage_written / stage_calls
-            each = stage_read * model.price_in + stage_written * model.price_out
-            money += reruns * each / stage_calls / 1e6
+    due: list[tuple[ModelSettings, float, _Cost]] = []
+    if config.optimizer == LOCAL_SEARCH:
+        learned = (*splits.train, *splits.validation)
+        passes |= dict.fromkeys(("train", "val"), 1 + rounds * most_evaluations(len(learned)) / len(learned))
+        # A rerun costs what one of the recorded calls cost.
+        due += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in _costs(system, learned)]
     for name, group in splits.named().items():
-        costs = [(model, cost) for cost in _costs(system, group)]
+        due += [(model, passes[name], cost) for cost in _costs(system, group)]
         if config.metric == LLM_JUDGE:
             questions = sum(len(conversation.questions) for conversation in group)
             judging = (questions, questions * JUDGE_PROMPT_TOKENS, questions * JUDGE_REPLY_TOKENS)
-            costs.append((config.models.judge or model, judging))
-        for priced, (stage_calls, stage_read, stage_written) in costs:
-            calls += passes[name] * stage_calls
-            read += passes[name] * stage_read
-            written += passes[name] * stage_written
-            money += passes[name] * (stage_read * priced.price_in + stage_written * priced.price_out) / 1e6
+            due.append((config.models.judge or model, passes[name], judging))
+    calls = read = written = money = 0.0
+    for priced, times, (stage_calls, stage_read, stage_written) in due:
+        calls += times * stage_calls
+        read += times * stage_read
+        written += times * stage_written
+        money += times * (stage_read * priced.price_in + stage_written * priced.price_out) / 1e6
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:
@@ -97,7 +95,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
 
 
-def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[tuple[float, float, float]]:
+def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[_Cost]:
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)

@@ -62,16 +62,11 @@ class DecisionObjective:
 
 
 def _fact(given: RecordedInput) -> str:
-    return " ".join(item.text for items in given.parts.values() for item in items if item.kind == "fact")
+    return " ".join(item.text for item in given.items("fact"))
 
 
 def _shown(given: RecordedInput) -> list[Entry]:
-    return [
-        Entry(item.name, item.text, (), "")
-        for items in given.parts.values()
-        for item in items
-        if item.kind == "memory_entry"
-    ]
+    return [Entry(item.name, item.text, (), "") for item in given.items("memory_entry")]
 
 
 def _change(given: RecordedInput, outputs: Sequence[Item]) -> Change | None:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attribution.survival.gold import Gold
+from attribution.survival.gold import SAME_FACT, Gold
 from attribution.survival.quoting import quote
-from attribution.text.content import content_of
+from attribution.text.content import Vocabulary, content_of
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.layouts import Item
@@ -42,17 +42,20 @@ class ExtractionObjective:
         turns = _turns(given)
         statements = [item.text for item in outputs if isinstance(item.value, str)]
         traced = len(turns) <= _FEW_MESSAGES
+        asked, unasked = self._asked(given, turns), self._unasked(given, turns)
         lost = [
             quote(" ".join(gold.statements(turns)))
-            for gold in self._asked(given, turns)
+            for gold in asked
             if not gold.states(turns, [text for text in statements if gold.names_owner(text)], traced=traced)
         ]
-        unasked = self._unasked(given, turns)
-        lost += [quote(text) for gold, text in unasked if not any(gold.same(text, each) for each in statements)]
         vocabulary = self._golds.vocabulary(given.conversation)
-        said = content_of("\n".join(item.text for item in _messages(given)))
+        people = frozenset().union(*map(content_of, given.conversation.speakers))
+        lost += [
+            quote(fact) for fact in unasked if not any(_tells(fact, each, people, vocabulary) for each in statements)
+        ]
+        said = content_of("\n".join(item.text for item in given.items("message")))
         made_up = [text for text in statements if vocabulary.coverage(content_of(text), said) < SUPPORTED]
-        needs = self.weight(given)
+        needs = len(asked) + len(unasked)
         kept = (needs - len(lost)) / needs if needs else 1.0
         value = max(0.0, kept - MADE_UP * len(made_up) / max(len(statements), 1))
         lacks = [f"not told, or not of the right person: {each}" for each in lost]
@@ -72,20 +75,20 @@ class ExtractionObjective:
     def _asked(self, given: RecordedInput, turns: Sequence[str]) -> list[Gold]:
         return [gold for gold in self._golds.of(given.conversation) if gold.statements(turns)]
 
-    def _unasked(self, given: RecordedInput, turns: Sequence[str]) -> list[tuple[Gold, str]]:
+    def _unasked(self, given: RecordedInput, turns: Sequence[str]) -> list[str]:
         """The annotated facts of the messages on which no question depends."""
-        golds = self._golds.of(given.conversation)
-        asked = {gold.question.fact for gold in golds}
-        facts = [fact for fact in given.conversation.facts if fact.turn in turns and fact.id not in asked]
-        return [(golds[0], fact.text) for fact in facts] if golds else []
-
-
-def _messages(given: RecordedInput) -> list[Item]:
-    return [item for items in given.parts.values() for item in items if item.kind == "message"]
+        asked = {gold.question.fact for gold in self._golds.of(given.conversation)}
+        return [fact.text for fact in given.conversation.facts if fact.turn in turns and fact.id not in asked]
 
 
 def _turns(given: RecordedInput) -> list[str]:
-    return [item.name for item in _messages(given)]
+    return [item.name for item in given.items("message")]
+
+
+def _tells(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
+    """Whether a statement says what an annotated fact says, of the same people."""
+    needed, found = content_of(fact), content_of(statement)
+    return needed & people <= found and vocabulary.coverage(needed, found) >= SAME_FACT
 
 
 def _list_in(schema: Mapping[str, Any] | None) -> str:

@@ -31,6 +31,10 @@ class RecordedInput:
     outputs: tuple[Item, ...] = field(default=(), hash=False, compare=False, repr=False)
     question: Question | None = field(default=None, hash=False, compare=False, repr=False)
 
+    def items(self, kind: str) -> list[Item]:
+        """The inputs of one kind, in order."""
+        return [item for items in self.parts.values() for item in items if item.kind == kind]
+
 
 @dataclass(frozen=True, slots=True)
 class Credit:

@@ -18,6 +18,7 @@ from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from optimizer.proposers.template import filled, take_apart
+from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
     from tracing.systems.layouts import Item
@@ -136,14 +137,7 @@ def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[t
         1: [(each,) for each in best],
         2: [*pairs[:2], *mixed, *pairs[2:]],
     }
-    queues = [iter(by_size[size]) for size in _SIZES.get(request.stage, ())]
-    while queues:
-        for queue in list(queues):
-            chosen = next(queue, None)
-            if chosen is None:
-                queues.remove(queue)
-            else:
-                yield chosen
+    return by_turns(by_size[size] for size in _SIZES.get(request.stage, ()))
 
 
 def _kind(stage: Stage, example: Example) -> str:

@@ -57,8 +57,7 @@ class Example:
     @property
     def inputs(self) -> dict[str, str]:
         """Placeholder name → text, as the request had it."""
-        fill = self.prompt.layout.fill
-        return {name: fill(name, [item.text for item in items]) for name, items in self.parts.items()}
+        return self.prompt.layout.filled(self.parts)
 
     @property
     def output(self) -> str:

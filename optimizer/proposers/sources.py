@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
+from optimizer.proposers.turns import by_turns
 
 
 class ProposalSources:
@@ -46,10 +47,8 @@ class ProposalSources:
                 # Only these sources' first offers will be tried; paying for more would be waste.
                 break
             offers.append(self._offers(proposer, request))
-        for rank in range(max(map(len, offers), default=0)):
-            for offer in offers:
-                if rank < len(offer):
-                    chosen.setdefault(offer[rank].text, offer[rank])
+        for offer in by_turns(offers):
+            chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:wanted]
 
     def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from optimizer.objectives.objective import KnowsRightOutputs
 from optimizer.proposers.template import filled, take_apart
+from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
     from optimizer.objectives.objective import Objective, RecordedInput
@@ -67,8 +68,7 @@ def shown_whole(objective: Objective, spec: PromptSpec, inputs: Sequence[Recorde
         right = objective.right(given)
         if right is None:
             continue
-        fill = spec.layout.fill
-        texts = {name: fill(name, [item.text for item in items]) for name, items in given.parts.items()}
+        texts = spec.layout.filled(given.parts)
         made = Shown(given, texts, spec.reply(given.parts, right))
         if made.length <= LONGEST_SHOWN and spec.contract.placeholders <= texts.keys():
             found.append(made)
@@ -80,14 +80,7 @@ def sets_of(shown: Sequence[Shown], seed: int, *, most: int = 3, best: int = 6) 
     pool = list(shown[: 2 * best])
     random.Random(seed).shuffle(pool)  # noqa: S311 (a draw, not a secret)
     pool = pool[:best]
-    queues = [iter(_apart(combinations(pool, size))) for size in range(1, most + 1)]
-    while queues:
-        for queue in list(queues):
-            chosen = next(queue, None)
-            if chosen is None:
-                queues.remove(queue)
-            else:
-                yield chosen
+    return by_turns(_apart(combinations(pool, size)) for size in range(1, most + 1))
 
 
 def with_shown(arm: Arm, shown: tuple[Shown, ...]) -> Arm | None:

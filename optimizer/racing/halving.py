@@ -11,10 +11,10 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.proposers.turns import by_turns
 from optimizer.racing.arms import Arm
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
@@ -62,7 +62,7 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
     for queue in queues:
         drawn.shuffle(queue)
     drawn.shuffle(queues)
-    return [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None]
+    return list(by_turns(queues))
 
 
 def compared(

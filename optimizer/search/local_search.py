@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import decide
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.proposals import HAND, ProposalRequest
+from optimizer.proposers.proposals import HAND
 from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
 from optimizer.racing.halving import Halved, LocalScore, alternating, halved
 from optimizer.racing.joint import Combination, combinations_of, raced
@@ -109,7 +109,7 @@ class _LocalRounds:
         tuning, finalists = self.tuning, dict[str, list[LocalScore]]()
         pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
         for prompt, share in self._shares(signals).items():
-            inputs = alternating(self.local.inputs(prompt, pool), self._seed_of(iteration.n))
+            inputs = alternating(self.local.inputs(prompt, pool), tuning.seed_of(iteration.n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
             count = max(FEWEST_ARMS, round(ARMS * share))
@@ -135,9 +135,6 @@ class _LocalRounds:
         ranked = sorted(gains, key=lambda name: (-gains[name], name))
         return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
 
-    def _seed_of(self, n: int) -> int:
-        return self.tuning.settings.seed * 1000 + n
-
     def _arms(
         self,
         n: int,
@@ -151,22 +148,16 @@ class _LocalRounds:
         tuning, spec = self.tuning, self.tuning.prompts[prompt]
         shown_part = round(SHOWN * count) if tuning.sources.demonstrates else 0
         train = tuning.outcomes("train")
-        failed, passed = examples_of(spec, train, attributions)
-        batch = drawn(train, failed, seed=self._seed_of(n)) if tuning.sources.own_author else ()
-        request = ProposalRequest(
-            prompt=spec,
-            stage=next(each.stage for each in tuning.operations if each.prompt == prompt),
-            text=tuning.champion[prompt],
-            candidate=dict(tuning.champion),
-            signal=max(
-                (each for each in signals.signals if each.prompt == prompt), key=lambda each: each.loss, default=None
-            ),
-            failed=failed,
-            passed=passed,
-            minibatch=tuple(outcome.conversation for outcome in batch),
+        examples = examples_of(spec, train, attributions)
+        blaming = (each for each in signals.signals if each.prompt == prompt)
+        request = tuning.request(
+            prompt,
+            signal=max(blaming, key=lambda each: each.loss, default=None),
+            examples=examples,
+            minibatch=drawn(train, examples[0], seed=tuning.seed_of(n)) if tuning.sources.own_author else (),
             count=count,
-            seed=self._seed_of(n),
-            tried=frozenset(self.tried[prompt]),
+            seed=tuning.seed_of(n),
+            tried=self.tried[prompt],
         )
         offered = tuning.sources.propose(n, request, count - shown_part)
         arms = [Arm(each.text, each.source, each.reason) for each in offered]
@@ -177,7 +168,7 @@ class _LocalRounds:
             if each.given.conversation.id in learned
         ]
         plain = Arm(tuning.champion[prompt], "", "")
-        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed_of(n))))
+        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, tuning.seed_of(n))))
         return [*arms, *islice((arm for arm in demonstrated if self._is_new(prompt, arm)), shown_part)]
 
     def _is_new(self, prompt: str, arm: Arm) -> bool:
@@ -211,7 +202,7 @@ class _LocalRounds:
         if not combinations:
             return
         order = list(pool)
-        random.Random(self._seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
+        random.Random(tuning.seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
         phase = f"iteration {n}: joint choice of {len(combinations)} combinations"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:

@@ -84,7 +84,7 @@ class _Rounds:
             return
         iteration.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
-        batch = drawn(tuning.outcomes("train"), failed, seed=self._seed_of(n))
+        batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
         for each in self._propose(n, choice, failed, passed, batch):
             attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
         accepted = False
@@ -110,26 +110,19 @@ class _Rounds:
         }
         return {name: prompts[name] for name in waiting} or prompts
 
-    def _seed_of(self, n: int) -> int:
-        return self.tuning.settings.seed * 1000 + n
-
     def _propose(
         self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
     ) -> list[Proposal]:
         """Rewrites of the chosen prompt that were not tried before."""
         tuning, wanted = self.tuning, self.tuning.settings.proposals
-        request = ProposalRequest(
-            prompt=tuning.prompts[choice.prompt],
-            stage=next(each.stage for each in tuning.operations if each.prompt == choice.prompt),
-            text=tuning.champion[choice.prompt],
-            candidate=dict(tuning.champion),
+        request = tuning.request(
+            choice.prompt,
             signal=choice.signal,
-            failed=failed,
-            passed=passed,
-            minibatch=tuple(outcome.conversation for outcome in batch),
+            examples=(failed, passed),
+            minibatch=batch,
             count=max(1, -(-wanted // 2)),
-            seed=self._seed_of(n),
-            tried=frozenset(self.tried[choice.prompt]),
+            seed=tuning.seed_of(n),
+            tried=self.tried[choice.prompt],
         )
         proposals = self.guide.propose(n, request, wanted)
         self.tried[choice.prompt].update(each.text for each in proposals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +13,7 @@ from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.proposers.proposals import ProposalRequest
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
     Attempt,
@@ -30,6 +31,8 @@ from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
+    from attribution.signals import Signal
+    from optimizer.proposers.examples import Example
     from optimizer.proposers.sources import ProposalSources
     from optimizer.search.failures import Failures
     from tracing.llm.access import ModelAccess
@@ -114,6 +117,47 @@ class Tuning:
         self._tokens: dict[Literal["baseline", "champion"], float] = {}
         self.seed_validation: list[Outcome] = []
         """The seed's outcomes on the validation conversations."""
+
+    def seed_of(self, n: int) -> int:
+        """The seed of the random choices of iteration `n`."""
+        return self.settings.seed * 1000 + n
+
+    def request(
+        self,
+        prompt: str,
+        *,
+        signal: Signal | None,
+        examples: tuple[tuple[Example, ...], tuple[Example, ...]],
+        minibatch: Sequence[Outcome],
+        count: int,
+        seed: int,
+        tried: Collection[str],
+    ) -> ProposalRequest:
+        """What a proposer is given to rewrite the champion's text of a prompt.
+
+        Args:
+            prompt: its name.
+            signal: of its operation; None if nothing blames it.
+            examples: executions that are blamed, and those behind right answers.
+            minibatch: the champion's outcomes on the conversations that rewrites may be measured on.
+            count: maximum number of proposals.
+            seed: of every random choice.
+            tried: texts already tried.
+        """
+        failed, passed = examples
+        return ProposalRequest(
+            prompt=self.prompts[prompt],
+            stage=next(each.stage for each in self.operations if each.prompt == prompt),
+            text=self.champion[prompt],
+            candidate=dict(self.champion),
+            signal=signal,
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in minibatch),
+            count=count,
+            seed=seed,
+            tried=frozenset(tried),
+        )
 
     def outcomes(self, split: Learned) -> list[Outcome]:
         """The champion's outcomes on a split; evaluated if not done before.

@@ -60,14 +60,11 @@ class GraphContents:
         Raises:
             TraceError: another variable has this id.
         """
-        vid = variable.id
-        known = self.variables.get(vid)
+        known = self.variables.get(variable.id)
         if known is None:
-            self.variables[vid] = variable
-            self.neighbours.note(variable)
-            self._nx = None
+            self.admit_variable(variable)
         elif known is not variable and known != variable:
-            raise _clash("variable", vid)
+            raise _clash("variable", variable.id)
 
     def admit_variable(self, variable: Variable) -> None:
         """As `add_variable`, of one that is known to be new: its recorder made its id."""

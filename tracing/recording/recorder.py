@@ -117,19 +117,15 @@ class Recorder:
             TraceError: a record is malformed, refers to what does not come before it, or has an id that is taken; the
                 trace has ended.
         """
-        with self.lock:
-            if self.ended:
-                raise self.late()
-            add = RecordReader(self.graph).add
+        with self._taking_over() as reader:
             for record in records:
                 if record.get("type") == "header" or self._returned(record):
                     continue
                 cleaned = self._cleaned(record)
-                item = add(cleaned)
+                item = reader.add(cleaned)
                 if item is not None:
                     self.builder.skip_id(item.id)
                 self.builder.written(dict(cleaned) if item is None else item)
-        self.noticed()
 
     def adopt_elements(self, elements: Iterable[Element]) -> None:
         """Take over what another recorder with the same redaction has recorded, and which it does not keep.
@@ -138,13 +134,17 @@ class Recorder:
             TraceError: an element refers to what does not come before it, or has an id that is taken; the trace has
                 ended.
         """
+        with self._taking_over() as reader:
+            for element in elements:
+                self.builder.skip_id(element.id)
+                self.builder.written(reader.admit(element))
+
+    @contextlib.contextmanager
+    def _taking_over(self) -> Iterator[RecordReader]:
         with self.lock:
             if self.ended:
                 raise self.late()
-            admit = RecordReader(self.graph).admit
-            for element in elements:
-                self.builder.skip_id(element.id)
-                self.builder.written(admit(element))
+            yield RecordReader(self.graph)
         self.noticed()
 
     def _returned(self, record: Mapping[str, Any]) -> bool:

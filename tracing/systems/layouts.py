@@ -58,6 +58,10 @@ class Layout:
         """The texts as the value of a placeholder."""
         return self.lists.get(placeholder, "\n".join)(texts)
 
+    def filled(self, parts: Parts) -> dict[str, str]:
+        """Placeholder → its value, as the request of an execution had it."""
+        return {name: self.fill(name, [item.text for item in items]) for name, items in parts.items()}
+
 
 PLAIN = Layout()
 """For an operation whose roles have the names of its prompt's placeholders."""
