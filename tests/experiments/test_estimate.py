@@ -29,18 +29,18 @@ def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_wh
     one, two = (predicted(system="rag", rounds=rounds, optimizer="local-search") for rounds in (1, 2))
     # 36 arms and the champion on 15 recorded questions, with 4 combinations of the best; 10 on 25 more, 3 on 80 more.
     reruns = (37 + 4) * 15 + 11 * 25 + 4 * 80
-    # Six combinations meet 4 of 14 conversations, three 4 more, and two all.
-    joined = 6 * 4 + 3 * 4 + 2 * 6
+    # Six combinations meet 4 of 24 conversations, three 4 more, and two all.
+    joined = 6 * 4 + 3 * 4 + 2 * 16
     assert one.calls - none.calls == reruns + 10 * joined
     assert two.calls - one.calls == one.calls - none.calls
 
 
 def test_without_rounds_rag_makes_one_call_a_question_and_twice_on_test() -> None:
-    assert predicted(system="rag", rounds=0).calls == 80 + 60 + 2 * 100
+    assert predicted(system="rag", rounds=0).calls == 130 + 110 + 2 * 320
 
 
 def test_a_model_that_judges_makes_a_call_a_reply() -> None:
-    assert predicted(system="rag", rounds=0, metric="llm_judge").calls == 2 * (80 + 60 + 2 * 100)
+    assert predicted(system="rag", rounds=0, metric="llm_judge").calls == 2 * (130 + 110 + 2 * 320)
 
 
 def test_money_follows_the_prices_and_an_endpoint_is_not_timed_like_the_embedded_model(tmp_path: Path) -> None:

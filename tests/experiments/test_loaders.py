@@ -214,7 +214,7 @@ def test_sealed_conversations_are_read_only_when_asked_for(tmp_path: Path) -> No
 def test_the_bundled_sample_is_split_and_its_sealed_part_stays_out() -> None:
     config = load_config(None)
     splits = load_dataset(config).splits
-    assert [len(group) for group in splits.named().values()] == [8, 6, 10]
+    assert [len(group) for group in splits.named().values()] == [13, 11, 32]
     sealed = {c.id for c in load_sealed(config)}
-    assert len(sealed) == 8
+    assert len(sealed) == 22
     assert not sealed & {c.id for group in splits.named().values() for c in group}

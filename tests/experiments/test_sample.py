@@ -13,7 +13,7 @@ import pytest
 import experiments
 from tracing.systems.conversations import Conversation, Question, read_conversations
 
-SIZES = {"train": 8, "validation": 6, "test": 10, "sealed": 8}
+SIZES = {"train": 13, "validation": 11, "test": 32, "sealed": 22}
 FOLDER = Path(experiments.__file__).parent / "sample"
 SAMPLE = {split: read_conversations(FOLDER / f"{split}.jsonl") for split in SIZES}
 RUN = 7
