@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.tokens import contains
+from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.examples import Example
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
@@ -29,8 +30,8 @@ EXAMPLES_SHOWN = 3
 """Failed executions in one reflection request: what a context of 4,096 tokens holds beside the prompt."""
 
 _LONGEST_INPUT = 700
-_REPLY_TOKENS = 700
-_TEMPERATURE = 0.7
+TEMPERATURE = 0.7
+"""Of the author: rewrites of the same text should differ."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class ReflectionProposer:
 
     def __init__(self, evaluator: Evaluator, author: ChatModel) -> None:
         self._evaluator, self.author = evaluator, author
+        self._writer = Author(author)
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` rewrites, best on the minibatch first; none if the model's replies are unusable.
@@ -74,15 +76,15 @@ class ReflectionProposer:
         batch = list(request.minibatch)
         if not request.failed or not batch or request.count < 1:
             return []
-        author = Author(self.author, request.seed)
+        reflector = Reflector(self._writer, request.seed)
         adapter = _Adapter(self._evaluator, request)
         try:
-            _one_generation(request, batch, author, adapter)
+            _one_generation(request, batch, reflector, adapter)
         except ModelError as error:
             _log.warning("reflection on %r gave nothing: %s", request.prompt.name, error)
             return []
-        if author.stopped is not None:
-            raise author.stopped
+        if reflector.stopped is not None:
+            raise reflector.stopped
         before = adapter.total(request.text)
         texts = {text: adapter.total(text) for text in adapter.measured if text != request.text}
         kept = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
@@ -99,7 +101,9 @@ class ReflectionProposer:
         ]
 
 
-def _one_generation(request: ProposalRequest, batch: list[Conversation], author: Author, adapter: _Adapter) -> None:
+def _one_generation(
+    request: ProposalRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
+) -> None:
     import gepa
     from gepa.strategies.proposal_sampling import SameParentSampling
 
@@ -108,9 +112,9 @@ def _one_generation(request: ProposalRequest, batch: list[Conversation], author:
         trainset=batch,
         valset=batch,
         adapter=adapter,
-        reflection_lm=author,
+        reflection_lm=reflector,
         reflection_minibatch_size=len(batch),
-        reflection_prompt_template=_request_for(request.prompt),
+        reflection_prompt_template=request_for(request.prompt),
         module_selector=_BlamedPrompt(request.prompt.name),
         candidate_selection_strategy="current_best",
         sampling_strategy=SameParentSampling(request.count),
@@ -125,15 +129,15 @@ def _one_generation(request: ProposalRequest, batch: list[Conversation], author:
     )
 
 
-def _request_for(spec: PromptSpec) -> str:
-    """gepa's reflection template for one prompt, stating the contract."""
+def request_for(spec: PromptSpec) -> str:
+    """gepa's reflection template for one prompt, with its contract; `<curr_param>` and `<side_info>` are filled in."""
     contract = spec.contract
     listed = ", ".join(repr(marker) for marker in contract.markers)
     return _REQUEST.format(
         purpose=spec.purpose,
         placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
         markers=f"- Keep these words exactly: {listed}\n" if listed else "",
-        max_chars=min(contract.max_chars, 3 * _REPLY_TOKENS),
+        max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
     )
 
 
@@ -149,15 +153,15 @@ class _BlamedPrompt:
         return [self._name]
 
 
-class Author:
+class Reflector:
     """gepa's reflection model. An unusable or failed reply becomes an empty text, which the contract rejects.
 
     Attributes:
         stopped: the spent budget that stopped it; gepa would catch the error.
     """
 
-    def __init__(self, model: ChatModel, seed: int) -> None:
-        self._model, self._seed = model, seed
+    def __init__(self, author: Author, seed: int) -> None:
+        self._author, self._seed = author, seed
         self._asked = 0
         self.stopped: BudgetExceededError | None = None
 
@@ -167,20 +171,11 @@ class Author:
         self._asked += 1
         try:
             with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
-                reply = self._model.chat(
-                    [{"role": "user", "content": str(prompt)}],
-                    max_tokens=_REPLY_TOKENS,
-                    temperature=_TEMPERATURE,
-                    sample=self._seed * 1000 + self._asked,
-                )
+                return self._author.text(str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._asked)
         except BudgetExceededError as error:
             # Raised here, gepa would catch it and ask again.
             self.stopped = error
             return ""
-        except ModelError as error:
-            _log.info("no reflection: %s", error)
-            return ""
-        return reply.text
 
 
 class _Adapter:
@@ -263,13 +258,14 @@ def record_of(example: Example) -> dict[str, Any]:
         f"The final answer to {question.question!r} was {example.case.reply!r}, but {question.answers[0]!r} is right."
     )
     return {
-        "Inputs": {name: _cut(text) for name, text in example.inputs.items()},
-        "Generated Outputs": _cut(example.output),
+        "Inputs": {name: cut(text) for name, text in example.inputs.items()},
+        "Generated Outputs": cut(example.output),
         "Feedback": " ".join([feedback, *reasons]),
     }
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """The start of a long text."""
     return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
 
 

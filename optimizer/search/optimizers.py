@@ -22,7 +22,12 @@ OPTIMIZERS = Door(
         CLOSED_LOOP: "optimizer.search.closed_loop:closed_loop",
         LOCAL_SEARCH: "optimizer.search.local_search:local_search",
         "random": "optimizer.search.random_search:random_search",
-        "gepa": "optimizer.search.plain_gepa:plain_gepa",
+        "gepa": "optimizer.published.plain_gepa:plain_gepa",
+        "miprov2": "optimizer.published.miprov2:miprov2",
+        "simba": "optimizer.published.simba:simba",
+        "copro": "optimizer.published.copro:copro",
+        "bootstrap": "optimizer.published.bootstrap:bootstrap",
+        "reference": "optimizer.published.reference:reference",
     },
 )
 

@@ -53,6 +53,26 @@ class TestGepa(TestClosedLoop):
     name = "gepa"
 
 
+class TestMiproV2(TestClosedLoop):
+    name = "miprov2"
+
+
+class TestSimba(TestClosedLoop):
+    name = "simba"
+
+
+class TestCopro(TestClosedLoop):
+    name = "copro"
+
+
+class TestBootstrap(TestClosedLoop):
+    name = "bootstrap"
+
+
+class TestReference(TestClosedLoop):
+    name = "reference"
+
+
 class TestBank(ProposerContract):
     name = "bank"
 
@@ -98,7 +118,9 @@ class TestSample(DatasetContract):
 
 
 def test_every_optimizer_and_proposer_is_checked_above() -> None:
-    assert {TestClosedLoop.name, TestLocalSearch.name, TestRandom.name, TestGepa.name} == set(OPTIMIZERS.built_in)
+    optimizers = (TestClosedLoop, TestLocalSearch, TestRandom, TestGepa)
+    published = (TestMiproV2, TestSimba, TestCopro, TestBootstrap, TestReference)
+    assert {each.name for each in (*optimizers, *published)} == set(OPTIMIZERS.built_in)
     assert {TestBank.name, TestDemonstrations.name, TestStructure.name, TestReflection.name} == set(PROPOSERS.built_in)
 
 

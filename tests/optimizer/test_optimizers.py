@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import Any
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
-from scripted_world import WeakModel, memory, world
+from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, open_proposers
+from optimizer.proposers.template import EXAMPLE
 from optimizer.search.failures import Failures
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
@@ -40,11 +42,42 @@ class Author(WeakModel):
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         text = prompt_of(body)
+        if "[[ ## " in text:
+            return self.for_dspy(text)
         if "```" not in text:
             return super().__call__(body)
         current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
         assert current is not None
         return f"```\n{self.cures[0]}\n{current[1]}\n```"
+
+    def for_dspy(self, text: str) -> str:
+        """Every field that DSPy asks for; the first cure is the instruction, and the advice on the answer prompt."""
+        wanted = dict.fromkeys(re.findall(r"\[\[ ## (\w+) ## \]\]", text.rpartition("Respond with")[2]))
+        said = {"module_advice": json.dumps({"answer_prompt": self.cures[0]})} | dict.fromkeys(
+            ("proposed_instruction",), self.cures[0]
+        )
+        return "\n\n".join(f"[[ ## {name} ## ]]\n{said.get(name, 'None.')}" for name in wanted)
+
+
+class Uneven(Author):
+    """One train conversation is right from the start, and one has a wrong answer that stays: SIMBA needs contrast."""
+
+    def __call__(self, body: dict[str, Any]) -> Reply | str:
+        reply, asked = super().__call__(body), prompt_of(body).rpartition("Question:")[2]
+        if isinstance(reply, str) and kind_of(body) == "answer" and "[[ ## " not in asked and "```" not in asked:
+            if "train0" in asked and (short := re.search(r"Zibbeltrain0", reply)):
+                return short[0]
+            if "train1" in asked and "parrot" not in asked:
+                return "nonsense"
+        return reply
+
+
+def curable(name: str) -> Author:
+    """A model with a weakness that the optimizer of this name can cure."""
+    model = Uneven("answer") if name == "simba" else Author("answer")
+    if name == "bootstrap":
+        model.cures = [EXAMPLE]
+    return model
 
 
 Run = Callable[..., LoopResult]
@@ -85,7 +118,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> None:
-    model = Author("answer")
+    model = curable(name)
     result = run(name, model, rounds=6)
     assert set(result.baseline) == {"train", "val", "test"}
     assert result.baseline["test"].score == 0.5
@@ -105,10 +138,12 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server: ScriptedServer, name: str) -> None:
-    calls = run(name, Author("answer", curable=name == "gepa")).calls.made
+    # The loop would end with the cure, which comes early.
+    model = Author("answer", curable=name not in ("closed-loop", "local-search", "random"))
+    calls = run(name, model).calls.made
     for most in (calls // 3, calls * 2 // 3):
         before = scripted_server.count
-        result = run(name, Author("answer", curable=name == "gepa"), limits=Limits(calls=most))
+        result = run(name, model, limits=Limits(calls=most))
         assert result.stopped.startswith("budget: ")
         assert result.verdict is None
         assert set(result.baseline) <= {"train", "val"}
@@ -119,9 +154,9 @@ def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server
 def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
     run: Run, scripted_server: ScriptedServer, name: str
 ) -> None:
-    first = run(name, Author("answer"), cache=True, seed=3)
+    first = run(name, curable(name), cache=True, seed=3)
     before = scripted_server.count
-    again = run(name, Author("answer"), cache=True, seed=3)
+    again = run(name, curable(name), cache=True, seed=3)
     assert scripted_server.count == before, "all replies were known"
     assert _course(again) == _course(first)
 
@@ -137,10 +172,11 @@ def test_random_search_asks_no_attribution(run: Run) -> None:
     assert all(attempt.source != "random" for record in result.iterations for attempt in record.attempts)
 
 
-def test_gepa_takes_no_rewrites_by_hand(run: Run) -> None:
+@pytest.mark.parametrize("name", ["gepa", "miprov2", "simba", "copro", "bootstrap", "reference"])
+def test_an_optimizer_from_elsewhere_takes_no_rewrites_by_hand(run: Run, name: str) -> None:
     hand = (Proposal("answer", SEED["answer"] + " Be brief.", "hand", "mine"),)
-    with pytest.raises(ConfigError, match="takes no rewrites by hand"):
-        run("gepa", Author("answer"), hand=hand)
+    with pytest.raises(ConfigError, match=f"the optimizer {name} takes no rewrites by hand"):
+        run(name, Author("answer"), hand=hand)
 
 
 def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scripted_server: ScriptedServer) -> None:

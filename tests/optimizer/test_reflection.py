@@ -65,6 +65,21 @@ def test_a_rewrite_that_helps_is_proposed_with_what_it_gained(
     assert capsys.readouterr() == ("", "")
 
 
+def test_the_draft_of_a_model_that_reasons_is_not_taken_for_its_rewrite(set_up: Callable[..., Setting]) -> None:
+    draft = "{context}\nQuestion: parrot {question}"
+    author = Author(f"<think>Perhaps\n```\n{draft}\n```\nNo.</think>\n```\n{BETTER}\n```")
+    proposer, asked, _ = set_up(author)
+    (proposal,) = proposer.propose(asked)
+    assert proposal.text == BETTER
+
+
+def test_a_model_that_reasons_at_length_gets_the_room_for_it(set_up: Callable[..., Setting]) -> None:
+    author = Author(Reply("<think>Let me see", finish_reason="length"), f"<think>I see.</think>```\n{BETTER}\n```")
+    proposer, asked, _ = set_up(author, count=1)
+    (proposal,) = proposer.propose(asked)
+    assert proposal.text == BETTER
+
+
 def test_the_author_is_told_contract_replies_right_answers_and_reasons(set_up: Callable[..., Setting]) -> None:
     author = Author("")
     proposer, asked, _ = set_up(author, count=1)

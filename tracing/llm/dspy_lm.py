@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError
@@ -27,22 +28,44 @@ def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.L
     Raises:
         ConfigError: dspy is not installed.
     """
+    return lm_of(AccessEngine(model, max_tokens))
+
+
+def lm_of(engine: AccessEngine) -> dspy.LM:
+    """A language model whose calls an engine makes.
+
+    Raises:
+        ConfigError: dspy is not installed.
+    """
+    require_dspy()
+    import dspy
+
+    return dspy.LM(f"memtune/{engine.model.settings.model}", engine=engine, cache=False, num_retries=0)
+
+
+def require_dspy() -> None:
+    """Make sure that dspy can be imported; it takes seconds.
+
+    Raises:
+        ConfigError: dspy is not installed.
+    """
     try:
-        import dspy
+        import dspy  # noqa: F401
     except ImportError:
         raise ConfigError("dspy is not installed: pip install 'memtune[optimize]'") from None
-    engine = AccessEngine(model, max_tokens)
-    return dspy.LM(f"memtune/{model.settings.model}", engine=engine, cache=False, num_retries=0)
 
 
 class AccessEngine:
     """What DSPy calls an engine: one request in, one response out.
 
     DSPy wraps its errors: a spent budget is the `__cause__` of a `dspy.utils.exceptions.LMError`.
+
+    Attributes:
+        model: the model that is asked.
     """
 
     def __init__(self, model: ChatModel, max_tokens: int) -> None:
-        self._model, self._max_tokens = model, max_tokens
+        self.model, self._max_tokens = model, max_tokens
         self._asked: Counter[str] = Counter()
         self._guard = threading.Lock()
 
@@ -57,17 +80,16 @@ class AccessEngine:
 
         config = request.config
         if request.tools:
-            raise ConfigError(f"{self._model.settings.model}: tools are not offered; use dspy.Predict or ReAct in text")
+            raise ConfigError(f"{self.model.settings.model}: tools are not offered; use dspy.Predict or ReAct in text")
         wanted = config.response_format or {}
-        temperature = self._model.settings.temperature if config.temperature is None else config.temperature
-        reply = self._model.chat(
+        temperature = self.model.settings.temperature if config.temperature is None else config.temperature
+        reply = self.ask(
             _messages(request),
             max_tokens=config.max_tokens or self._max_tokens,
             schema=wanted.get("schema"),
             temperature=temperature,
             sample=self._sample(request) if temperature > 0 else 0,
             stop=config.stop,
-            whole=False,
         )
         return Response(
             id=None,
@@ -76,6 +98,10 @@ class AccessEngine:
             finish_reason="length" if reply.finish_reason == "length" else "stop",
             usage=Usage(**_usage(reply)),
         )
+
+    def ask(self, messages: Sequence[Mapping[str, str]], **options: Any) -> ChatReply:
+        """The model's reply, even if it is cut short; options as in `ChatModel.chat`."""
+        return self.model.chat(messages, whole=False, **options)
 
     def close(self) -> None:
         """Do nothing: the access closes its own connections."""

@@ -1,21 +1,25 @@
 """GEPA (Agrawal et al. 2025) as its authors run it: `gepa.optimize` over conversations, without attribution or gate.
 
-Candidates are chosen from the Pareto front, prompts take turns, and a rewrite that does better on a minibatch of three
-train conversations meets the validation conversations; the best there becomes the champion. The budget of metric calls
-is what the closed loop may spend with the same rounds and proposals.
+Parents are drawn from the Pareto front, prompts take turns, and a rewrite that does better on a minibatch of three
+train conversations meets the validation conversations and joins the pool. Two descendants of one candidate that were
+improved apart are merged. The best on validation becomes the champion. The budget of metric calls is what the closed
+loop may spend with the same rounds and proposals. A run is resumed as any other: gepa's own saved state is not used.
 """
 
 from __future__ import annotations
 
+import zlib
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimizer.proposers.reflection import EXAMPLES_SHOWN, Author, DebugLog, record_of
+from optimizer.proposers.author import Author
+from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.results import Attempt
 from optimizer.search.rounds import DONE, FINALISTS
 from optimizer.search.screening import SCREENED
 from optimizer.search.unattributed import unattributed_examples
-from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 
 MINIBATCH = 3
 """Train conversations on which a rewrite is compared with its parent: gepa's own default."""
+
+MERGES = 5
+"""Merges of two candidates in one search, and the validation conversations that decide on one: gepa's own defaults."""
 
 
 def metric_calls(tuning: Tuning) -> int:
@@ -41,26 +48,29 @@ def plain_gepa(tuning: Tuning) -> str:
     Raises:
         ConfigError: rewrites by hand are given, which gepa does not support.
     """
+    refuse_rewrites_by_hand(tuning, "gepa")
+    if not tuning.settings.rounds:
+        return DONE
     import gepa
     from gepa.utils import ScoreThresholdStopper
 
-    if tuning.settings.hand:
-        raise ConfigError("--candidates: the optimizer gepa takes no rewrites by hand; use --optimizer closed-loop")
-    if not tuning.settings.rounds:
-        return DONE
-    author = Author(tuning.author, tuning.settings.seed)
+    reflector = Reflector(Author(tuning.author), tuning.settings.seed)
     adapter = _Adapter(tuning)
     with adapter:
         gepa.optimize(
-            seed_candidate=dict(tuning.seed),
+            seed_candidate=by_stable_names(tuning.seed),
             trainset=list(tuning.train),
             valset=list(tuning.validation),
             adapter=adapter,
-            reflection_lm=author,
+            reflection_lm=reflector,
+            candidate_selection_strategy="pareto",
+            use_merge=True,
+            max_merge_invocations=MERGES,
+            merge_val_overlap_floor=min(MERGES, len(tuning.validation)),
             reflection_minibatch_size=min(MINIBATCH, len(tuning.train)),
             max_metric_calls=metric_calls(tuning),
             # gepa would keep spending after a perfect score, and keep asking an author whose budget is spent.
-            stop_callbacks=[ScoreThresholdStopper(1.0), lambda state: author.stopped is not None],
+            stop_callbacks=[ScoreThresholdStopper(1.0), lambda state: reflector.stopped is not None],
             callbacks=[adapter],
             logger=DebugLog(),
             # gepa's cache returns the wrong conversation's score if train and validation differ.
@@ -70,9 +80,27 @@ def plain_gepa(tuning: Tuning) -> str:
             raise_on_exception=True,
             seed=tuning.settings.seed,
         )
-    if author.stopped is not None:
-        raise author.stopped
+    if reflector.stopped is not None:
+        raise reflector.stopped
     return "all metric calls of gepa done"
+
+
+def by_stable_names(candidate: Candidate) -> dict[str, str]:
+    """The candidate under names whose order in a set is the same in every process."""
+    return {_Name(name): text for name, text in candidate.items()}
+
+
+class _Name(str):
+    """A prompt's name that every process hashes alike.
+
+    gepa merges prompt by prompt in the order of a set of names and draws where two candidates tie. With Python's own
+    hashes of strings, a resumed run would merge otherwise.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return zlib.crc32(self.encode())
 
 
 class _Adapter:
@@ -84,7 +112,7 @@ class _Adapter:
         self._tuning = tuning
         self._held = ExitStack()
         self._iteration: Iteration | None = None
-        self._parent: Candidate = dict(tuning.seed)
+        self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
         self._best = sum(outcome.score for outcome in tuning.outcomes("val"))
 
@@ -96,6 +124,7 @@ class _Adapter:
 
     def on_iteration_start(self, event: Mapping[str, Any]) -> None:
         self._held.close()
+        self._parent, self._before = None, {}
         self._iteration = self._held.enter_context(self._tuning.iteration(int(event["iteration"])))
 
     def on_iteration_end(self, event: Mapping[str, Any]) -> None:
@@ -104,6 +133,7 @@ class _Adapter:
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
+        candidate = {str(name): text for name, text in candidate.items()}
         outcomes = self._outcomes(batch, candidate)
         # A prompt that breaks its contract, or under which the system fails, is as bad as wrong answers.
         scores = [0.0 if outcome is None or outcome.tainted is not None else outcome.score for outcome in outcomes]
@@ -118,7 +148,7 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
-        self._parent = dict(candidate)
+        self._parent = {str(name): text for name, text in candidate.items()}
         outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
         self._before = {
             outcome.conversation.id: score
@@ -127,7 +157,7 @@ class _Adapter:
         }
         shown: dict[str, list[dict[str, Any]]] = {}
         for name in components_to_update:
-            failed, passed = unattributed_examples(self._tuning.prompts[name], self._tuning.operations, outcomes)
+            failed, passed = unattributed_examples(self._tuning.prompts[str(name)], self._tuning.operations, outcomes)
             right = [{**record_of(each), "Feedback": "The final answer was right."} for each in passed]
             records = [*map(record_of, failed), *right][:EXAMPLES_SHOWN]
             shown[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
@@ -141,27 +171,34 @@ class _Adapter:
             return tuning.seed_validation
         tuning.allow(len(batch))
         number = self._iteration.n if self._iteration is not None else 0
-        return tuning.measure(candidate, batch, f"iteration {number}: gepa")
+        # A merge may be compared on the same validation conversation twice.
+        distinct = {conversation.id: conversation for conversation in batch}
+        measured = tuning.measure(candidate, list(distinct.values()), f"iteration {number}: gepa")
+        by_id = dict(zip(distinct, measured, strict=True))
+        return [by_id[conversation.id] for conversation in batch]
 
     def _note(
         self, batch: Sequence[Conversation], candidate: dict[str, str], scores: Sequence[float], *, sound: bool
     ) -> None:
         """Record an attempt and how far it got; the best on validation so far becomes the champion."""
         tuning, iteration = self._tuning, self._iteration
-        changed = [name for name, text in candidate.items() if text != self._parent[name]]
-        if iteration is None or not changed:
-            return
+        # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
+        merged, parent = self._parent is None, self._parent or tuning.seed
         validated = list(batch) == list(tuning.validation)
+        changed = [name for name, text in candidate.items() if text != parent[name]]
+        if iteration is None or not changed or (merged and not validated):
+            return
+        reason = "merged from two candidates" if merged else "rewritten by reflection"
         for name in changed:
-            attempt = iteration.attempts.get(name) or Attempt(name, "gepa", "rewritten by reflection", candidate[name])
+            attempt = iteration.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
                 mean = sum(scores) / len(scores)
                 better = "the best so far" if sum(scores) > self._best else "not better than the best"
                 gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
-                attempt = Attempt(name, attempt.source, attempt.reason, attempt.text, attempt.screening, gate)
+                attempt = replace(attempt, gate=gate)
             elif sound:
                 gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
-                attempt = Attempt(name, attempt.source, attempt.reason, attempt.text, round(gain / len(scores), 9))
+                attempt = replace(attempt, screening=round(gain / len(scores), 9))
             iteration.attempts[name] = attempt
         iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
         if validated and sound and sum(scores) > self._best:

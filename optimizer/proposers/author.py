@@ -1,0 +1,128 @@
+"""The author: a model that writes prompts, whose reasoning is removed and whose unusable replies are told."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tracing.errors import ModelError, in_one_line
+
+if TYPE_CHECKING:
+    from tracing.llm.models import ChatModel, ChatReply
+
+REPLY_TOKENS = 700
+"""What a prompt of the greatest usual length takes."""
+
+_MORE = 4
+"""How many times longer a reply may be when the last was cut short."""
+
+_ENDPOINT_TOKENS = _MORE**2 * REPLY_TOKENS
+"""The longest reply asked of an endpoint: room for a model that reasons at length."""
+
+_OPENED = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSED = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+_log = logging.getLogger(__name__)
+
+
+class Author:
+    """Asks a model for texts.
+
+    A reply that is cut short is asked for again with more room: up to a quarter of the context of an embedded model, and
+    up to 11,200 tokens of an endpoint. One that is still cut short, or empty, or refused, becomes an empty text, and the
+    first of each kind is logged as a warning.
+
+    Args:
+        model: the model that writes.
+
+    Attributes:
+        model: the same.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+        self._most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
+        self._told: set[str] = set()
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int = REPLY_TOKENS,
+        schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        sample: int = 0,
+        stop: Sequence[str] = (),
+    ) -> ChatReply:
+        """The model's reply without its reasoning; an empty text if it is unusable.
+
+        Args:
+            messages, schema, temperature, sample, stop: as in `ChatModel.chat`.
+            max_tokens: maximum length of the first reply.
+
+        Raises:
+            ModelError: the call failed.
+            BudgetExceededError: a budget does not allow the call.
+        """
+        reply: ChatReply | None = None
+        limit = max_tokens
+        while True:
+            try:
+                reply = self.model.chat(
+                    messages,
+                    max_tokens=limit,
+                    schema=schema,
+                    temperature=temperature,
+                    sample=sample,
+                    stop=stop,
+                    whole=False,
+                )
+            except ModelError as error:
+                if reply is None:
+                    self.tell("failed", f"the call failed: {in_one_line(error)}")
+                    raise
+                # The endpoint does not allow so long a reply.
+                break
+            if reply.finish_reason != "length" or limit >= self._most:
+                break
+            limit = min(_MORE * limit, self._most)
+        text = without_reasoning(reply.text)
+        if reply.finish_reason == "length":
+            self.tell("cut", f"the reply was cut short at {reply.completion_tokens or limit} tokens")
+            text = ""
+        elif not text:
+            self.tell("empty", "the reply was reasoning only" if reply.text.strip() else "the reply was empty")
+        return replace(reply, text=text)
+
+    def text(self, request: str, *, temperature: float, sample: int) -> str:
+        """The reply to a request, without its reasoning; empty if it is unusable or the call failed.
+
+        Raises:
+            BudgetExceededError: a budget does not allow the call.
+        """
+        try:
+            said = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
+        except ModelError:
+            return ""
+        return said.text
+
+    def tell(self, kind: str, what: str) -> None:
+        """Log why there is no text; once for each kind of reason."""
+        if kind not in self._told:
+            self._told.add(kind)
+            _log.warning(
+                "the proposer %s wrote no prompt: %s; if this goes on, give models.proposer another model",
+                self.model.settings.model,
+                what,
+            )
+
+
+def without_reasoning(reply: str) -> str:
+    """A reply without the `<think>…</think>` or the like before it, even if one of the two tags is missing."""
+    opened, closed = _OPENED.match(reply), _CLOSED.search(reply)
+    if closed is not None and (opened is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
+        return reply[closed.end() :].strip()
+    return "" if opened is not None else reply.strip()

@@ -1,0 +1,70 @@
+"""Bootstrapped demonstrations: random sets of passing train cases in every prompt, and the best set on validation.
+
+After DSPy's BootstrapFewShotWithRandomSearch (Khattab et al. 2023). A demonstration is a short recorded input with a
+reply that a right answer proves, written in the layout of the prompt.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.demonstrations import Demonstration, demonstrations_of
+from optimizer.proposers.template import filled, take_apart
+from optimizer.published.trials import Trials, refuse_rewrites_by_hand
+from optimizer.search.rounds import DONE
+from optimizer.search.unattributed import unattributed_examples
+
+if TYPE_CHECKING:
+    from optimizer.search.tuning import Tuning
+
+MOST_SHOWN = 3
+"""Demonstrations in one prompt, at most."""
+
+
+def bootstrap(tuning: Tuning) -> str:
+    """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author.
+
+    Raises:
+        ConfigError: rewrites by hand are given.
+    """
+    refuse_rewrites_by_hand(tuning, "bootstrap")
+    pools, drawn = demonstration_pools(tuning), random.Random(tuning.settings.seed)  # noqa: S311 (a draw, not a secret)
+    if not pools:
+        return "no passing train case is short enough to be shown"
+    with Trials(tuning, "bootstrap") as trials:
+        for _ in range(tuning.settings.rounds * tuning.settings.proposals):
+            candidate = dict(tuning.seed)
+            for name, shown in drawn_sets(pools, drawn).items():
+                candidate[name] = with_demonstrations(candidate[name], shown)
+            trials.measure(candidate, tuning.validation, "demonstrations from passing train cases")
+    return DONE
+
+
+def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:
+    """Prompt name → demonstrations from the passing train cases; only prompts that can hold one, and have one."""
+    pools: dict[str, list[Demonstration]] = {}
+    for name, spec in tuning.prompts.items():
+        stage = next(each.stage for each in tuning.operations if each.prompt == name)
+        _, passed = unattributed_examples(spec, tuning.operations, tuning.outcomes("train"))
+        usable = [each for each in demonstrations_of(stage, passed) if spec.contract.placeholders <= each.values.keys()]
+        if usable and take_apart(tuning.seed[name]).data:
+            pools[name] = usable
+    return pools
+
+
+def drawn_sets(
+    pools: Mapping[str, Sequence[Demonstration]], drawn: random.Random
+) -> dict[str, tuple[Demonstration, ...]]:
+    """A random set for each prompt, of one demonstration to `MOST_SHOWN`."""
+    return {
+        name: tuple(drawn.sample(list(pool), drawn.randint(1, min(MOST_SHOWN, len(pool)))))
+        for name, pool in pools.items()
+    }
+
+
+def with_demonstrations(text: str, shown: Sequence[Demonstration]) -> str:
+    """The prompt with these demonstrations before its data, in place of those it has."""
+    parts = take_apart(text)
+    return parts.with_demonstrations([filled(parts, each.values, each.reply) for each in shown]).text

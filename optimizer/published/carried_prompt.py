@@ -1,0 +1,61 @@
+"""A prompt as DSPy's optimizers see it: instructions and demonstrations. Its data and its cue stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import cleandoc
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.template import filled, take_apart, trimmed
+
+if TYPE_CHECKING:
+    from optimizer.proposers.demonstrations import Demonstration
+    from tracing.systems.prompts import PromptSpec
+
+
+class CarriedPrompt:
+    """One prompt of a system, to and from the instructions that DSPy rewrites.
+
+    An instruction is plain text: literal braces are single in it, and doubled in the prompt. It holds no placeholder;
+    those stand in the data, which an instruction comes before.
+
+    Args:
+        spec: of the prompt.
+        text: its text, which keeps its contract.
+
+    Attributes:
+        instruction: what the text says apart from data, demonstrations and cue.
+    """
+
+    def __init__(self, spec: PromptSpec, text: str) -> None:
+        self._spec, self._text, self._parts = spec, text, take_apart(text)
+        said = ["\n".join(trimmed(part)) for part in (self._parts.head, self._parts.tail) if trimmed(part)]
+        self.instruction = _cleaned("\n\n".join(said).format_map({}))
+
+    def problems(self, instruction: str) -> list[str]:
+        """Why an instruction can't be used, in plain words, whatever the contract says of the text made from it."""
+        if not instruction.strip() and self.instruction:
+            return ["the instruction is empty"]
+        held = [name for name in sorted(self._spec.contract.placeholders) if f"{{{name}}}" in instruction]
+        return [f"the instruction holds {{{name}}}, but the data stands elsewhere" for name in held]
+
+    def text(self, instruction: str, demonstrations: Sequence[Demonstration] = ()) -> str:
+        """The prompt with another instruction and with demonstrations; unchanged if there is neither."""
+        parts, instruction = self._parts, _cleaned(instruction)
+        if instruction != self.instruction:
+            quoted = instruction.replace("{", "{{").replace("}", "}}")
+            if not parts.data:
+                return quoted
+            parts = parts.with_instructions(quoted.split("\n"))
+        if demonstrations and parts.data:
+            parts = parts.with_demonstrations([filled(parts, each.values, each.reply) for each in demonstrations])
+        return parts.text
+
+    def shown(self, demonstration: Demonstration) -> str:
+        """The inputs of a demonstration as one text, for the author."""
+        return "\n".join(f"{name}: {text}" for name, text in demonstration.inputs)
+
+
+def _cleaned(instruction: str) -> str:
+    # DSPy cleans instructions in the same way.
+    return cleandoc(instruction)

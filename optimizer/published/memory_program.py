@@ -1,0 +1,275 @@
+"""A memory system as a DSPy program: one predictor carries each prompt, and running it evaluates a conversation.
+
+Of DSPy, only what proposes and chooses is used: the system itself sends its prompts, as it does in use, and no adapter
+of DSPy is between them and the model.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import dspy
+from dspy.utils.exceptions import AdapterParseError
+
+from optimizer.proposers.author import REPLY_TOKENS, Author
+from optimizer.proposers.reflection import cut, record_of
+from optimizer.published.bootstrap import demonstration_pools
+from optimizer.published.carried_prompt import CarriedPrompt
+from optimizer.published.trials import Trials
+from optimizer.search.unattributed import unattributed_examples
+from tracing.errors import MemtuneError, ModelError
+from tracing.llm.dspy_lm import AccessEngine, lm_of
+from tracing.recording.recorder import operation, trace
+
+if TYPE_CHECKING:
+    from dspy.lm15 import Request, Response
+
+    from optimizer.proposers.demonstrations import Demonstration
+    from optimizer.search.tuning import Tuning
+    from tracing.llm.models import ChatReply
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.prompts import Candidate
+
+_EXCERPT = 300
+"""Characters of a conversation that the author sees of it."""
+
+_NOTHING = "\n"
+"""A reply of no use. DSPy raises an error for an empty one, which would end the search."""
+
+
+class MemoryProgram(dspy.Module):  # type: ignore[misc]
+    """Reads a conversation into a memory, and answers the questions on it from the memory.
+
+    Each prompt below instructs a model in one operation of that: what to note, what to change, what to answer.
+    """
+
+    def __init__(self, system: MeasuredSystem) -> None:
+        super().__init__()
+        self.system = system
+        for name, prompt in system.prompts.items():
+            setattr(self, f"{name}_prompt", Carrier(_FIELDS.with_instructions(prompt.instruction)))
+
+    def forward(self, conversation: str) -> dspy.Prediction:
+        """The score and the replies on the conversation with this id."""
+        prompts = {name: getattr(self, f"{name}_prompt") for name in self.system.prompts}
+        return self.system.run(prompts, conversation)
+
+
+_FIELDS = dspy.Signature("data -> reply")
+
+
+class Carrier(dspy.Predict):  # type: ignore[misc]
+    """Holds the instructions and demonstrations of one prompt.
+
+    Of a new signature only the instructions count: fields are not sent, and each change of them makes those of DSPy
+    deeper, until they cannot be copied any more.
+    """
+
+    @property
+    def signature(self) -> Any:
+        return self._signature
+
+    @signature.setter
+    def signature(self, given: Any) -> None:
+        self._signature = _FIELDS.with_instructions(given.instructions)
+
+
+class Ended(BaseException):
+    """Ends a search of DSPy's, which would catch an `Exception` and go on; `error` is why."""
+
+    def __init__(self, error: MemtuneError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class MeasuredSystem:
+    """What a program runs: candidates made of the predictors' instructions and demonstrations, measured by `trials`.
+
+    Copies of a program share it.
+
+    Attributes:
+        prompts: name → the prompt that a predictor carries.
+        pools: name → demonstrations from passing train cases.
+    """
+
+    def __init__(self, tuning: Tuning, trials: Trials, stdout: Any, *, at_once: bool) -> None:
+        self.prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+        self.pools = demonstration_pools(tuning)
+        self._tuning, self._trials, self._stdout, self._at_once = tuning, trials, stdout, at_once
+        self._shown = {
+            (name, *demo_of(self.prompts[name], each).values()): each
+            for name, pool in self.pools.items()
+            for each in pool
+        }
+
+    def __deepcopy__(self, memo: object) -> MeasuredSystem:
+        return self
+
+    def run(self, predictors: Mapping[str, Any], conversation: str) -> dspy.Prediction:
+        """The prediction for one conversation; what was executed goes into DSPy's trace."""
+        candidate, problems, shown = {}, {}, 0
+        for name, carried in self.prompts.items():
+            instruction = predictors[name].signature.instructions
+            demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]
+            chosen = [each for each in demos if each is not None]
+            candidate[name] = carried.text(instruction, chosen)
+            problems[name] = carried.problems(instruction)
+            shown += len(chosen)
+        reason = "rewritten by the author" + (f", with {shown} demonstrations" if shown else "")
+        asked = self._conversation(conversation)
+        with redirect_stdout(self._stdout):
+            try:
+                self._trials.measure(candidate, self._together(asked), reason, problems=problems)
+                (score,) = self._trials.measure(candidate, [asked], reason, problems=problems)
+            except MemtuneError as error:
+                raise Ended(error) from error
+        replies = self._recorded(candidate, predictors, asked)
+        return dspy.Prediction(score=score, replies=replies)
+
+    def _recorded(self, candidate: Candidate, predictors: Mapping[str, Any], conversation: Conversation) -> list[str]:
+        """Puts executions of each operation into DSPy's trace, a demonstration last; returns the judged replies."""
+        outcome, record = self._trials.outcome(candidate, conversation), dspy.settings.trace
+        if outcome is None:
+            return ["nothing could be answered with these prompts"]
+        for name, spec in self._tuning.prompts.items() if record is not None else ():
+            failed, passed = unattributed_examples(spec, self._tuning.operations, [outcome])
+            for example in (*failed, *passed)[:1]:
+                seen = record_of(example)
+                given = "\n".join(f"{key}: {text}" for key, text in seen["Inputs"].items())
+                record.append((predictors[name], {"data": given}, {"reply": seen["Generated Outputs"]}))
+            of_this = [each for each in self.pools.get(name, ()) if each.conversation == conversation.id]
+            for each in of_this[:1]:
+                demo = demo_of(self.prompts[name], each)
+                record.append((predictors[name], {"data": demo["data"]}, {"reply": demo["reply"]}))
+        return [
+            f"{case.question.question} → {cut(case.reply)} ({'right' if case.passed else 'wrong'})"
+            for case in outcome.cases
+        ]
+
+    def _conversation(self, name: str) -> Conversation:
+        return next(each for each in (*self._tuning.train, *self._tuning.validation) if each.id == name)
+
+    def _together(self, asked: Conversation) -> Sequence[Conversation]:
+        """The conversations that DSPy will ask for next anyway: measured together, they keep an endpoint busy."""
+        if not self._at_once:
+            return [asked]
+        return next(split for split in (self._tuning.train, self._tuning.validation) if asked in split)
+
+
+def demo_of(prompt: CarriedPrompt, demonstration: Demonstration) -> dict[str, str]:
+    """A demonstration in the fields of a predictor."""
+    return {"data": prompt.shown(demonstration), "reply": demonstration.reply}
+
+
+def search(
+    tuning: Tuning,
+    source: str,
+    compile_with: Callable[[MemoryProgram, dspy.LM], None],
+    *,
+    at_once: bool = True,
+) -> None:
+    """Run one of DSPy's optimizers on the system; the best that it tries becomes the champion.
+
+    DSPy's settings are those of this search only, and its output goes nowhere.
+
+    Args:
+        tuning: the search.
+        source: name of the optimizer.
+        compile_with: runs it on a program with an author.
+        at_once: whether it asks for all conversations of a split in turn.
+
+    Raises:
+        BudgetExceededError: a hard budget ended it.
+    """
+    author, stdout = Author(tuning.author), sys.stdout
+    model = lm_of(_AuthorEngine(author, tuning.settings.seed))
+    try:
+        with Trials(tuning, source) as trials, _quiet():
+            system = MeasuredSystem(tuning, trials, stdout, at_once=at_once)
+            with dspy.context(lm=model, adapter=_PatientAdapter(author), trace=None, num_threads=1, max_errors=1):
+                compile_with(MemoryProgram(system), model)
+    except Ended as ended:
+        raise ended.error from ended
+
+
+def score_of(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
+    """DSPy's metric: the share of right answers."""
+    return float(prediction.score)
+
+
+def examples_of(conversations: Sequence[Conversation]) -> list[dspy.Example]:
+    """Conversations as DSPy's examples: an id for the program, an excerpt and the questions for the author."""
+    return [
+        dspy.Example(
+            conversation=each.id,
+            excerpt=" ".join(turn.spoken for session in each.sessions for turn in session.turns)[:_EXCERPT],
+            questions=" ".join(question.question for question in each.questions)[:_EXCERPT],
+        ).with_inputs("conversation")
+        for each in conversations
+    ]
+
+
+class _AuthorEngine(AccessEngine):
+    """The author for DSPy. A failed call is an empty reply, as a reply of no use is."""
+
+    def __init__(self, author: Author, seed: int) -> None:
+        super().__init__(author.model, REPLY_TOKENS)
+        self._author, self._seed = author, seed
+
+    def ask(self, messages: Sequence[Mapping[str, str]], **options: Any) -> ChatReply:
+        """The author's reply, without its reasoning."""
+        options["sample"] += self._seed * 1000
+        reply = self._author.chat(messages, **options)
+        return replace(reply, text=reply.text or _NOTHING)
+
+    def complete(self, request: Request) -> Response:
+        from dspy.lm15 import Message, Response, Usage
+
+        try:
+            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+                return super().complete(request)
+        except ModelError:
+            nothing = Usage(input_tokens=0, output_tokens=0, total_tokens=0)
+            return Response(
+                id=None, model="author", message=Message.assistant(_NOTHING), finish_reason="stop", usage=nothing
+            )
+        except MemtuneError as error:
+            raise Ended(error) from error
+
+
+class _PatientAdapter(dspy.ChatAdapter):  # type: ignore[misc]
+    """Takes a reply without DSPy's field markers for the first field, if all fields are texts."""
+
+    def __init__(self, author: Author) -> None:
+        super().__init__()
+        self._author = author
+
+    def parse(self, signature: Any, completion: str) -> dict[str, Any]:
+        try:
+            return dict(super().parse(signature, completion))
+        except AdapterParseError:
+            fields = signature.output_fields
+            if any(field.annotation is not str for field in fields.values()):
+                if completion != _NOTHING:
+                    self._author.tell("form", "the reply was not in the form that DSPy asks for")
+                raise
+            return {**dict.fromkeys(fields, ""), next(iter(fields)): completion.strip()}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without DSPy's prints, progress bars and log lines, which would show what models wrote."""
+    log = logging.getLogger("dspy")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+            yield
+    finally:
+        log.setLevel(level)

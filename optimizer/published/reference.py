@@ -1,0 +1,130 @@
+"""The reference method of closed-loop tuning: feedback on every failed case, aggregated, one rewrite, always accepted.
+
+After MemTrace's loop: attribute the wrong answers, group them by the prompt of the blamed operation, let a model
+comment on each case, merge the comments by fours, and rewrite the prompt once from the merged feedback. Nothing is
+compared: a rewrite stays, even if it lowers the score. What cannot be kept is a text that breaks its contract, which
+the system would refuse, or one under which it fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.author import Author
+from optimizer.proposers.examples import examples_of
+from optimizer.proposers.reflection import TEMPERATURE, record_of, request_for
+from optimizer.published.trials import refuse_rewrites_by_hand
+from optimizer.search.results import Attempt, BlameShare
+from optimizer.search.rounds import DONE, NOTHING_WRONG
+from tracing.recording.recorder import operation, trace
+
+if TYPE_CHECKING:
+    from optimizer.proposers.examples import Example
+    from optimizer.search.tuning import Iteration, Tuning
+    from tracing.systems.prompts import PromptSpec
+
+BATCH = 4
+"""Comments that are merged by one request."""
+
+_COMMENT = """An operation of a memory system has this purpose: {purpose}
+Its prompt was:
+{text}
+
+In this case it led to a wrong answer:
+{case}
+
+In two sentences: what did the prompt fail to ask for, and what should it say in general? Name nobody from the case."""
+
+_MERGE = """Comments on a prompt, each from one case where it led to a wrong answer:
+{comments}
+
+Merge them into a short list of general advice for a rewrite of the prompt. Leave out what holds for one case only."""
+
+_FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
+
+
+def reference(tuning: Tuning) -> str:
+    """An `Optimizer` without a gate; the author model comments, merges and rewrites.
+
+    Raises:
+        ConfigError: rewrites by hand are given.
+        BudgetExceededError: a hard budget ended it.
+    """
+    refuse_rewrites_by_hand(tuning, "reference")
+    writer = _Writer(Author(tuning.author), tuning.settings.seed)
+    for n in range(1, tuning.settings.rounds + 1):
+        attributions, signals = tuning.attribute(n)
+        if not signals.failures:
+            return NOTHING_WRONG
+        with tuning.iteration(n) as iteration:
+            iteration.blame = {each.operation: BlameShare(each.share, each.share_ci) for each in signals.signals}
+            for name, spec in tuning.prompts.items():
+                failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
+                if failed:
+                    iteration.edited = (*iteration.edited, name)
+                    _note(tuning, iteration, writer.rewrite(spec, tuning.champion[name], failed))
+            _accept(tuning, iteration)
+    return DONE
+
+
+def _note(tuning: Tuning, iteration: Iteration, attempt: Attempt | None) -> None:
+    if attempt is None:
+        return
+    problems = tuning.prompts[attempt.prompt].contract.violations(attempt.text)
+    iteration.attempts[attempt.prompt] = replace(
+        attempt, gate=f"not tried: {'; '.join(problems)}" if problems else None
+    )
+
+
+def _accept(tuning: Tuning, iteration: Iteration) -> None:
+    """All rewrites of a round become the champion together, whatever they score."""
+    usable = {name: each for name, each in iteration.attempts.items() if each.gate is None}
+    kept = {name: each for name, each in usable.items() if tuning.approves(each)}
+    iteration.attempts.update({name: replace(usable[name], gate="declined by hand") for name in usable.keys() - kept})
+    candidate = {**tuning.champion, **{name: each.text for name, each in kept.items()}}
+    if candidate == tuning.champion:
+        return
+    tuning.allow(len(tuning.validation))
+    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {iteration.n}: reference")
+    tainted = next((each.tainted for each in outcomes if each.tainted is not None), None)
+    gate = "accepted without a comparison" if tainted is None else f"cannot be scored: {tainted}"
+    iteration.attempts.update({name: replace(each, gate=gate) for name, each in kept.items()})
+    if tainted is None:
+        tuning.crown(candidate)
+
+
+class _Writer:
+    """The author's three jobs."""
+
+    def __init__(self, author: Author, seed: int) -> None:
+        self._author, self._seed, self._asked = author, seed, 0
+
+    def rewrite(self, spec: PromptSpec, text: str, failed: Sequence[Example]) -> Attempt | None:
+        """The prompt rewritten from the feedback on its failed cases; None if the author wrote nothing."""
+        feedback = [self._ask(_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each))) for each in failed]
+        feedback = [each for each in feedback if each]
+        while len(feedback) > 1:
+            batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
+            merged = [self._ask(_MERGE.format(comments="\n\n".join(batch))) for batch in batches]
+            feedback = [each for each in merged if each]
+        request = request_for(spec).replace("<curr_param>", text).replace("<side_info>", "\n".join(feedback))
+        said = self._ask(request) if feedback else ""
+        fenced = _FENCED.search(said)
+        rewritten = (fenced[1] if fenced else said).strip("\n")
+        if not rewritten or rewritten == text:
+            return None
+        return Attempt(spec.name, "reference", f"rewritten from the feedback on {len(failed)} failed cases", rewritten)
+
+    def _ask(self, request: str) -> str:
+        self._asked += 1
+        with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+            return self._author.text(request, temperature=TEMPERATURE, sample=self._seed * 1000 + self._asked)
+
+
+def _shown(example: Example) -> str:
+    record = record_of(example)
+    given = "\n".join(f"{name}: {text}" for name, text in record["Inputs"].items())
+    return f"{given}\nIt made: {record['Generated Outputs']}\n{record['Feedback']}"

@@ -1,0 +1,186 @@
+"""Candidates tried one after another: measured whole, recorded, and the best on validation becomes the champion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optimizer.search.results import Attempt
+from tracing.errors import ConfigError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.search.tuning import Iteration, Tuning
+    from tracing.systems.conversations import Conversation
+    from tracing.systems.prompts import Candidate
+
+
+def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
+    """Refuse rewrites that people wrote, of which an optimizer from elsewhere knows nothing.
+
+    Raises:
+        ConfigError: there are some.
+    """
+    if tuning.settings.hand:
+        raise ConfigError(f"--candidates: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
+
+
+class Trials:
+    """The candidates of one search; a context, which ends the last iteration.
+
+    Each new candidate is an iteration. One that breaks a contract scores 0 and is never sent; so does one under which
+    the system fails. The best so far on all train conversations meets the validation conversations, and the best there,
+    if it is better than the seed, becomes the champion.
+
+    Args:
+        tuning: the search.
+        source: the source of its attempts.
+    """
+
+    def __init__(self, tuning: Tuning, source: str) -> None:
+        self._tuning, self._source = tuning, source
+        self._held = ExitStack()
+        self._iteration: Iteration | None = None
+        self._n = 0
+        self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
+        for split in ("train", "val"):
+            for outcome in tuning.outcomes(split):
+                self._known(tuning.champion)[outcome.conversation.id] = outcome
+        self._best = {
+            "train": self._total(tuning.champion, tuning.train),
+            "val": self._total(tuning.champion, tuning.validation),
+        }
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+    def measure(
+        self,
+        candidate: Candidate,
+        conversations: Sequence[Conversation],
+        reason: str,
+        *,
+        problems: Mapping[str, Sequence[str]] | None = None,
+    ) -> list[float]:
+        """The candidate's score on each of some train or validation conversations.
+
+        Args:
+            candidate: a text for each prompt.
+            conversations: to measure it on, if that was not done before.
+            reason: what was changed, in one line.
+            problems: prompt name → what makes its text unusable, besides what its contract says.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        known = self._known(candidate)
+        if not known:
+            self._begin(candidate, reason)
+        broken = self._broken(candidate, problems or {})
+        missing = [each for each in conversations if each.id not in known]
+        if missing and broken:
+            known.update({each.id: None for each in missing})
+            self._note(candidate, reason, {name: f"not tried: {'; '.join(what)}" for name, what in broken.items()})
+        elif missing:
+            self._tuning.allow(len(missing))
+            for outcome in self._tuning.measure(candidate, missing, f"iteration {self._n}: {self._source}"):
+                known[outcome.conversation.id] = outcome
+            self._judge(candidate, reason)
+        return [_score(known[each.id]) for each in conversations]
+
+    def outcome(self, candidate: Candidate, conversation: Conversation) -> Outcome | None:
+        """What was recorded of a measured candidate on a conversation; None if it broke a contract or the system."""
+        outcome = self._known(candidate).get(conversation.id)
+        return None if outcome is None or outcome.tainted is not None else outcome
+
+    def _judge(self, candidate: Candidate, reason: str) -> None:
+        """Validate the best on train, and crown the best on validation."""
+        tuning = self._tuning
+        gain = self._gain(candidate)
+        if gain is not None:
+            self._note(candidate, reason, {}, gain)
+        if self._is_best(candidate, "train", tuning.train) and not self._has(candidate, tuning.validation):
+            self.measure(candidate, tuning.validation, reason)
+            return
+        if not self._has(candidate, tuning.validation):
+            return
+        size = len(tuning.validation)
+        mean = self._total(candidate, tuning.validation) / size
+        best = self._is_best(candidate, "val", tuning.validation)
+        verdict = (
+            f"{mean:.3f} on {size} validation conversations, {'the' if best else 'not better than the'} best so far"
+        )
+        attempts = self._note(candidate, reason, dict.fromkeys(candidate, verdict), gain)
+        if best and all(tuning.approves(attempt) for attempt in attempts):
+            tuning.crown(candidate)
+
+    def _is_best(self, candidate: Candidate, split: str, conversations: Sequence[Conversation]) -> bool:
+        """Whether a candidate is sound and the best so far on a whole split; later ones are then compared with it."""
+        if not self._has(candidate, conversations):
+            return False
+        total = self._total(candidate, conversations)
+        sound = all(self.outcome(candidate, each) is not None for each in conversations)
+        if not sound or total <= self._best[split]:
+            return False
+        self._best[split] = total
+        return True
+
+    def _begin(self, candidate: Candidate, reason: str) -> None:
+        self._held.close()
+        self._n += 1
+        self._iteration = self._held.enter_context(self._tuning.iteration(self._n))
+        self._note(candidate, reason, {})
+
+    def _note(
+        self, candidate: Candidate, reason: str, gates: Mapping[str, str], gain: float | None = None
+    ) -> list[Attempt]:
+        """Record an attempt for each prompt that differs from the seed."""
+        if self._iteration is None:
+            return []
+        attempts = self._iteration.attempts
+        changed = [name for name, text in candidate.items() if text != self._tuning.seed[name]]
+        for name in changed:
+            text = candidate[name]
+            key = f"{name}\n{text}"
+            known = attempts.get(key) or Attempt(name, self._source, reason, text)
+            screening = known.screening if gain is None else gain
+            attempts[key] = replace(known, gate=gates.get(name, known.gate), screening=screening)
+        self._iteration.edited = tuple(dict.fromkeys((*self._iteration.edited, *changed)))
+        return [attempts[f"{name}\n{candidate[name]}"] for name in changed]
+
+    def _broken(self, candidate: Candidate, problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        prompts = self._tuning.prompts
+        found = {
+            name: [*problems.get(name, ()), *prompts[name].contract.violations(text)]
+            for name, text in candidate.items()
+        }
+        return {name: what for name, what in found.items() if what}
+
+    def _gain(self, candidate: Candidate) -> float | None:
+        """The mean gain over the champion on the train conversations that both have met; None if a call failed."""
+        met = [each for each in self._tuning.train if each.id in self._known(candidate)]
+        pairs = [(self.outcome(candidate, each), self.outcome(self._tuning.champion, each)) for each in met]
+        gains = [ours.score - theirs.score for ours, theirs in pairs if ours is not None and theirs is not None]
+        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(met) else None
+
+    def _has(self, candidate: Candidate, conversations: Sequence[Conversation]) -> bool:
+        return all(each.id in self._known(candidate) for each in conversations)
+
+    def _total(self, candidate: Candidate, conversations: Sequence[Conversation]) -> float:
+        return sum(_score(self._known(candidate)[each.id]) for each in conversations)
+
+    def _known(self, candidate: Candidate) -> dict[str, Outcome | None]:
+        return self._outcomes.setdefault(tuple(sorted(candidate.items())), {})
+
+
+def _score(outcome: Outcome | None) -> float:
+    return 0.0 if outcome is None or outcome.tainted is not None else outcome.score

@@ -1,0 +1,99 @@
+"""An author that reasons, or whose replies are cut short or empty, still writes prompts, or its user learns why not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer
+
+from optimizer.proposers.author import Author, without_reasoning
+from tracing.errors import BudgetExceededError
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits
+
+Asked = Callable[..., str]
+
+
+def asked(access: ModelAccess, times: int = 1) -> str:
+    author = Author(access.proposer)
+    return [author.text("Write a prompt.", temperature=0.7, sample=n) for n in range(times)][-1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("<think>\nA ```draft``` first.\n</think>\n\nThe prompt", "The prompt"),
+        ("A draft first.</think>The prompt", "The prompt"),
+        ("<Reasoning>A draft", ""),
+        ("<think>a</think><think>is a tag</think>", "<think>is a tag</think>"),
+        ("Show <think>your thoughts</think> like that", "Show <think>your thoughts</think> like that"),
+        (" The prompt ", "The prompt"),
+    ],
+)
+def test_reasoning_before_a_text_is_removed_and_the_text_is_left_as_it_is(reply: str, expected: str) -> None:
+    assert without_reasoning(reply) == expected
+
+
+def test_a_reply_that_was_cut_short_is_asked_for_again_with_more_room(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], caplog: pytest.LogCaptureFixture
+) -> None:
+    def reasoning(body: dict[str, Any]) -> Reply:
+        if body["max_tokens"] < 2000:
+            return Reply("<think>on and on", finish_reason="length")
+        return Reply("<think>on and on</think>The prompt")
+
+    scripted_server.script = reasoning
+    assert asked(open_access()) == "The prompt"
+    assert [body["max_tokens"] for body in scripted_server.requests] == [700, 2800]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("reply", "told", "calls"),
+    [
+        (Reply("<think>and so on", finish_reason="length"), "cut short", 6),
+        (Reply("Half of a", finish_reason="length"), "cut short", 6),
+        (Reply("", finish_reason="length"), "cut short", 6),
+        (Reply(""), "the reply was empty", 2),
+        (Reply("<think>Nothing.</think>\n"), "the reply was reasoning only", 2),
+        (Reply("no", status=400), "the call failed", 2),
+    ],
+)
+def test_a_reply_of_no_use_is_told_once_and_gives_no_text(
+    scripted_server: ScriptedServer,
+    open_access: Callable[..., ModelAccess],
+    caplog: pytest.LogCaptureFixture,
+    reply: Reply,
+    told: str,
+    calls: int,
+) -> None:
+    scripted_server.script = lambda body: reply
+    with caplog.at_level(logging.WARNING):
+        assert asked(open_access(retries=0), times=2) == ""
+    (record,) = caplog.records
+    assert told in record.getMessage()
+    assert "models.proposer" in record.getMessage()
+    assert scripted_server.count == calls
+
+
+def test_an_endpoint_that_allows_no_longer_reply_is_asked_once_more_and_no_further(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], caplog: pytest.LogCaptureFixture
+) -> None:
+    def short(body: dict[str, Any]) -> Reply:
+        return Reply("Half", finish_reason="length") if body["max_tokens"] == 700 else Reply("too long", status=400)
+
+    scripted_server.script = short
+    assert asked(open_access(retries=0)) == ""
+    assert scripted_server.count == 2
+    assert "cut short" in caplog.text
+
+
+def test_a_spent_budget_is_let_through(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = lambda body: Reply("Half", finish_reason="length")
+    with pytest.raises(BudgetExceededError):
+        asked(open_access(Limits(calls=1)))

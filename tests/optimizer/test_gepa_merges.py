@@ -1,0 +1,106 @@
+"""gepa merges candidates that were improved apart, and a run that is repeated merges alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
+
+from attribution.methods import survival
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
+from optimizer.search.results import LoopSettings
+from tracing.llm.access import ModelAccess
+from tracing.systems.fact_memory import FactMemory
+
+SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+
+
+class TwoWeaknesses(WeakModel):
+    """Extracts parrots 0, 2 and 4 only and answers on 0, 1, 3 and 5 only, unless a prompt is thorough.
+
+    A thorough extraction forgets parrot 0, so that the seed stays the best for it.
+    """
+
+    def __call__(self, body: dict[str, Any]) -> Reply | str:
+        text, kind = prompt_of(body), kind_of(body)
+        thorough = "Be thorough." in text
+        if "```" in text:
+            current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
+            assert current is not None
+            return f"```\nBe thorough.\n{current[1]}\n```"
+        reply = super().__call__(body)
+        assert isinstance(reply, str)
+        if kind == "extract":
+            facts = json.loads(reply)["facts"]
+            forgotten = r"0's parrot" if thorough else r"[135]'s parrot"
+            return json.dumps({"facts": [fact for fact in facts if not re.search(forgotten, fact)]})
+        if kind == "answer" and not thorough and re.search(r"parrot of \w+[24] called", text):
+            return LENGTHY.format(reply)
+        return reply
+
+
+def test_two_candidates_improved_apart_are_merged(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
+) -> None:
+    scripted_server.script = TwoWeaknesses()
+    access = open_access(retries=0)
+    system = memory()
+
+    class Silent:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            return lambda *told, **more: None
+
+    result = optimize(
+        evaluator=Evaluator(system, access, "short_contains", tmp_path),
+        splits=world(train=6, validation=6, test=2),
+        seed_candidate=SEED,
+        settings=LoopSettings(rounds=6, proposals=4, seed=4),
+        access=access,
+        failures=Failures(survival, access, system.operations),
+        observer=Silent(),
+        optimizer=open_optimizer("gepa"),
+    )
+    merges = [each for each in result.iterations if any("merged" in attempt.reason for attempt in each.attempts)]
+    assert merges
+    assert merges[0].accepted
+    assert set(merges[0].edited) == {"extract", "answer"}
+    assert all("Be thorough." in result.champion_candidate[name] for name in ("extract", "answer"))
+
+
+MERGE = """
+import random
+from gepa.proposer.merge import sample_and_attempt_merge_programs_by_common_predictors as merge
+from optimizer.published.plain_gepa import by_stable_names
+names = ["extract", "decide", "answer", "retrieve", "profile"]
+pool = [NAMED({name: f"{name} {number}" for name in names}) for number in range(3)]
+pool[2] = NAMED({**pool[2], "profile": "profile 0"})
+for seed in range(8):
+    made = merge([0.5, 1.0, 1.0], random.Random(seed), [1, 2], ([], []), pool, [[None], [0], [0]])
+    print([made[0][name] for name in pool[0]])
+"""
+
+
+def test_a_merge_does_not_depend_on_the_process(tmp_path: Path) -> None:
+    def merged(hash_seed: str, named: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", MERGE.replace("NAMED", named)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert merged("1", "by_stable_names") == merged("2", "by_stable_names")
+    unprotected = {merged(seed, "by_stable_names and dict") for seed in ("1", "2", "3")}
+    assert len(unprotected) > 1, "gepa orders names itself by now: the protection can go"
