@@ -36,7 +36,10 @@ Examples:
     help="Attribution method: survival, assisted, agent, triage or your own.",
 )
 @click.option(
-    "--optimizer", metavar="NAME", help="Search algorithm: closed-loop, local-search, random, gepa or your own."
+    "--optimizer",
+    metavar="NAME",
+    help="Search algorithm: closed-loop, local-search, random, gepa, miprov2, simba, copro, bootstrap, reference or "
+    "your own.",
 )
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")

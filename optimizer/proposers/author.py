@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 class Author:
     """Asks a model for texts.
 
-    A reply that is cut short is asked for again with more room: up to a quarter of the context of an embedded model, and
-    up to 11,200 tokens of an endpoint. One that is still cut short, or empty, or refused, becomes an empty text, and the
-    first of each kind is logged as a warning.
+    A reply that is cut short is asked for again with more room: up to a quarter of the context of an embedded model,
+    and up to 11,200 tokens of an endpoint. One that is still cut short, or empty, or refused, becomes an empty text;
+    the first of each kind is logged as a warning.
 
     Args:
         model: the model that writes.

@@ -72,6 +72,12 @@ class Carrier(dspy.Predict):  # type: ignore[misc]
     """
 
     @property
+    def instruction(self) -> str:
+        """The instruction; empty where DSPy has put its own in place of an empty one."""
+        said = str(self._signature.instructions)
+        return "" if said == _FIELDS.instructions else said
+
+    @property
     def signature(self) -> Any:
         return self._signature
 
@@ -115,7 +121,7 @@ class MeasuredSystem:
         """The prediction for one conversation; what was executed goes into DSPy's trace."""
         candidate, problems, shown = {}, {}, 0
         for name, carried in self.prompts.items():
-            instruction = predictors[name].signature.instructions
+            instruction = predictors[name].instruction
             demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]
             chosen = [each for each in demos if each is not None]
             candidate[name] = carried.text(instruction, chosen)

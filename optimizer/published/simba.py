@@ -1,4 +1,4 @@
-"""DSPy's SIMBA: minibatches, rules from what tells a better run from a worse one, and demonstrations of the better one."""
+"""DSPy's SIMBA: rules from what tells a better run from a worse one, and demonstrations of the better one."""
 
 from __future__ import annotations
 

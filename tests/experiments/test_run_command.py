@@ -96,6 +96,32 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
 
 
 @pytest.mark.usefixtures("wordy")
+@pytest.mark.parametrize("name", ["simba", "copro", "bootstrap", "reference"])
+def test_each_optimizer_from_elsewhere_runs_by_its_name(command: Command, name: str) -> None:
+    code, _, err = command("run", "rag.yaml", "--optimizer", name, "--out", "run")
+    assert code == 0, err
+    found = RunFolder(Path("run")).summary()
+    assert (found.optimizer, found.verdict) == (name, "inconclusive")
+
+
+@pytest.mark.usefixtures("wordy")
+def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    code, out, err = command("run", "rag.yaml", "--optimizer", "miprov2", "--out", "run")
+    assert code == 0, err
+    assert "[[ ##" not in out + err
+    assert "Trial" not in out + err
+    found = RunFolder(Path("run")).summary()
+    assert (found.champion["test"].score, found.optimizer) == (1, "miprov2")
+    before = scripted_server.asked
+    code, _, err = command("run", "--resume", "run")
+    assert code == 0, err
+    again = RunFolder(Path("run")).summary()
+    assert (again.champion, again.iterations, scripted_server.asked) == (found.champion, found.iterations, before)
+
+
+@pytest.mark.usefixtures("wordy")
 def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Command, mlflow_home: Path) -> None:
     code, out, err = command("run", "rag.yaml", "--out", "run")
     assert code == 0, err
