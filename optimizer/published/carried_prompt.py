@@ -32,6 +32,14 @@ class CarriedPrompt:
         said = ["\n".join(trimmed(part)) for part in (self._parts.head, self._parts.tail) if trimmed(part)]
         self.instruction = _cleaned("\n\n".join(said).format_map({}))
 
+    @property
+    def rules(self) -> str:
+        """What the prompt is for, and what must stay in its instruction."""
+        contract = self._spec.contract
+        kept = [marker for marker in contract.markers if marker in self.instruction]
+        words = f" Keep exactly: {' '.join(kept)}" if kept else ""
+        return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}"
+
     def problems(self, instruction: str) -> list[str]:
         """Why an instruction can't be used, in plain words, whatever the contract says of the text made from it."""
         if not instruction.strip() and self.instruction:

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 _EXCERPT = 300
 """Characters of a conversation that the author sees of it."""
 
+_RULES = """
+The program is a memory system. It puts the data after each instruction, so an instruction holds no placeholder. It is
+general: no name or value from the examples. These are the prompts that have an instruction:
+{prompts}"""
+
 _NOTHING = "\n"
 """A reply of no use. DSPy raises an error for an empty one, which would end the search."""
 
@@ -113,6 +118,11 @@ class MeasuredSystem:
             for name, pool in self.pools.items()
             for each in pool
         }
+
+    @property
+    def rules(self) -> str:
+        """What the author has to know of the system and its prompts, whatever it is asked for."""
+        return _RULES.format(prompts="\n".join(f"- {name}_prompt: {each.rules}" for name, each in self.prompts.items()))
 
     def __deepcopy__(self, memo: object) -> MeasuredSystem:
         return self
@@ -198,7 +208,14 @@ def search(
     try:
         with Trials(tuning, source) as trials, _quiet():
             system = MeasuredSystem(tuning, trials, stdout, at_once=at_once)
-            with dspy.context(lm=model, adapter=_PatientAdapter(author), trace=None, num_threads=1, max_errors=1):
+            with dspy.context(
+                lm=model,
+                adapter=_AuthorAdapter(author, system.rules),
+                trace=None,
+                num_threads=1,
+                max_errors=1,
+                disable_history=True,
+            ):
                 compile_with(MemoryProgram(system), model)
     except Ended as ended:
         raise ended.error from ended
@@ -249,12 +266,15 @@ class _AuthorEngine(AccessEngine):
             raise Ended(error) from error
 
 
-class _PatientAdapter(dspy.ChatAdapter):  # type: ignore[misc]
-    """Takes a reply without DSPy's field markers for the first field, if all fields are texts."""
+class _AuthorAdapter(dspy.ChatAdapter):  # type: ignore[misc]
+    """Tells the author the prompts' contracts; takes a reply without DSPy's field markers for the first field."""
 
-    def __init__(self, author: Author) -> None:
+    def __init__(self, author: Author, rules: str) -> None:
         super().__init__()
-        self._author = author
+        self._author, self._rules = author, rules
+
+    def format_task_description(self, signature: Any) -> str:
+        return f"{super().format_task_description(signature)}\n{self._rules}"
 
     def parse(self, signature: Any, completion: str) -> dict[str, Any]:
         try:

@@ -70,6 +70,8 @@ def miprov2(tuning: Tuning) -> str:
             valset=examples_of(tuning.validation),
             num_trials=settings.rounds * settings.proposals,
             minibatch=False,
+            # The code of a program that carries prompts says nothing of what they are for; the adapter does.
+            program_aware_proposer=False,
         )
 
     search(tuning, "miprov2", compile_with)

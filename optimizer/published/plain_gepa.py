@@ -196,6 +196,8 @@ class _Adapter:
                 better = "the best so far" if sum(scores) > self._best else "not better than the best"
                 gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
                 attempt = replace(attempt, gate=gate)
+            elif problems := tuning.prompts[name].contract.violations(candidate[name]):
+                attempt = replace(attempt, gate=f"not tried: {'; '.join(problems)}")
             elif sound:
                 gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))

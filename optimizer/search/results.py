@@ -48,7 +48,7 @@ class BlameShare:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rewrite that kept its contract, and how far it got.
+    """One rewrite, and how far it got.
 
     Attributes:
         prompt: name of the prompt.
@@ -58,7 +58,7 @@ class Attempt:
         screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
         local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
-        gate: the gate's decision in one line; None if it did not get that far.
+        gate: the decision on it in one line, or why it was not tried; None if it did not get that far.
     """
 
     prompt: str

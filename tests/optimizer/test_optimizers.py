@@ -192,6 +192,9 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
 
     result = run("gepa", Careless("answer"))
     assert not any("at all" in text for text in asked)
+    gates = [each.gate or "" for record in result.iterations for each in record.attempts]
+    assert gates
+    assert all(gate.startswith("not tried: the placeholder {") for gate in gates)
     assert result.champion_candidate == SEED
     assert result.verdict == "inconclusive"
 

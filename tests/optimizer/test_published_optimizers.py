@@ -152,6 +152,18 @@ def test_an_author_that_reasons_or_leaves_dspys_form_out_is_understood(run: Run,
     assert not any("A draft" in each.text for record in result.iterations for each in record.attempts)
 
 
+@pytest.mark.parametrize("name", DSPY)
+def test_the_author_is_told_what_each_prompt_is_for_and_what_it_must_keep(
+    run: Run, scripted_server: ScriptedServer, name: str
+) -> None:
+    run(name, Author("Be brief."), rounds=3)
+    asked = [prompt_of(body) for body in scripted_server.requests if "Respond with" in prompt_of(body)]
+    assert asked
+    for spec in FactMemory.prompts.values():
+        assert all(f"- {spec.name}_prompt: {spec.purpose}" in text for text in asked)
+        assert all(marker in text for text in asked for marker in spec.contract.markers)
+
+
 def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
