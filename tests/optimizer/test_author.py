@@ -51,6 +51,23 @@ def test_a_reply_that_was_cut_short_is_asked_for_again_with_more_room(
     assert not caplog.records
 
 
+def test_reasoning_beside_the_text_is_no_part_of_it(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    def beside(answer: dict[str, Any]) -> dict[str, Any]:
+        answer["choices"][0]["message"]["reasoning_content"] = "On and on."
+        answer["choices"][0]["message"]["content"] = answer["choices"][0]["message"]["content"] or None
+        return answer
+
+    def reasoning(body: dict[str, Any]) -> Reply:
+        cut = body["max_tokens"] < 2000
+        return Reply("" if cut else "The prompt", finish_reason="length" if cut else "stop", change=beside)
+
+    scripted_server.script = reasoning
+    assert asked(open_access()) == "The prompt"
+    assert scripted_server.count == 2
+
+
 @pytest.mark.parametrize(
     ("reply", "told", "calls"),
     [

@@ -252,8 +252,13 @@ class Endpoint:
         return patient and time.monotonic() - started < OUTAGE_S
 
     def _is_silent(self, found: Said | Embedded) -> bool:
-        """Whether a chat reply is empty, as overloaded endpoints send them; after all retries it is accepted."""
-        return isinstance(found, Said) and not found.text and not self.settings.embedded
+        """Whether a chat reply is empty, as overloaded endpoints send them; after all retries it is accepted.
+
+        A model that used up its limit by reasoning would do so again.
+        """
+        if not isinstance(found, Said) or self.settings.embedded:
+            return False
+        return not found.text and found.finish_reason != "length"
 
     def _connect(self) -> Poster:
         with self._lock:
