@@ -94,7 +94,7 @@ class Carrier(dspy.Predict):  # type: ignore[misc]
 class Ended(BaseException):
     """Ends a search of DSPy's, which would catch an `Exception` and go on; `error` is why."""
 
-    def __init__(self, error: MemtuneError) -> None:
+    def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
 
@@ -129,7 +129,14 @@ class MeasuredSystem:
 
     def run(self, predictors: Mapping[str, Any], conversation: str) -> dspy.Prediction:
         """The prediction for one conversation; what was executed goes into DSPy's trace."""
-        candidate, problems, shown = {}, {}, 0
+        try:
+            with redirect_stdout(self._stdout):
+                return self._measured(predictors, self._conversation(conversation))
+        except Exception as error:
+            raise Ended(error) from error
+
+    def _measured(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
+        candidate, problems, shown, rewritten = {}, {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
             demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]
@@ -137,16 +144,13 @@ class MeasuredSystem:
             candidate[name] = carried.text(instruction, chosen)
             problems[name] = carried.problems(instruction)
             shown += len(chosen)
-        reason = "rewritten by the author" + (f", with {shown} demonstrations" if shown else "")
-        asked = self._conversation(conversation)
-        with redirect_stdout(self._stdout):
-            try:
-                self._trials.measure(candidate, self._together(asked), reason, problems=problems)
-                (score,) = self._trials.measure(candidate, [asked], reason, problems=problems)
-            except MemtuneError as error:
-                raise Ended(error) from error
-        replies = self._recorded(candidate, predictors, asked)
-        return dspy.Prediction(score=score, replies=replies)
+            rewritten |= instruction != carried.instruction
+        changes = ["rewritten by the author"] if rewritten else []
+        changes += [f"{shown} demonstrations of passing train cases"] if shown else []
+        together = self._together(conversation)
+        scores = self._trials.measure(candidate, together, ", ".join(changes), problems=problems)
+        replies = self._recorded(candidate, predictors, conversation)
+        return dspy.Prediction(score=scores[list(together).index(conversation)], replies=replies)
 
     def _recorded(self, candidate: Candidate, predictors: Mapping[str, Any], conversation: Conversation) -> list[str]:
         """Puts executions of each operation into DSPy's trace, a demonstration last; returns the judged replies."""

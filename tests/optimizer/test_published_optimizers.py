@@ -19,11 +19,13 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.template import EXAMPLE
 from optimizer.published.carried_prompt import CarriedPrompt
+from optimizer.published.trials import Trials
 from optimizer.search.failures import Failures
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.search.results import LoopResult, LoopSettings
 from optimizer.search.unattributed import unattributed_examples
+from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import placeholders_of
@@ -257,3 +259,15 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert [each.gate for each in record.attempts] == ["accepted without a comparison"]
     assert result.champion_candidate["answer"] == f"Be poetic.\n{SEED['answer']}"
     assert record.blame
+
+
+@pytest.mark.parametrize("name", DSPY)
+def test_a_fault_in_an_evaluation_ends_the_search_and_is_no_score(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def faulty(*given: Any, **more: Any) -> Any:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(Trials, "measure", faulty)
+    with pytest.raises(RunError, match=f"'{name}' failed: ZeroDivisionError: in the middle"):
+        run(name, Author("Be brief."))
