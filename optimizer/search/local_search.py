@@ -7,12 +7,13 @@ Only the test, which the search never sees, is a claim.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice, product
 from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import decide
+from optimizer.objectives.alignment import Pair, alignment_of
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.proposals import HAND
 from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
@@ -22,7 +23,7 @@ from optimizer.search.closed_loop import closed_loop
 from optimizer.search.results import Attempt, BlameShare
 from optimizer.search.rounds import DONE, NOTHING_WRONG
 from optimizer.search.screening import SCREENED, drawn
-from optimizer.search.selection import Edit, expected_gains
+from optimizer.search.selection import Edit, expected_gains, shares_of
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -35,16 +36,13 @@ if TYPE_CHECKING:
 FINALISTS = 2
 """Texts of each prompt that meet the whole pipeline."""
 
-ARMS, FEWEST_ARMS = 36, 6
+ARMS, FEWEST_ARMS = 24, 6
 """Texts that the searches of one round begin with, together; and one prompt's search at least."""
 
 SHOWN = 1 / 3
 """Part of them with whole demonstrations."""
 
-LEAST_SHARE = 0.1
-"""Share of the expected gain under which a prompt is not searched."""
-
-STAKES = ((15.0, 6), (40.0, 3), (120.0, 2))
+STAKES = ((12.0, 8), (30.0, 3), (100.0, 2))
 """What is at stake, in needs or questions, on the inputs that arms have met at the end of each rung, and how many of
 them go on."""
 
@@ -64,7 +62,7 @@ def local_search(tuning: Tuning) -> str:
     Raises:
         BudgetExceededError: a hard budget ended it.
     """
-    local = tuning.local
+    local = tuning.local if tuning.settings.local_objectives else None
     pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
     if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
         return closed_loop(tuning)
@@ -88,6 +86,10 @@ class _LocalRounds:
         self.tuning, self.local = tuning, local
         self.history: list[Edit] = []
         self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+        self.met: dict[str, list[Pair]] = defaultdict(list)
+        """By prompt, what its texts gained on recorded inputs and end to end."""
+        self.shown: dict[str, frozenset[str]] = {}
+        """By prompt, the conversations whose content the champion's text shows."""
 
     def run(self) -> str:
         seen: Mapping[str, str] | None = None
@@ -107,33 +109,43 @@ class _LocalRounds:
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, finalists = self.tuning, dict[str, list[LocalScore]]()
-        pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
-        for prompt, share in self._shares(signals).items():
+        pool = self._unseen([*tuning.outcomes("train"), *tuning.outcomes("val")], self.shown.values())
+        gains = expected_gains(self.local.objectives, signals.signals, self.history)
+        shares = shares_of(tuning.settings.selector, gains, iteration.n, tuning.seed_of(iteration.n))
+        for prompt, share in shares.items():
             inputs = alternating(self.local.inputs(prompt, pool), tuning.seed_of(iteration.n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
             count = max(FEWEST_ARMS, round(ARMS * share))
             arms = self._arms(iteration.n, prompt, count, inputs, attributions, signals)
-            scored, dropped = self._search(iteration, prompt, arms, inputs)
-            for each in (*scored, *dropped):
-                iteration.attempts[each.arm.text] = Attempt(
-                    prompt, each.arm.source, each.arm.reason, each.arm.text, local=each.gain
-                )
-            written = [each for each in scored if each.arm.source == HAND]
-            better = [each for each in scored if each.gain > 0 and each.arm.source != HAND]
-            # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
-            finalists[prompt] = written or better[:FINALISTS]
+            finalists[prompt] = self._finalists(iteration, prompt, arms, inputs)
         iteration.edited = tuple(name for name, scored in finalists.items() if scored)
         before = tuning.champion
         self._join(iteration, finalists, pool)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
 
-    def _shares(self, signals: Signals) -> dict[str, float]:
-        """The prompts that are searched, each with its share of the arms: by expected gain, the greatest first."""
-        gains = expected_gains(self.local.objectives, signals.signals, self.history)
-        total = sum(gains.values()) or 1.0
-        ranked = sorted(gains, key=lambda name: (-gains[name], name))
-        return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
+    def _unseen(self, outcomes: Sequence[Outcome], shown: Iterable[frozenset[str]]) -> list[Outcome]:
+        """The outcomes on conversations of which nothing is shown: what a text shows, it need not find."""
+        hidden = frozenset().union(*shown)
+        return [outcome for outcome in outcomes if outcome.conversation.id not in hidden]
+
+    def _finalists(
+        self, iteration: Iteration, prompt: str, arms: Sequence[Arm], inputs: Sequence[RecordedInput]
+    ) -> list[LocalScore]:
+        """The arms that meet the whole pipeline: the best on recorded inputs, if those predict the answers."""
+        written = [arm for arm in arms if arm.source == HAND]
+        if alignment_of(self.met[prompt]).misleads:
+            self.tried[prompt].update(arm.text for arm in arms)
+            scored = [LocalScore(arm, 0.0, 0.0, 0, {}) for arm in arms]
+            for each in scored:
+                iteration.attempts[each.arm.text] = _attempt(prompt, each.arm)
+            return [each for each in scored if each.arm in written] or scored[:FINALISTS]
+        best, dropped = self._search(iteration, prompt, arms, inputs)
+        for each in (*best, *dropped):
+            iteration.attempts[each.arm.text] = replace(_attempt(prompt, each.arm), local=each.gain)
+        better = [each for each in best if each.gain > 0 and each.arm.source != HAND]
+        # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
+        return [each for each in best if each.arm in written] or better[:FINALISTS]
 
     def _arms(
         self,
@@ -199,9 +211,10 @@ class _LocalRounds:
     ) -> None:
         tuning, n = self.tuning, iteration.n
         combinations = combinations_of(finalists)
-        if not combinations:
+        racing = {scored.arm for each in combinations for scored in each.parts.values()}
+        order = self._unseen(pool, [arm.shows for arm in racing])
+        if not combinations or not order:
             return
-        order = list(pool)
         random.Random(tuning.seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
         phase = f"iteration {n}: joint choice of {len(combinations)} combinations"
 
@@ -212,26 +225,43 @@ class _LocalRounds:
 
         ranked = raced(combinations, order, evaluate)
         for each in ranked:
-            if len(each.parts) == 1:
-                (scored,) = each.parts.values()
-                attempt = iteration.attempts[scored.arm.text]
-                iteration.attempts[scored.arm.text] = replace(attempt, screening=each.gain)
+            self._note(iteration, each, order)
+        iteration.alignment = {name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.met.items()}
         winner = ranked[0]
-        if len(winner.outcomes) < len(order) or winner.gain is None:
-            return
-        decision = decide(order, winner.outcomes)
-        for scored in winner.parts.values():
-            attempt = replace(iteration.attempts[scored.arm.text], gate=decision.reason)
-            iteration.attempts[scored.arm.text] = attempt
-        if not decision.accepted:
+        if winner.decision is None or not winner.decision.accepted:
             return
         for scored in winner.parts.values():
             attempt = iteration.attempts[scored.arm.text]
             if not tuning.approves(attempt):
-                declined = replace(attempt, gate=f"declined by hand, though {decision.reason}")
+                declined = replace(attempt, gate=f"declined by hand, though {attempt.gate}")
                 iteration.attempts[scored.arm.text] = declined
                 return
         tuning.crown(winner.candidate(tuning.champion))
+        self.shown |= {name: scored.arm.shows for name, scored in winner.parts.items()}
+
+    def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
+        """Note how far a combination got, and what its text gained here and there if it is one text alone."""
+        together = " and ".join(combination.parts) if len(combination.parts) > 1 else ""
+        for prompt, scored in combination.parts.items():
+            attempt = iteration.attempts[scored.arm.text]
+            if combination.decision is not None and not (together and attempt.gate):
+                said = (
+                    f"{together} together: {combination.decision.reason}" if together else combination.decision.reason
+                )
+                attempt = replace(attempt, gate=said)
+            if not together:
+                attempt = replace(attempt, screening=combination.gain)
+                if combination.gain is not None:
+                    self.met[prompt] += [
+                        Pair(old.conversation.id, scored.by_conversation[old.conversation.id], new.score - old.score)
+                        for old, new in zip(order, combination.outcomes, strict=False)
+                        if old.conversation.id in scored.by_conversation
+                    ]
+            iteration.attempts[scored.arm.text] = attempt
+
+
+def _attempt(prompt: str, arm: Arm) -> Attempt:
+    return Attempt(prompt, arm.source, arm.reason, arm.text)
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Arm]:
