@@ -1,42 +1,37 @@
 """What the loop saves by paying only for what changed: the same run twice, with its reuse and without any.
 
-The plain run has no response cache and no stored memories: each evaluation that the search asks for builds its
-memories and asks its questions, and whatever else the search asks is asked each time.
+The plain run has neither response cache nor stored memories nor recorded inputs (`plain_run`), and makes its calls.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from attribution.attributor import open_attributor
 from attribution.signals import Signal
 from experiments.bench.attributing import SCRIPTED_SETTINGS
+from experiments.bench.plain_run import Met, NotingEvaluator, PlainTuning
 from experiments.bench.scripted_model import serve
 from experiments.bench.weak_model import Traffic, WeakModel
-from experiments.data.loaders import load_dataset
+from experiments.data.loaders import limit_conversations, load_dataset
 from experiments.runs.config import RunConfig
-from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
-from optimizer.proposers.examples import Example
-from optimizer.proposers.proposals import Proposal, ProposalRequest, open_proposers
+from optimizer.proposers.proposals import open_proposers
 from optimizer.search.failures import Failures
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
-from optimizer.search.results import BlameShare, IterationRecord, LoopResult, LoopSettings, Observer
-from optimizer.search.rounds import gated_rounds
-from optimizer.search.selection import Choice, Edit
+from optimizer.search.results import IterationRecord, LoopResult, LoopSettings, Observer
 from optimizer.search.tuning import Tuning
-from optimizer.search.unattributed import unattributed_examples
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import Candidate, PromptSpec, seed_candidate
+from tracing.systems.prompts import seed_candidate
 from tracing.systems.registry import open_system
 
 Shown = Callable[[str, int, int], None]
@@ -75,36 +70,41 @@ class Ran:
     Attributes:
         traffic: all its requests.
         searching: those of the search alone, between baselines and test.
-        evaluations: what was evaluated, in order: prompts, conversation, and each question with its reply and score.
+        replies: what each candidate that was evaluated replied on each conversation, with the scores.
         result: of the loop.
     """
 
     traffic: Traffic
     searching: Traffic
-    evaluations: Sequence[tuple[object, ...]]
+    replies: Mapping[Met, set[tuple[object, ...]]]
     result: LoopResult
 
 
-def measure_loop(config: RunConfig, *, progress: Shown) -> LoopFigures:
+def measure_loop(config: RunConfig, conversations: int, *, progress: Shown) -> LoopFigures:
     """Run the optimizer of `config` on its data with a scripted model, both ways, and a round of answer prompts.
+
+    Args:
+        conversations: how many the run takes, over all splits; the round of answer prompts takes twice as many.
 
     Raises:
         DataError: the data set is unusable.
         ConfigError: a part of the configuration does not exist or cannot be used.
     """
-    splits = load_dataset(config).splits
-    model = WeakModel([*splits.train, *splits.validation, *splits.test])
+    every = load_dataset(config).splits
+    few, more = limit_conversations(every, conversations), limit_conversations(every, 2 * conversations)
+    model = WeakModel([*more.train, *more.validation, *more.test])
     with serve(model) as roles:
 
-        def both(name: str, search: Optimizer, rounds: int) -> tuple[Ran, Ran]:
+        def both(name: str, splits: Splits, search: Optimizer, rounds: int) -> tuple[Ran, Ran]:
             made = []
             for reuse, how in ((True, "with reuse"), (False, "plain")):
                 shown = _Phases(progress, f"{name}, {how}")
                 made.append(_run(config, splits, (model, roles), search, rounds, reuse=reuse, observer=shown))
             return made[0], made[1]
 
-        ours, plain = both("run", open_optimizer(config.optimizer), config.rounds)
-        answers, plain_answers = both("answer round", answer_round, 1)
+        search = open_optimizer(config.optimizer)
+        ours, plain = both("run", few, search, config.rounds)
+        answers, plain_answers = both("answer round", more, _of_answers(search), 1)
     return LoopFigures(
         calls_ours=ours.traffic.calls,
         calls_plain=plain.traffic.calls,
@@ -118,64 +118,21 @@ def measure_loop(config: RunConfig, *, progress: Shown) -> LoopFigures:
     )
 
 
-def answer_round(tuning: Tuning) -> str:
-    """An `Optimizer` that rewrites only prompts on which no stored memory depends."""
-    return gated_rounds(tuning, _Answers(tuning))
+def _of_answers(search: Optimizer) -> Optimizer:
+    """The same search, of the prompts on which no stored memory depends."""
+    return lambda tuning: search(cast("Tuning", _AnswersOnly(tuning)))
 
 
-class _Answers:
-    """A guide that always chooses the first prompt that shapes no memory."""
-
+class _AnswersOnly:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
+        self.prompts = {name: spec for name, spec in tuning.prompts.items() if not spec.builds}
+        self.local = tuning.local
+        if self.local is not None:
+            self.local.objectives = {name: each for name, each in self.local.objectives.items() if name in self.prompts}
 
-    def look(self, n: int) -> bool:
-        return True
-
-    def blame(self) -> Mapping[str, BlameShare]:
-        return {}
-
-    def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
-        name = next((name for name, spec in prompts.items() if not spec.builds), None)
-        return None if name is None else Choice(name, None, 0.0, "no memory depends on it")
-
-    def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-        return unattributed_examples(spec, self._tuning.operations, self._tuning.outcomes("train"))
-
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        return self._tuning.sources.propose(n, request, wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Noting(Evaluator):
-    """An evaluator that notes what it evaluates, and without `reuse` starts from nothing each time.
-
-    What the search looks up again in what it already has, it has in both cases.
-    """
-
-    reuse: bool = True
-    evaluations: list[tuple[object, ...]] = field(default_factory=list)
-    met: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
-
-    def evaluate(
-        self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
-    ) -> list[Outcome]:
-        if self.reuse:
-            outcomes = Evaluator.evaluate(self, candidate, conversations, progress=progress)
-        else:
-            with tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder:
-                once = Evaluator(self.system, self.access, self.metric, Path(folder))
-                outcomes = once.evaluate(candidate, conversations, progress=progress)
-        prompts = tuple(sorted(candidate.items()))
-        for conversation, outcome in zip(conversations, outcomes, strict=True):
-            replies = [(case.question.id, case.reply, case.judgement.score) for case in outcome.cases]
-            self.evaluations.append((prompts, conversation.id, outcome.tainted, replies))
-            self.met[prompts, conversation.id] = outcome
-        return outcomes
-
-    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
-        keys = [(tuple(sorted(candidate.items())), conversation.id) for conversation in conversations]
-        return [self.met[key] for key in keys if key in self.met]
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tuning, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +176,8 @@ def _run(
         nonlocal searching
         before = model.traffic
         try:
-            return search(tuning)
+            # Optimizers use of it what a tuning has.
+            return search(tuning if reuse else cast("Tuning", PlainTuning(tuning, evaluator)))
         finally:
             searching = model.traffic - before
 
@@ -230,7 +188,7 @@ def _run(
         ) as access,
     ):
         before = model.traffic
-        evaluator = _Noting(system, access, config.metric, Path(name, "memories"), reuse=reuse)
+        evaluator = NotingEvaluator(system, access, config.metric, Path(name, "memories"), reuse=reuse)
         result = optimize(
             evaluator=evaluator,
             splits=splits,
@@ -242,17 +200,18 @@ def _run(
             optimizer=counted,
             proposers=open_proposers(config.proposers),
         )
-        return Ran(model.traffic - before, searching, evaluator.evaluations, result)
+        return Ran(model.traffic - before, searching, evaluator.replies, result)
 
 
 def _is_same(ours: Ran, plain: Ran) -> bool:
     """Whether two runs evaluated the same, with the same replies, and ended with the same result, costs aside."""
-    return (ours.evaluations, _found(ours.result)) == (plain.evaluations, _found(plain.result))
+    return (ours.replies, _found(ours.result)) == (plain.replies, _found(plain.result))
 
 
 def _found(result: LoopResult) -> dict[str, object]:
     found = asdict(result)
-    del found["calls"]
+    # What a question costs is counted without the tokens of embeddings that were there already.
+    del found["calls"], found["tokens_per_question"]
     for record in found["iterations"]:
         for cost in ("calls_made", "calls_cached", "tokens"):
             del record[cost]

@@ -1,4 +1,7 @@
-"""The scripted model with the mistakes of a weak one, which depend on the wording of the prompt."""
+"""The scripted model with the habits of a weak one: it leaves out, makes up the number, and misreads.
+
+A conversation of the bundled sample takes it about as many calls as the embedded model, some 45.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 from experiments.bench.scripted_model import UNKNOWN, ScriptedModel
 from tracing.llm.serving.loopback import Request
+from tracing.systems.building_blocks.facts import LONGEST_FACT, MAX_FACTS
 from tracing.systems.conversations import Conversation
 
 _FORGETS, _MISREADS = 0.4, 0.2
@@ -32,7 +36,7 @@ class Traffic:
 
 
 class WeakModel(ScriptedModel):
-    """Leaves facts out and misreads contexts; another wording leads to other mistakes.
+    """Leaves facts out, fills the list with what was said, and misreads contexts; another wording, other mistakes.
 
     So every rewrite changes what is stored and asked afterwards, and no two candidates have much in common to reuse.
     Asked for a better prompt, it adds a line to the one it is shown.
@@ -62,7 +66,9 @@ class WeakModel(ScriptedModel):
         right, wording = super().reply(text, schema), _wording(text)
         if right.startswith('{"facts"'):
             kept = [fact for fact in json.loads(right)["facts"] if _drawn(wording, fact) >= _FORGETS]
-            return json.dumps({"facts": kept})
+            said = [turn[:LONGEST_FACT] for turn, _ in self._told if turn in text]
+            said.sort(key=lambda each: _drawn(wording, each))
+            return json.dumps({"facts": [*kept, *said][:MAX_FACTS]})
         return UNKNOWN if "Question: " in text and _drawn(wording, text) < _MISREADS else right
 
     def _counted(self, reply: dict[str, Any]) -> dict[str, Any]:

@@ -213,7 +213,10 @@ def conversations() -> list[Conversation]:
 @pytest.fixture(scope="module")
 def access(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelAccess]:
     folder = tmp_path_factory.mktemp("cache")
-    with serve(ScriptedModel(conversations)) as roles, ModelAccess.open(roles, cache_dir=folder, limits=Limits()) as opened:
+    with (
+        serve(ScriptedModel(conversations)) as roles,
+        ModelAccess.open(roles, cache_dir=folder, limits=Limits()) as opened,
+    ):
         yield opened
 
 

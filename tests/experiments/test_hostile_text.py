@@ -166,6 +166,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
+    "bench loop": [
+        (("bench", "loop", "--system", "rag", "--conversations", "3", "--json", f"{OUT}.json"), []),
+        (("bench", "loop", "--system", ARGUMENT), GIVEN),
+    ],
     "bench throughput": [
         (("bench", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),
         (("bench", "throughput", ARGUMENT), GIVEN),
