@@ -38,6 +38,25 @@ Examples:
 @click.option(
     "--optimizer", metavar="NAME", help="Search algorithm: closed-loop, local-search, random, gepa or your own."
 )
+@click.option(
+    "--selector",
+    type=click.Choice(["blame", "round-robin", "uniform", "all", "random"]),
+    help="How rounds choose the prompts to rewrite [default: blame].",
+)
+@click.option(
+    "--no-attribution",
+    flag_value=False,
+    default=None,
+    type=click.BOOL,
+    help="Search without blame: every wrong answer counts against every prompt.",
+)
+@click.option(
+    "--no-local-objectives",
+    flag_value=False,
+    default=None,
+    type=click.BOOL,
+    help="Compare rewrites end to end from the start, not first on recorded inputs.",
+)
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")

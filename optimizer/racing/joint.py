@@ -76,7 +76,7 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
     for number, count in enumerate(looks(total)):
         met = sorted((_further(each, champion[:count], total, evaluate) for each in racing), key=_rank)
         if met and met[0].decision is not None and met[0].decision.accepted:
-            return [*met, *dropped]
+            return [met[0], *map(_beaten, met[1:]), *dropped]
         undecided = [each for each in met if each.decision is None]
         racing = undecided[: 1 if number else SURVIVORS]
         dropped = [*[each for each in met if each not in racing], *dropped]
@@ -96,6 +96,15 @@ def _rank(combination: Combination) -> tuple[bool, float]:
     """What the gate accepts first, then by gain."""
     accepted = combination.decision is not None and combination.decision.accepted
     return not accepted, math.inf if combination.gain is None else -combination.gain
+
+
+def _beaten(combination: Combination) -> Combination:
+    """The combination with the decision that not it was accepted, but a better one."""
+    decision = combination.decision
+    if decision is None or not decision.accepted:
+        return combination
+    reason = decision.reason.replace("accepted", "passed, but another gained more")
+    return replace(combination, decision=replace(decision, accepted=False, reason=reason))
 
 
 def _further(combination: Combination, champion: Sequence[Outcome], total: int, evaluate: Evaluate) -> Combination:

@@ -17,6 +17,7 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.objectives.alignment import Alignment
+    from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.proposals import Proposal
 
 
@@ -34,6 +35,7 @@ class LoopSettings:
         selector: how rounds choose the prompts that they rewrite.
         attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
+        objectives: prompt name → what makes its local objective, where a user chose it.
     """
 
     rounds: int = 3
@@ -44,6 +46,7 @@ class LoopSettings:
     selector: Selector = "blame"
     attribution: bool = True
     local_objectives: bool = True
+    objectives: Mapping[str, ObjectiveFactory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from attribution.signals import Signals, aggregate
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objectives import objectives_of
 from optimizer.proposers.proposals import ProposalRequest
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
@@ -107,7 +107,7 @@ class Tuning:
         self.author: ChatModel = access.proposer
         system = evaluator.system
         self.local = (
-            LocalEvaluation(system, self.prompts, objectives_of(evaluator), access)
+            LocalEvaluation(system, self.prompts, objectives_of(evaluator, settings.objectives), access)
             if isinstance(system, RerunsOperations)
             else None
         )
