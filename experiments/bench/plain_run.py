@@ -9,17 +9,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.local_evaluation import Progress as LocalProgress
-from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from optimizer.search.tuning import Iteration, Learned, Tuning
 from tracing.errors import RunError
 from tracing.systems.conversations import Conversation
@@ -68,7 +67,8 @@ class PlainTuning:
         self._tuning = tuning
         self._this_round: dict[Learned, tuple[Candidate, list[Outcome]]] = {}
         system = evaluator.system
-        self.local = _PlainLocal(tuning, system, evaluator) if isinstance(system, RerunsOperations) else None
+        known = tuning.local.objectives if tuning.local is not None else {}
+        self.local = _PlainLocal(tuning, system, known, evaluator) if isinstance(system, RerunsOperations) else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tuning, name)
@@ -91,8 +91,10 @@ class PlainTuning:
 
 
 class _PlainLocal(LocalEvaluation):
-    def __init__(self, tuning: Tuning, system: RerunsOperations, evaluator: Evaluator) -> None:
-        super().__init__(system, tuning.prompts, objectives_of(evaluator), evaluator.access)
+    def __init__(
+        self, tuning: Tuning, system: RerunsOperations, objectives: Mapping[str, Objective], evaluator: Evaluator
+    ) -> None:
+        super().__init__(system, tuning.prompts, objectives, evaluator.access)
         self._tuning, self._evaluator = tuning, evaluator
 
     def measure(

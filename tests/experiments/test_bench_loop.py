@@ -15,15 +15,15 @@ from experiments.runs.config_file import load_config
 
 
 def measured(**overrides: object) -> LoopFigures:
-    few = {"limits.questions": 2, "limits.sessions": 2, "rounds": 1}
+    few = {"limits.questions": 5, "rounds": 1}
     return measure_loop(load_config(None, overrides=few | overrides), 3, progress=lambda *step: None)
 
 
-@pytest.mark.parametrize("optimizer", ["closed-loop", "local-search"])
+@pytest.mark.parametrize("optimizer", ["closed-loop", pytest.param("local-search", marks=pytest.mark.slow)])
 def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     figures = measured(optimizer=optimizer)
     assert figures.identical
-    assert figures.calls_ours < figures.calls_plain / 2
+    assert figures.calls_ours < 0.6 * figures.calls_plain
     assert figures.tokens_ours < figures.tokens_plain
     # A round of answers builds no memory, so it saves more than the run, whose baselines save nothing.
     answers = figures.answer_round
