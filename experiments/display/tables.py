@@ -148,6 +148,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
+    if summary.noise_told is not None:
+        lines.append(styled(summary.noise_told))
     if summary.judge is not None:
         lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls

@@ -258,6 +258,7 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
         metric=config.metric,
         attribution=config.attribution,
         optimizer=config.optimizer,
+        samples=config.models.task.temperature > 0,
         splits=sizes(dataset.splits),
         prompts_dir=PROMPTS,
         report=REPORT,

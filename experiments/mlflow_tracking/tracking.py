@@ -218,7 +218,12 @@ class MlflowRun:
     def verdict(self, verdict: Verdict) -> None:
         self._metrics(
             PARENT,
-            {"test/delta": verdict.delta, "test/p_value": verdict.p_value, "test/power": verdict.power},
+            {
+                "test/delta": verdict.delta,
+                "test/p_value": verdict.p_value,
+                "test/power": verdict.power,
+                **({"test/noise": verdict.noise.noise} if verdict.noise is not None else {}),
+            },
             step=0,
         )
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, interval_over
 from optimizer.evaluation.statistics import power, sign_flip_p
 
@@ -28,6 +29,8 @@ class Verdict:
         delta_ci: 95 % interval of `delta`, bootstrapped over conversations; None for a single conversation.
         p_value: of that test.
         power: chance that the test finds an effect of the observed size with this many conversations.
+        noise: how much the score of the same prompts varies on these conversations; None for a task model that does
+            not sample, or if it could not be measured.
     """
 
     verdict: VerdictName
@@ -35,6 +38,7 @@ class Verdict:
     delta_ci: Interval | None
     p_value: float
     power: float
+    noise: NoiseFloor | None = None
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)

@@ -21,7 +21,7 @@ from optimizer.racing.halving import Halved, LocalScore, alternating, halved
 from optimizer.racing.joint import Combination, combinations_of, raced
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.results import Attempt, BlameShare
-from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.rounds import DONE, NOTHING_WRONG, UNCONFIRMED
 from optimizer.search.screening import SCREENED, drawn
 from optimizer.search.selection import Edit, expected_gains, shares_of
 
@@ -236,7 +236,11 @@ class _LocalRounds:
                 declined = replace(attempt, gate=f"declined by hand, though {attempt.gate}")
                 iteration.attempts[scored.arm.text] = declined
                 return
-        tuning.crown(winner.candidate(tuning.champion))
+        if not tuning.crown(winner.candidate(tuning.champion)):
+            for scored in winner.parts.values():
+                attempt = iteration.attempts[scored.arm.text]
+                iteration.attempts[scored.arm.text] = replace(attempt, gate=f"{UNCONFIRMED}, though {attempt.gate}")
+            return
         self.shown |= {name: scored.arm.shows for name, scored in winner.parts.items()}
 
     def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:

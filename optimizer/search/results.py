@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.search.selection import Selector
@@ -132,6 +133,7 @@ class LoopResult:
         stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
             its memory included; empty if not measured.
+        noise: as of the verdict.
     """
 
     baseline: Mapping[SplitName, Score]
@@ -146,6 +148,7 @@ class LoopResult:
     stopped: str
     calls: CallCounts
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
+    noise: NoiseFloor | None = None
 
 
 class Observer(Protocol):

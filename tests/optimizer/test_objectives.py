@@ -66,7 +66,9 @@ def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer)
         system = system or memory()
         assert isinstance(system, MemorySystem)
         assert isinstance(system, RerunsOperations)
-        evaluator = Evaluator(system, open_access(cache=True, retries=0, concurrency=1), "short_contains", tmp_path / "memories")
+        evaluator = Evaluator(
+            system, open_access(cache=True, retries=0, concurrency=1), "short_contains", tmp_path / "memories"
+        )
         seed = {name: spec.text for name, spec in system.prompts.items()}
         outcomes = evaluator.evaluate(seed, conversations or world().train)
         local = LocalEvaluation(system, system.prompts, objectives_of(evaluator, {}), evaluator.access)
