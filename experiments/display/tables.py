@@ -157,6 +157,13 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
 
 
+def difference_line(verdict: Verdict, conversations: int) -> Text:
+    """The difference between two candidates on the same conversations."""
+    interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
+    told = f": {verdict.delta:+.3f} ({interval}p {verdict.p_value:.3f}, {conversations} conversation{'s' if conversations != 1 else ''})"
+    return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
+
+
 def judge_line(judge: SummaryJudge) -> str:
     """Who judged, and how it agrees with the judging by words."""
     agreed = judge.agreement.get("held_out") or judge.agreement.get("train")

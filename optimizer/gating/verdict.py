@@ -47,7 +47,11 @@ NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
     """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
-    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    return verdict_over([new.score - old.score for old, new in zip(base, champion, strict=True)], seed=seed)
+
+
+def verdict_over(deltas: Sequence[float], *, seed: int = 0) -> Verdict:
+    """The verdict on differences in score, one for each conversation."""
     delta = sum(deltas) / len(deltas)
     p_value = sign_flip_p(deltas, "two-sided", seed=seed)
     name: VerdictName = "inconclusive"

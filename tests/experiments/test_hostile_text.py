@@ -101,6 +101,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "eval": [
         (("eval", "config.yaml", "--prompts", "seed"), []),
         (("eval", "config.yaml", "--prompts", ARGUMENT), GIVEN),
+        (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
     "compare": [(("compare", "latest", f"copy {ARGUMENT.replace('/', ' ')}"), EVERYTHING)],
