@@ -160,7 +160,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
 def difference_line(verdict: Verdict, conversations: int) -> Text:
     """The difference between two candidates on the same conversations."""
     interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
-    told = f": {verdict.delta:+.3f} ({interval}p {verdict.p_value:.3f}, {conversations} conversation{'s' if conversations != 1 else ''})"
+    units = f"{conversations} conversation{'s' if conversations != 1 else ''}"
+    told = f": {verdict.delta:+.3f} ({interval}p {verdict.p_value:.3f}, {units})"
     return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
 
 

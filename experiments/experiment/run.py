@@ -208,6 +208,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
             config.seed,
             run.parts.rewrites,
             approve,
+            limits=config.prompts.limits(),
             selector=config.search.selector,
             attribution=config.search.attribution,
             local_objectives=config.search.local_objectives,

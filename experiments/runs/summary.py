@@ -55,8 +55,30 @@ class SummaryAlignment(_Part):
     misleads: bool
 
 
+class SummaryCase(_Part):
+    """A question, by the ids of its conversation and its own, with the replies before and after an edit."""
+
+    conversation: str
+    question: str
+    asked: str
+    before: str
+    after: str
+
+
+class SummaryEdit(_Part):
+    """What an accepted edit did: differences by prompt, and of `compared` questions those it fixed and broke."""
+
+    diffs: dict[str, str]
+    compared: int
+    fixed: tuple[SummaryCase, ...]
+    broken: tuple[SummaryCase, ...]
+
+
 class SummaryIteration(_Part):
-    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt."""
+    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt.
+
+    `edit` is null if the champion stayed.
+    """
 
     n: int
     blame: dict[str, SummaryBlame]
@@ -68,6 +90,7 @@ class SummaryIteration(_Part):
     calls_cached: int
     tokens: int
     alignment: dict[str, SummaryAlignment] = Field(default_factory=dict)
+    edit: SummaryEdit | None = None
 
 
 class SummaryCalls(_Part):
@@ -263,4 +286,5 @@ def _iteration(record: IterationRecord) -> SummaryIteration:
     values["alignment"] = {
         name: SummaryAlignment(**asdict(found), misleads=found.misleads) for name, found in record.alignment.items()
     }
+    values["edit"] = SummaryEdit.model_validate(asdict(record.edit)) if record.edit is not None else None
     return SummaryIteration(**values)

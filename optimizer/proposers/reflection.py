@@ -128,7 +128,7 @@ def _one_generation(request: ProposalRequest, batch: list[Conversation], author:
 def _request_for(spec: PromptSpec) -> str:
     """gepa's reflection template for one prompt, stating the contract."""
     contract = spec.contract
-    listed = ", ".join(repr(marker) for marker in contract.markers)
+    listed = ", ".join(repr(marker) for marker in (*contract.markers, *contract.pinned))
     return _REQUEST.format(
         purpose=spec.purpose,
         placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",

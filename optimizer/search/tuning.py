@@ -15,6 +15,7 @@ from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from optimizer.proposers.proposals import ProposalRequest
+from optimizer.search.accepted_edit import AcceptedEdit, accepted_edit
 from optimizer.search.fresh_replies import FreshReplies
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
@@ -101,7 +102,7 @@ class Tuning:
         sources: ProposalSources,
         observer: Observer,
     ) -> None:
-        self.prompts: Mapping[str, PromptSpec] = evaluator.system.prompts
+        self.prompts: Mapping[str, PromptSpec] = settings.limits.applied(evaluator.system.prompts, splits.train)
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
         self.seed, self.champion = dict(seed), dict(seed)
@@ -202,6 +203,7 @@ class Tuning:
             ContractError: a text breaks its prompt's contract.
         """
 
+        check_candidate(self.prompts, candidate)
         failed_before = failed_in(before)
         done_before = len(before) - failed_before
 
@@ -304,9 +306,15 @@ class Tuning:
                 champion=dict(self.champion),
                 attempts=tuple(noted.attempts.values()),
                 alignment=noted.alignment,
+                edit=self._edit_since(champion) if self.champion != champion else None,
             )
             self._iterations.append(record)
             self._observer.iteration(record)
+
+    def _edit_since(self, champion: Candidate) -> AcceptedEdit:
+        learned = (*self.train, *self.validation)
+        before, after = (self._evaluator.known(each, learned) for each in (champion, self.champion))
+        return accepted_edit(champion, self.champion, before, after)
 
     def baselines(self) -> None:
         """Score the seed on train and validation.

@@ -11,6 +11,7 @@ from experiments.display.tables import verdict_lines
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
 from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
+from optimizer.search.accepted_edit import ChangedCase, accepted_edit
 from optimizer.search.results import Attempt, LoopResult
 
 
@@ -63,6 +64,24 @@ def test_the_report_is_self_contained_whatever_came_out(verdict: str | None) -> 
     without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
     assert not re.search(r"https?://|//[a-z]+\.|url\((?!#)|@import", without_names)
     assert len(page.ids) == len(set(page.ids))
+
+
+def test_an_accepted_edit_is_shown_with_its_difference_and_what_it_fixed_and_broke() -> None:
+    fixed = ChangedCase("c1", "q1", "Where does Ann live?", "unknown", "<b>Oslo</b>")
+    broken = ChangedCase("c2", "q2", "Who is Bea?", "a baker", "nobody")
+    edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
+    edit = replace(edit, compared=20, fixed=(fixed,), broken=(broken,))
+    result = loop_result()
+    result = replace(result, iterations=(replace(result.iterations[0], edit=edit), *result.iterations[1:]))
+    text = Page(page_of(result)).text
+    assert "Iteration 1: 1 fixed, 1 broken of 20 questions" in text
+    assert "Reply. Reply briefly." in text
+    assert "fixed c1 q1 Where does Ann live? unknown <b>Oslo</b>" in text
+    assert "broken c2 q2 Who is Bea? a baker nobody" in text
+    found = summary(result).iterations[0].edit
+    assert found is not None
+    assert (found.fixed[0].before, found.broken[0].after) == ("unknown", "nobody")
+    assert "+Reply briefly." in found.diffs["answer"]
 
 
 @pytest.mark.parametrize(
