@@ -16,7 +16,7 @@ from experiments.data.settings import DataLimits, LocomoSettings, Positive
 from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits
-from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
+from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS
 from optimizer.search.selection import Selector
 from tracing.doors import Door
 from tracing.errors import ConfigError
@@ -127,7 +127,7 @@ class RunConfig(_Section):
     models: Models = Models()
     metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
-    optimizer: Annotated[str, AfterValidator(partial(_known_to, OPTIMIZERS))] = CLOSED_LOOP
+    optimizer: Annotated[str, AfterValidator(partial(_known_to, OPTIMIZERS))] = LOCAL_SEARCH
     proposers: Annotated[
         tuple[Annotated[str, AfterValidator(partial(_known_to, PROPOSERS))], ...],
         AfterValidator(lambda names: tuple(dict.fromkeys(names))),
