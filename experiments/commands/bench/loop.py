@@ -19,7 +19,7 @@ CONVERSATIONS = 6
 Examples:
   memtune bench loop
   memtune bench loop --system rag --json loop.json
-  memtune bench loop --optimizer local-search --conversations 9
+  memtune bench loop --optimizer closed-loop --conversations 9
 """
 )
 @click.option("--system", metavar="NAME", help="Memory system: fact-memory, rag or mem0.")
