@@ -20,7 +20,7 @@ from attribution.labelled import Suite
 from attribution.recordings import Recording
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
-from experiments.bench.scripted_model import serve
+from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.data.loaders import load_dataset
 from experiments.runs.config import RunConfig
 from tracing.errors import ConfigError, DataError
@@ -204,7 +204,7 @@ def _scripted(conversations: Sequence[Conversation]) -> Iterator[ModelAccess]:
     # Its address differs every time, so a persistent cache would never hit.
     with (
         tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder,
-        serve(conversations) as roles,
+        serve(ScriptedModel(conversations)) as roles,
         ModelAccess.open(roles, cache_dir=Path(folder), limits=Limits()) as access,
     ):
         yield access

@@ -35,13 +35,12 @@ _DIMENSIONS = 256
 
 
 @contextmanager
-def serve(conversations: Sequence[Conversation]) -> Iterator[dict[Role, ModelSettings]]:
-    """Serve the model while inside, for chat and embedding; gives the settings that reach it.
+def serve(model: ScriptedModel) -> Iterator[dict[Role, ModelSettings]]:
+    """Serve a model while inside, for chat and embedding; gives the settings that reach it.
 
     Raises:
         ConfigError: no port can be listened on.
     """
-    model = ScriptedModel(conversations)
     server = LoopbackServer(
         "memtune scripted model",
         {"POST /v1/chat/completions": model.chat, "POST /v1/embeddings": model.embeddings},

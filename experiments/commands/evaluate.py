@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.commands.options import config_from, home_option, setup_options
 from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from tracing.systems.prompts import Candidate, PromptSpec
 
 
 def _a_score(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -27,11 +32,20 @@ Examples:
   memtune eval --prompts .memtune/runs/RUN/prompts/champion --min-score 0.5
   memtune eval experiment.yaml --prompts exported/ --split validation
   memtune eval experiment.yaml --prompts seed --repeat 5
+  memtune eval --prompts latest --against seed --model OTHER --base-url URL
 """,
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option(
-    "--prompts", required=True, metavar="PATH", help="Folder of NAME.txt prompts, or `seed` for the system's own."
+    "--prompts",
+    required=True,
+    metavar="PATH|RUN",
+    help="Folder of NAME.txt prompts, a run (its champion), or `seed` for the system's own.",
+)
+@click.option(
+    "--against",
+    metavar="PATH|RUN",
+    help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="test", show_default=True)
@@ -57,6 +71,7 @@ def evaluate(
     /,
     config: str | None,
     prompts: str,
+    against: str | None,
     split: str,
     sealed: bool,
     repeat: int,
@@ -64,48 +79,60 @@ def evaluate(
     home: Path | None,
     **given: Any,
 ) -> None:
-    """Score the prompts of a folder on one split of a data set, and print the table.
+    """Score prompts on one split of a data set, and print the table.
+
+    With --against, a second line has the score of those prompts, and the difference is tested with the conversation as
+    unit: whether a gain transfers to another model takes `--prompts RUN --against seed --model OTHER`.
 
     For continuous integration: exit code 0, 1 if --min-score is not reached, 2 on an error.
     """
     from experiments.data.loaders import load_dataset, load_sealed
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import plain_table, run_view, score_cells
+    from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.experiment.judging import calibrate_judge
     from experiments.experiment.wiring import home_folder, open_parts
-    from experiments.runs.folder import read_prompts
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
-    from tracing.systems.prompts import check_candidate, seed_candidate
+    from optimizer.gating.verdict import verdict_over
+    from tracing.systems.prompts import check_candidate
 
     settings = config_from(config, given)
     chosen = load_sealed(settings) if sealed else getattr(load_dataset(settings).splits, split)
     named = "sealed" if sealed else split
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
         specs = parts.system.prompts
-        candidate = seed_candidate(specs) if prompts == "seed" else read_prompts(Path(prompts), specs)
-        check_candidate(specs, candidate)
+        sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
+        for candidate in sides.values():
+            check_candidate(specs, candidate)
         parts.access.check()
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
-        calibrate_judge(parts.evaluator, candidate, chosen, progress=partial(view.progress, "calibration of the judge"))
-        repetitions = []
-        for number in range(repeat):
-            phase = named if repeat == 1 else f"{named}, {number + 1} of {repeat}"
-            repetitions.append(
-                parts.evaluator.repeated(number).evaluate(
-                    candidate,
-                    chosen,
-                    progress=partial(view.progress, phase),
+        calibrate_judge(
+            parts.evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge")
+        )
+        found: dict[str, list[list[Outcome]]] = {}
+        for side, candidate in sides.items():
+            whose = f"{named}, {side}" if against else named
+            for number in range(repeat):
+                phase = whose if repeat == 1 else f"{whose}, {number + 1} of {repeat}"
+                outcomes = parts.evaluator.repeated(number).evaluate(
+                    candidate, chosen, progress=partial(view.progress, phase)
                 )
-            )
-        scores = [score_of(outcomes, seed=settings.seed) for outcomes in repetitions]
+                found.setdefault(side, []).append(outcomes)
+        scores = {side: [score_of(outcomes, seed=settings.seed) for outcomes in own] for side, own in found.items()}
+    repetitions = found[prompts]
     table = plain_table()
-    for name in ("split", settings.metric, "95 % interval", "EM", "F1", "contained", "n", "conversations"):
-        table.add_column(name, justify="left" if name == "split" else "right", no_wrap=True)
-    for score in scores:
-        table.add_row(named, *score_cells(score), str(len(chosen)))
+    first = ("prompts", "split") if against else ("split",)
+    for name in (*first, settings.metric, "95 % interval", "EM", "F1", "contained", "n", "conversations"):
+        table.add_column(name, justify="left" if name in first else "right", no_wrap=True)
+    for side, own in scores.items():
+        for score in own:
+            table.add_row(*((side, named) if against else (named,)), *score_cells(score), str(len(chosen)))
     LiteralConsole().print(table)
-    reached = sum(score.score for score in scores) / repeat
+    if against is not None:
+        units = [_by_conversation(found[side]) for side in (prompts, against)]
+        verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], seed=settings.seed)
+        LiteralConsole().print(difference_line(verdict, len(chosen)))
+    reached = sum(score.score for score in scores[prompts]) / repeat
     if repeat > 1:
         floor = noise_floor(repetitions)
         say(
@@ -116,3 +143,27 @@ def evaluate(
     if min_score is not None and reached < min_score:
         say(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
         context.exit(1)
+
+
+def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -> Candidate:
+    """The system's own prompts (`seed`), those of a folder, or a run's champion.
+
+    Raises:
+        RunError: there is no such folder or run, or it lacks a prompt.
+    """
+    from experiments.experiment.wiring import home_path
+    from experiments.runs.folder import PROMPTS, RunFolder, read_prompts
+    from tracing.systems.prompts import seed_candidate
+
+    if named == "seed":
+        return seed_candidate(specs)
+    folder = Path(named)
+    if folder.is_dir() and any(folder.glob("*.txt")):
+        return read_prompts(folder, specs)
+    run = RunFolder.find(home_path(home), named, finished=True)
+    return read_prompts(run.path / PROMPTS / "champion", specs)
+
+
+def _by_conversation(repetitions: Sequence[Sequence[Outcome]]) -> list[float]:
+    """The mean score of each conversation over repetitions."""
+    return [sum(outcome.score for outcome in own) / len(own) for own in zip(*repetitions, strict=True)]

@@ -148,11 +148,21 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
+    if summary.noise_told is not None:
+        lines.append(styled(summary.noise_told))
     if summary.judge is not None:
         lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls
     made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
+
+
+def difference_line(verdict: Verdict, conversations: int) -> Text:
+    """The difference between two candidates on the same conversations."""
+    interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
+    units = f"{conversations} conversation{'s' if conversations != 1 else ''}"
+    told = f": {verdict.delta:+.3f} ({interval}p {verdict.p_value:.3f}, {units})"
+    return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
 
 
 def judge_line(judge: SummaryJudge) -> str:

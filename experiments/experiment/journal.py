@@ -82,6 +82,7 @@ class RunJournal:
             iterations=tuple(self._iterations),
             stopped=stopped,
             calls=self._calls(),
+            noise=said.noise if said else None,
         )
 
     def save(self, result: LoopResult) -> Summary:

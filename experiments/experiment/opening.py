@@ -70,6 +70,7 @@ def open_named(
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
     check_candidate(system.prompts, seed)
+    config.prompts.limits().check(system.prompts)
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)

@@ -9,6 +9,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from time import time
@@ -29,7 +30,7 @@ from optimizer.gating.verdict import Verdict
 from optimizer.search.results import IterationRecord, LoopResult
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
-from tracing.recording.redaction import excerpt
+from tracing.recording.redaction import Redaction, excerpt
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -212,13 +213,21 @@ class MlflowRun:
         champion = record.champion or {}
         texts = [LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()]
         versions = [self._version(name, champion[name], reason) for name, reason in accepted_reasons(record).items()]
+        if record.edit is not None:
+            edit = json.dumps(Redaction().value(asdict(record.edit)), indent=2, ensure_ascii=False)
+            texts.append(LogText(run=nested, path="edit.json", text=edit))
         self._outbox.send(*texts, *versions, EndRun(run=nested, status="FINISHED", moment=self._now()))
         self._open[record.n] = False
 
     def verdict(self, verdict: Verdict) -> None:
         self._metrics(
             PARENT,
-            {"test/delta": verdict.delta, "test/p_value": verdict.p_value, "test/power": verdict.power},
+            {
+                "test/delta": verdict.delta,
+                "test/p_value": verdict.p_value,
+                "test/power": verdict.power,
+                **({"test/noise": verdict.noise.noise} if verdict.noise is not None else {}),
+            },
             step=0,
         )
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))

@@ -15,6 +15,7 @@ from experiments.data.datasets import DATASETS, SAMPLE
 from experiments.data.settings import DataLimits, LocomoSettings, Positive
 from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS
+from optimizer.proposers.text_limits import TextLimits
 from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS
 from optimizer.search.selection import Selector
 from tracing.doors import Door
@@ -72,6 +73,18 @@ class Tracking(_Section):
     traces: Annotated[int, Field(ge=0)] = 100
 
 
+class PromptSettings(_Section):
+    """What holds for every rewrite: at most `max_tokens` (by default twice the seed's, and 1,500 at least), and lines
+    of the seed, by prompt, that stay as they are."""
+
+    max_tokens: Positive | None = None
+    pinned: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    def limits(self) -> TextLimits:
+        """The same for the search."""
+        return TextLimits(self.max_tokens, self.pinned)
+
+
 class SearchSettings(_Section):
     """How an optimizer searches.
 
@@ -119,6 +132,7 @@ class RunConfig(_Section):
         tuple[Annotated[str, AfterValidator(partial(_known_to, PROPOSERS))], ...],
         AfterValidator(lambda names: tuple(dict.fromkeys(names))),
     ] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
+    prompts: PromptSettings = PromptSettings()
     search: SearchSettings = SearchSettings()
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4

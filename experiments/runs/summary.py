@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName, Splits
 from optimizer.gating.verdict import VerdictName
 from optimizer.search.results import IterationRecord, LoopResult
@@ -54,8 +55,30 @@ class SummaryAlignment(_Part):
     misleads: bool
 
 
+class SummaryCase(_Part):
+    """A question, by the ids of its conversation and its own, with the replies before and after an edit."""
+
+    conversation: str
+    question: str
+    asked: str
+    before: str
+    after: str
+
+
+class SummaryEdit(_Part):
+    """What an accepted edit did: differences by prompt, and of `compared` questions those it fixed and broke."""
+
+    diffs: dict[str, str]
+    compared: int
+    fixed: tuple[SummaryCase, ...]
+    broken: tuple[SummaryCase, ...]
+
+
 class SummaryIteration(_Part):
-    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt."""
+    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt.
+
+    `edit` is null if the champion stayed.
+    """
 
     n: int
     blame: dict[str, SummaryBlame]
@@ -67,6 +90,7 @@ class SummaryIteration(_Part):
     calls_cached: int
     tokens: int
     alignment: dict[str, SummaryAlignment] = Field(default_factory=dict)
+    edit: SummaryEdit | None = None
 
 
 class SummaryCalls(_Part):
@@ -111,11 +135,25 @@ class SummaryJudge(_Part):
     agreement: dict[str, SummaryAgreement]
 
 
+class SummaryNoise(_Part):
+    """How much scores of the seed differ between two evaluations of the test conversations with a model that samples.
+
+    Two scores that differ by at most `noise` may have the same prompts (95 %); `deviation` is that of one score, and
+    `changed` of `questions` were judged otherwise the second time.
+    """
+
+    noise: float
+    deviation: float
+    changed: int
+    questions: int
+
+
 class Summary(_Part):
     """A run's settings and results. `prompts_dir` and `report` are relative to the folder of the file.
 
     `verdict` and its related values are null if the run stopped before the test conversations were scored, `delta_ci`
-    also if there is only one, `judge` if no model judged, `attribution` and `optimizer` if the run is from before they
+    also if there is only one, `judge` if no model judged, `noise` if the task model does not sample or it could not be
+    measured, `samples` (whether the task model does), `attribution` and `optimizer` if the run is from before they
     were kept.
     """
 
@@ -141,11 +179,30 @@ class Summary(_Part):
     report: str
     mlflow: SummaryMlflow | None
     judge: SummaryJudge | None = None
+    samples: bool | None = None
+    noise: SummaryNoise | None = None
 
     @property
     def rewritten(self) -> bool:
         """Whether a rewrite became the champion; otherwise the champion is the seed prompts."""
         return any(iteration.accepted for iteration in self.iterations)
+
+    @property
+    def noise_told(self) -> str | None:
+        """What noise means for the verdict, in a sentence or two; None without a verdict, or if it is not known."""
+        if self.verdict is None or self.samples is None:
+            return None
+        if not self.samples:
+            return "The task model does not sample, so nothing was asked twice and scores have no noise floor."
+        if self.noise is None:
+            return "The task model samples; the noise of the test score could not be measured."
+        found = self.noise
+        told = (
+            f"The task model samples: asked again, the seed prompts were judged otherwise on {found.changed} of "
+            f"{found.questions} test questions, so differences of up to {found.noise:.3f} may be noise (95 %)."
+        )
+        within = self.rewritten and self.delta is not None and abs(self.delta) <= found.noise
+        return f"{told} The difference of {self.delta:+.3f} is within noise." if within else told
 
     @property
     def finished(self) -> bool:
@@ -173,6 +230,7 @@ class RunFacts:
     metric: str
     attribution: str
     optimizer: str
+    samples: bool
     splits: Mapping[SplitName, SplitSize]
     prompts_dir: str
     report: str
@@ -203,11 +261,19 @@ def summarize(facts: RunFacts, result: LoopResult) -> Summary:
         prompts_dir=facts.prompts_dir,
         report=facts.report,
         mlflow=facts.mlflow,
+        samples=facts.samples,
+        noise=_noise(result.noise),
     )
 
 
 def _scores(scores: Mapping[SplitName, Score]) -> dict[SplitName, SummaryScore]:
     return {split: SummaryScore(**asdict(score)) for split, score in scores.items()}
+
+
+def _noise(found: NoiseFloor | None) -> SummaryNoise | None:
+    if found is None:
+        return None
+    return SummaryNoise(noise=found.noise, deviation=found.deviation, changed=found.changed, questions=found.questions)
 
 
 def _iteration(record: IterationRecord) -> SummaryIteration:
@@ -220,4 +286,5 @@ def _iteration(record: IterationRecord) -> SummaryIteration:
     values["alignment"] = {
         name: SummaryAlignment(**asdict(found), misleads=found.misleads) for name, found in record.alignment.items()
     }
+    values["edit"] = SummaryEdit.model_validate(asdict(record.edit)) if record.edit is not None else None
     return SummaryIteration(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ class NoiseFloor:
     Attributes:
         scores: mean score of each repetition, in order.
         mean: their mean.
-        deviation: their standard deviation.
+        deviation: the standard deviation of a score, from how each conversation's varies; they vary independently.
         noise: difference up to which two scores on these conversations may be noise, 95 %.
         changed: questions whose score was not the same every time.
         questions: how many there are.
@@ -49,7 +50,10 @@ def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
             _ = outcome.score
     judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
     scores = tuple(statistics.fmean(each) for each in judged)
-    deviation = statistics.stdev(scores)
+    # Over conversations, two repetitions tell more than the two scores do.
+    asked = [len(outcome.cases) for outcome in repetitions[0]]
+    spreads = [statistics.stdev(own) for own in zip(*([o.score for o in each] for each in repetitions), strict=True)]
+    deviation = math.hypot(*(count * own for count, own in zip(asked, spreads, strict=True))) / sum(asked)
     return NoiseFloor(
         scores=scores,
         mean=statistics.fmean(scores),

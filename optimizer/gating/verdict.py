@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, interval_over
 from optimizer.evaluation.statistics import power, sign_flip_p
 
@@ -37,6 +38,8 @@ class Verdict:
         delta_ci: 95 % interval of `delta`, bootstrapped over conversations; None for a single conversation.
         p_value: of that test.
         power: chance that the test finds an effect of the observed size with this many conversations.
+        noise: how much the score of the same prompts varies on these conversations; None for a task model that does
+            not sample, or if it could not be measured.
     """
 
     verdict: VerdictName
@@ -44,6 +47,7 @@ class Verdict:
     delta_ci: Interval | None
     p_value: float
     power: float
+    noise: NoiseFloor | None = None
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
@@ -52,7 +56,11 @@ NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
     """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
-    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    return verdict_over([new.score - old.score for old, new in zip(base, champion, strict=True)], seed=seed)
+
+
+def verdict_over(deltas: Sequence[float], *, seed: int = 0) -> Verdict:
+    """The verdict on differences in score, one for each conversation."""
     delta = sum(deltas) / len(deltas)
     p_value = sign_flip_p(deltas, "two-sided", seed=seed)
     name: VerdictName = "inconclusive"

@@ -55,6 +55,9 @@ class LocalEvaluation:
     ) -> list[Credit | None]:
         """The credit of a text for each input, in order; None where the call failed.
 
+        Requests that begin alike are sent one after the other, so that a server that keeps what prompts begin with
+        computes it once.
+
         Raises:
             BudgetExceededError: a hard budget does not allow the next call.
         """
@@ -67,12 +70,13 @@ class LocalEvaluation:
                 self._known[key] = known
             return known
 
-        credits: list[Credit | None] = []
-        for each in self._access.workers.map(credit, inputs):
-            credits.append(each)
+        order = sorted(range(len(inputs)), key=lambda at: _data(inputs[at], text))
+        credits: dict[int, Credit | None] = {}
+        for at, each in zip(order, self._access.workers.map(credit, [inputs[at] for at in order]), strict=True):
+            credits[at] = each
             if progress is not None:
                 progress(len(credits), len(inputs))
-        return credits
+        return [credits[at] for at in range(len(inputs))]
 
     def _fresh(self, prompt: str, candidate: Candidate, given: RecordedInput) -> Credit | None:
         spec = self._prompts[prompt]
@@ -112,3 +116,9 @@ def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[Recor
 def _question(execution: Operation, graph: ExecutionGraph, asked: Mapping[str, Question]) -> Question | None:
     where = graph.sessions.get(execution.session or "")
     return asked.get(where.name) if where is not None else None
+
+
+def _data(given: RecordedInput, text: str) -> list[str]:
+    """What fills the placeholders of a text, in the order in which they stand in it."""
+    filled = given.prompt.layout.filled(given.parts)
+    return [filled[name] for name in sorted(filled, key=lambda name: text.rfind(f"{{{name}}}"))]

@@ -132,7 +132,7 @@ def _one_generation(
 def request_for(spec: PromptSpec) -> str:
     """gepa's reflection template for one prompt, with its contract; `<curr_param>` and `<side_info>` are filled in."""
     contract = spec.contract
-    listed = ", ".join(repr(marker) for marker in contract.markers)
+    listed = ", ".join(repr(marker) for marker in (*contract.markers, *contract.pinned))
     return _REQUEST.format(
         purpose=spec.purpose,
         placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",

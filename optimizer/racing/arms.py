@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ class Arm:
     text: str
     source: str
     reason: str
-    demonstrations: tuple[Shown, ...] = ()
+    demonstrations: tuple[Shown, ...] = field(default=(), hash=False)
 
     @property
     def shows(self) -> frozenset[str]:

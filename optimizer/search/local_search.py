@@ -18,7 +18,7 @@ from optimizer.racing.joint import Combination, combinations_of, raced
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
 from optimizer.search.results import BlameShare
-from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.rounds import DONE, NOTHING_WRONG, UNCONFIRMED
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 
@@ -123,7 +123,11 @@ class _LocalRounds:
                 declined = replace(attempt, gate=f"declined by hand, though {attempt.gate}")
                 iteration.attempts[scored.arm.text] = declined
                 return
-        tuning.crown(winner.candidate(tuning.champion))
+        if not tuning.crown(winner.candidate(tuning.champion)):
+            for scored in winner.parts.values():
+                attempt = iteration.attempts[scored.arm.text]
+                iteration.attempts[scored.arm.text] = replace(attempt, gate=f"{UNCONFIRMED}, though {attempt.gate}")
+            return
         self.shown |= {name: scored.arm.shows for name, scored in winner.parts.items()}
 
     def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:

@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict, VerdictName
+from optimizer.proposers.text_limits import TextLimits
+from optimizer.search.accepted_edit import AcceptedEdit
 from optimizer.search.selection import Selector
 from tracing.systems.prompts import Candidate
 
@@ -32,6 +35,7 @@ class LoopSettings:
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
+        limits: what users ask of every text.
         selector: how rounds choose the prompts that they rewrite.
         attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
@@ -43,6 +47,7 @@ class LoopSettings:
     seed: int = 0
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
+    limits: TextLimits = field(default_factory=TextLimits)
     selector: Selector = "blame"
     attribution: bool = True
     local_objectives: bool = True
@@ -95,6 +100,7 @@ class IterationRecord:
         calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this iteration, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
+        edit: what changed with the champion; None if it stayed.
         alignment: prompt name → how well its local objective has predicted the answers so far.
     """
 
@@ -110,6 +116,7 @@ class IterationRecord:
     champion: Candidate | None = None
     attempts: tuple[Attempt, ...] = ()
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
+    edit: AcceptedEdit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,7 @@ class LoopResult:
         stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
             its memory included; empty if not measured.
+        noise: as of the verdict.
     """
 
     baseline: Mapping[SplitName, Score]
@@ -146,6 +154,7 @@ class LoopResult:
     stopped: str
     calls: CallCounts
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
+    noise: NoiseFloor | None = None
 
 
 class Observer(Protocol):

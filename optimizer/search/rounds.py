@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FINALISTS = 2
 """Proposals of one iteration that are validated, best of the screening first."""
 
+UNCONFIRMED = "not ahead again with fresh replies"
+
 DONE = "all rounds done"
 NOTHING_WRONG = "no wrong answer is left on the train conversations"
 
@@ -94,10 +96,11 @@ class _Rounds:
             attempts[finalist.text] = replace(finalist, gate=decision.reason)
             if decision.accepted and not tuning.approves(attempts[finalist.text]):
                 attempts[finalist.text] = replace(finalist, gate=f"declined by hand, though {decision.reason}")
-            elif decision.accepted:
-                tuning.crown(challenger)
+            elif decision.accepted and tuning.crown(challenger):
                 accepted = True
                 break
+            elif decision.accepted:
+                attempts[finalist.text] = replace(finalist, gate=f"{UNCONFIRMED}, though {decision.reason}")
         self.history.append(Edit(choice.prompt, accepted))
 
     def _editable(self) -> Mapping[str, PromptSpec]:

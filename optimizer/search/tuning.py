@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from attribution.signals import Signals, aggregate
-from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
+from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from optimizer.proposers.proposals import ProposalRequest
+from optimizer.search.accepted_edit import AcceptedEdit, accepted_edit
+from optimizer.search.fresh_replies import FreshReplies
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
     Attempt,
@@ -25,7 +28,7 @@ from optimizer.search.results import (
     Observer,
 )
 from optimizer.search.unattributed import blamed_on_all
-from tracing.errors import RunError
+from tracing.errors import BudgetExceededError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import RerunsOperations
@@ -99,7 +102,7 @@ class Tuning:
         sources: ProposalSources,
         observer: Observer,
     ) -> None:
-        self.prompts: Mapping[str, PromptSpec] = evaluator.system.prompts
+        self.prompts: Mapping[str, PromptSpec] = settings.limits.applied(evaluator.system.prompts, splits.train)
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
         self.seed, self.champion = dict(seed), dict(seed)
@@ -112,7 +115,10 @@ class Tuning:
             else None
         )
         self._evaluator, self._access, self._failures, self._observer = evaluator, access, failures, observer
-        self._reserve = TimeReserve(access.budget, len(splits.test), access.concurrency)
+        # A model that samples is asked everything again before a crowning, and by the seed after the test.
+        self._fresh = FreshReplies(evaluator) if access.task.settings.temperature > 0 else None
+        tested = len(splits.test) if self._fresh is None else math.ceil(1.5 * len(splits.test))
+        self._reserve = TimeReserve(access.budget, tested, access.concurrency)
         self._outcomes: dict[SplitName, tuple[Candidate, list[Outcome]]] = {}
         self._baseline: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
@@ -197,6 +203,7 @@ class Tuning:
             ContractError: a text breaks its prompt's contract.
         """
 
+        check_candidate(self.prompts, candidate)
         failed_before = failed_in(before)
         done_before = len(before) - failed_before
 
@@ -245,8 +252,14 @@ class Tuning:
         """Whether an attempt may replace the champion's text; asks the user if they wish to be asked."""
         return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
 
-    def crown(self, candidate: Candidate) -> None:
+    def crown(self, candidate: Candidate) -> bool:
         """Make a candidate the champion. Its validation is evaluated, if that was not done before.
+
+        If the task model samples, candidate and champion are evaluated there again, with fresh replies, and the
+        candidate must be ahead again. A deterministic model would reply the same.
+
+        Returns:
+            Whether it became the champion.
 
         Raises:
             ContractError: it lacks a prompt, or a text breaks a contract.
@@ -260,11 +273,17 @@ class Tuning:
         tainted = next((each for each in outcomes if each.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
+        if self._fresh is not None and candidate != self.champion:
+            self.allow(2 * len(self.validation))
+            again = self._told("fresh replies before crowning")
+            if not self._fresh.confirm(self.champion, candidate, self.validation, again):
+                return False
         self.champion = dict(candidate)
         self._outcomes["val"] = self.champion, outcomes
         self._scores["val"] = score_of(outcomes, seed=self.settings.seed)
         # Set again only when another iteration scores the new champion.
         self._scores.pop("train", None)
+        return True
 
     @contextmanager
     def iteration(self, n: int) -> Iterator[Iteration]:
@@ -287,9 +306,15 @@ class Tuning:
                 champion=dict(self.champion),
                 attempts=tuple(noted.attempts.values()),
                 alignment=noted.alignment,
+                edit=self._edit_since(champion) if self.champion != champion else None,
             )
             self._iterations.append(record)
             self._observer.iteration(record)
+
+    def _edit_since(self, champion: Candidate) -> AcceptedEdit:
+        learned = (*self.train, *self.validation)
+        before, after = (self._evaluator.known(each, learned) for each in (champion, self.champion))
+        return accepted_edit(champion, self.champion, before, after)
 
     def baselines(self) -> None:
         """Score the seed on train and validation.
@@ -317,6 +342,11 @@ class Tuning:
             best = self._score("test", self.champion, self._scores)
             self._tokens["champion"] = _tokens_a_question(best)
             self._verdict = verdict_of(base, best, seed=self.settings.seed)
+        if self._fresh is not None:
+            # A budget that is spent by now leaves the verdict as it is.
+            with suppress(BudgetExceededError):
+                noise = self._fresh.noise(self.seed, base, self._told("noise floor"))
+                self._verdict = replace(self._verdict, noise=noise)
         self._observer.verdict(self._verdict)
 
     def result(self, stopped: str) -> LoopResult:
@@ -339,7 +369,11 @@ class Tuning:
             stopped=stopped,
             calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
             tokens_per_question=self._tokens,
+            noise=said.noise if said else None,
         )
+
+    def _told(self, phase: str) -> Progress:
+        return lambda done, total, failed: self._observer.progress(phase, done, total, failed)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""

@@ -50,6 +50,7 @@ def facts(run_id: str = "r1", mlflow: SummaryMlflow | None = None, seed: int = 0
         metric="short_contains",
         attribution="survival",
         optimizer="closed-loop",
+        samples=False,
         splits={
             name: SplitSize(conversations=(f"{name}-1", f"{name}-2"), questions=20) for name in ("train", "val", "test")
         },

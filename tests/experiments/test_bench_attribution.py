@@ -17,7 +17,7 @@ from attribution.judging.words import judge
 from attribution.replay.method import Replay
 from experiments.bench.fault_kinds import KINDS
 from experiments.bench.injected import Injected, Injector
-from experiments.bench.scripted_model import serve
+from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.command import main
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
@@ -213,7 +213,10 @@ def conversations() -> list[Conversation]:
 @pytest.fixture(scope="module")
 def access(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelAccess]:
     folder = tmp_path_factory.mktemp("cache")
-    with serve(conversations) as roles, ModelAccess.open(roles, cache_dir=folder, limits=Limits()) as opened:
+    with (
+        serve(ScriptedModel(conversations)) as roles,
+        ModelAccess.open(roles, cache_dir=folder, limits=Limits()) as opened,
+    ):
         yield opened
 
 

@@ -101,6 +101,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "eval": [
         (("eval", "config.yaml", "--prompts", "seed"), []),
         (("eval", "config.yaml", "--prompts", ARGUMENT), GIVEN),
+        (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
     "compare": [(("compare", "latest", f"copy {ARGUMENT.replace('/', ' ')}"), EVERYTHING)],
@@ -165,6 +166,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "bench evidence": [
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
+    ],
+    "bench loop": [
+        (("bench", "loop", "--system", "rag", "--conversations", "3", "--json", f"{OUT}.json"), []),
+        (("bench", "loop", "--system", ARGUMENT), GIVEN),
     ],
     "bench throughput": [
         (("bench", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),

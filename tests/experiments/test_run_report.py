@@ -5,9 +5,13 @@ from dataclasses import replace
 
 import pytest
 from html_pages import Page
-from run_shapes import SEED, TUNED, loop_result, record, summary
+from run_shapes import SEED, TUNED, facts, loop_result, record, summary
 
+from experiments.display.tables import verdict_lines
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
+from experiments.runs.summary import summarize
+from optimizer.evaluation.noise import NoiseFloor
+from optimizer.search.accepted_edit import ChangedCase, accepted_edit
 from optimizer.search.results import Attempt, LoopResult
 
 
@@ -60,6 +64,44 @@ def test_the_report_is_self_contained_whatever_came_out(verdict: str | None) -> 
     without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
     assert not re.search(r"https?://|//[a-z]+\.|url\((?!#)|@import", without_names)
     assert len(page.ids) == len(set(page.ids))
+
+
+def test_an_accepted_edit_is_shown_with_its_difference_and_what_it_fixed_and_broke() -> None:
+    fixed = ChangedCase("c1", "q1", "Where does Ann live?", "unknown", "<b>Oslo</b>")
+    broken = ChangedCase("c2", "q2", "Who is Bea?", "a baker", "nobody")
+    edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
+    edit = replace(edit, compared=20, fixed=(fixed,), broken=(broken,))
+    result = loop_result()
+    result = replace(result, iterations=(replace(result.iterations[0], edit=edit), *result.iterations[1:]))
+    text = Page(page_of(result)).text
+    assert "Iteration 1: 1 fixed, 1 broken of 20 questions" in text
+    assert "Reply. Reply briefly." in text
+    assert "fixed c1 q1 Where does Ann live? unknown <b>Oslo</b>" in text
+    assert "broken c2 q2 Who is Bea? a baker nobody" in text
+    found = summary(result).iterations[0].edit
+    assert found is not None
+    assert (found.fixed[0].before, found.broken[0].after) == ("unknown", "nobody")
+    assert "+Reply briefly." in found.diffs["answer"]
+
+
+@pytest.mark.parametrize(
+    ("samples", "noise", "told"),
+    [
+        (False, None, "does not sample, so nothing was asked twice"),
+        (True, None, "could not be measured"),
+        (True, 0.04, "differences of up to 0.040 may be noise (95 %)."),
+        (True, 0.12, "The difference of +0.100 is within noise."),
+    ],
+)
+def test_noise_is_told_in_report_and_terminal_and_a_gain_below_it_is_called_so(
+    samples: bool, noise: float | None, told: str
+) -> None:
+    floor = NoiseFloor((0.4, 0.42), 0.41, 0.02, noise, 3, 20) if noise is not None else None
+    found = summarize(replace(facts(), samples=samples), replace(loop_result(), noise=floor))
+    assert told in Page(render_report(ReportInput(summary=found, seed=SEED, champion=TUNED))).text
+    assert any(told in line.plain for line in verdict_lines(found, None))
+    assert (noise == 0.12) is ("is within noise" in (found.noise_told or ""))
+    assert summary(loop_result(verdict=None)).noise_told is None
 
 
 def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:

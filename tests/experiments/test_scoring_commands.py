@@ -64,6 +64,24 @@ def test_eval_scores_the_prompts_of_a_folder_and_its_exit_code_is_the_threshold(
 
 
 @pytest.mark.usefixtures("half_right")
+def test_a_gain_is_compared_with_the_seed_on_another_model(
+    command: Command, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    once, tuned = scripted_server.script, tmp_path / "tuned"
+    tuned.mkdir()
+    (tuned / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nMUTE:")
+    scripted_server.script = lambda body: "no idea" if "MUTE" in prompt_of(body) else once(body)
+    code, out, err = command("eval", "--prompts", "seed", "--against", str(tuned), "--model", "other")
+    assert (code, err) == (0, "")
+    assert {str(body["model"]) for body in scripted_server.requests} == {"other"}
+    assert [line.split()[2] for line in out.splitlines() if " test " in line] == ["0.500", "0.000"]
+    assert "inconclusive: +0.500 (p 1.000, 1 conversation)" in out
+    code, _, err = command("eval", "--prompts", "seed", "--against", "no-such-run")
+    assert code == 2
+    assert "no-such-run" in err
+
+
+@pytest.mark.usefixtures("half_right")
 def test_repetitions_ask_the_model_again_and_tell_the_noise_floor(
     command: Command, scripted_server: ScriptedServer
 ) -> None:

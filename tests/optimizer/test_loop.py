@@ -111,6 +111,15 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     assert kept.gate is not None
     assert kept.gate.startswith("accepted")
     assert any(cure in champion[prompt] for cure in model.cures)
+    edit = record.edit
+    assert edit is not None
+    assert list(edit.diffs) == [prompt]
+    assert any(f"+{cure}" in edit.diffs[prompt] for cure in model.cures)
+    # The questions about the parrots, on the conversations of train and validation that both champions were asked on.
+    assert {case.asked.split()[3] for case in edit.fixed} == {"parrot"}
+    assert all(case.before != case.after for case in edit.fixed)
+    assert {case.conversation for case in edit.fixed} >= {"val-0", "val-1", "val-2"}
+    assert (len(edit.broken), edit.compared) == (0, 2 * len(edit.fixed))
     assert notes.baselines == {"train": 0.5, "val": 0.5, "test": 0.5}
     assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "val": 1, "test": 1}
     # Six conversations of six are better: two of the 64 ways to flip the signs are as extreme.

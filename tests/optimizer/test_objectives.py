@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_server import Reply, ScriptedServer
+from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, memory, world
 
 from optimizer.evaluation.evaluator import Evaluator, Outcome
@@ -66,7 +66,9 @@ def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer)
         system = system or memory()
         assert isinstance(system, MemorySystem)
         assert isinstance(system, RerunsOperations)
-        evaluator = Evaluator(system, open_access(cache=True, retries=0), "short_contains", tmp_path / "memories")
+        evaluator = Evaluator(
+            system, open_access(cache=True, retries=0, concurrency=1), "short_contains", tmp_path / "memories"
+        )
         seed = {name: spec.text for name, spec in system.prompts.items()}
         outcomes = evaluator.evaluate(seed, conversations or world().train)
         local = LocalEvaluation(system, system.prompts, objectives_of(evaluator, {}), evaluator.access)
@@ -195,3 +197,21 @@ def test_a_failed_call_gives_no_credit_and_one_cut_short_gives_none_of_it(
     scripted_server.script = lambda body: Reply("{", finish_reason="length")
     credits = local.measure("extract", f"Twice.\n{text}", inputs)
     assert [credit and credit.value for credit in credits] == [0.0] * len(inputs)
+
+
+def test_requests_with_a_common_beginning_follow_one_another(
+    recorded: Callable[..., Local], scripted_server: ScriptedServer
+) -> None:
+    """A server that keeps the beginnings of prompts computes them once, with one slot too."""
+    local, outcomes = recorded(Rag(chunk_tokens=1000, top_k=1))
+    inputs = local.inputs("answer", outcomes)
+    # Those of each conversation share its only chunk; taken in turn, neighbours share nothing of it.
+    apart = [*inputs[::2], *inputs[1::2]]
+    before = scripted_server.count
+    text = "Be brief.\n" + Rag.prompts["answer"].text
+    credits = local.measure("answer", text, apart)
+    sent = [prompt_of(body) for body in scripted_server.requests[before:]]
+    assert len(sent) == len(inputs) > 3
+    assert sent == sorted(sent)
+    # The order of the credits is that of the inputs.
+    assert credits == [local.measure("answer", text, [given])[0] for given in apart]

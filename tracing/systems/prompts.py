@@ -6,9 +6,10 @@ Only plain names are placeholders, so rendering cannot access attributes or indi
 
 from __future__ import annotations
 
+import math
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.errors import ContractError
@@ -27,12 +28,18 @@ class Contract:
         reply_schema: JSON schema of the reply, enforced if the endpoint can; None for free text.
         markers: strings the text must contain (such as the key names of the reply).
         max_chars: maximum length of the text in characters.
+        max_tokens: maximum length in tokens, estimated (`tokens_of`); None for no limit.
+        pinned: whole lines that the text must keep.
+        rules: further checks; each gives what is wrong with a text.
     """
 
     placeholders: frozenset[str]
     reply_schema: Mapping[str, Any] | None = None
     markers: tuple[str, ...] = ()
     max_chars: int = 6000
+    max_tokens: int | None = None
+    pinned: tuple[str, ...] = ()
+    rules: tuple[Callable[[str], Sequence[str]], ...] = field(default=(), repr=False)
 
     def violations(self, text: str) -> list[str]:
         """Every way in which `text` breaks this contract, in plain words; empty if it does not."""
@@ -49,7 +56,11 @@ class Contract:
             problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.placeholders - found)]
             problems += [f"the placeholder {{{name}}} is unknown" for name in sorted(found - self.placeholders)]
         problems += [f"the marker {marker!r} is missing" for marker in self.markers if marker not in text]
-        return problems
+        if self.max_tokens is not None and tokens_of(text) > self.max_tokens:
+            problems.append(f"the text has about {tokens_of(text)} tokens, at most {self.max_tokens} are allowed")
+        lines = text.splitlines()
+        problems += [f"the pinned line {line!r} is missing" for line in self.pinned if line not in lines]
+        return [*problems, *(problem for rule in self.rules for problem in rule(text))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,11 @@ class PromptSpec:
         return plain_reply(self.contract.reply_schema, outputs)
 
 
+def tokens_of(text: str) -> int:
+    """About how many tokens a text has: one for four bytes."""
+    return math.ceil(len(text.encode("utf-8", "replace")) / 4)
+
+
 def placeholders_of(template: str) -> set[str]:
     """Names of the placeholders of `template`.
 
@@ -88,12 +104,12 @@ def placeholders_of(template: str) -> set[str]:
         ValueError: braces do not balance, or a field is more than a plain name.
     """
     names: set[str] = set()
-    for _, field, spec, conversion in string.Formatter().parse(template):
-        if field is None:
+    for _, name, spec, conversion in string.Formatter().parse(template):
+        if name is None:
             continue
-        if not field.isidentifier() or spec or conversion:
-            raise ValueError(f"{{{field}}} is not a plain placeholder")
-        names.add(field)
+        if not name.isidentifier() or spec or conversion:
+            raise ValueError(f"{{{name}}} is not a plain placeholder")
+        names.add(name)
     return names
 
 

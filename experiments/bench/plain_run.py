@@ -1,0 +1,133 @@
+"""The parts of a run that reuses nothing: whatever the search looks at is made again from the dialogue.
+
+- Each evaluation of a candidate on a conversation builds the memory and asks all questions.
+- What the champion does is not remembered either: each round begins by running it again.
+- There are no recorded inputs. To try a text on an operation's input, the conversation is run with the champion
+  until the operation gets that input.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
+from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.local_evaluation import Progress as LocalProgress
+from optimizer.objectives.objective import Credit, Objective, RecordedInput
+from optimizer.search.tuning import Iteration, Learned, Tuning
+from tracing.errors import RunError
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import RerunsOperations
+
+Met = tuple[tuple[tuple[str, str], ...], str]
+"""Texts of the prompts by name, and the id of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotingEvaluator(Evaluator):
+    """An evaluator that notes what came out, and without `reuse` starts from nothing each time.
+
+    Attributes:
+        replies: for each candidate and conversation, all that was ever replied, with its scores.
+    """
+
+    reuse: bool = True
+    replies: dict[Met, set[tuple[object, ...]]] = field(default_factory=dict)
+    latest: dict[Met, Outcome] = field(default_factory=dict)
+
+    def evaluate(
+        self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
+    ) -> list[Outcome]:
+        if self.reuse:
+            outcomes = Evaluator.evaluate(self, candidate, conversations, progress=progress)
+        else:
+            outcomes = _afresh(self, candidate, conversations, progress)
+        for outcome in outcomes:
+            met = _met(candidate, outcome.conversation)
+            said = tuple((case.question.id, case.reply, case.judgement.score) for case in outcome.cases)
+            self.replies.setdefault(met, set()).add((outcome.tainted, *said))
+            self.latest[met] = outcome
+        return outcomes
+
+    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        keys = [_met(candidate, conversation) for conversation in conversations]
+        return [self.latest[key] for key in keys if key in self.latest]
+
+
+class PlainTuning:
+    """A tuning that runs its champion again in each round, on the conversations it is looked at on."""
+
+    def __init__(self, tuning: Tuning, evaluator: Evaluator) -> None:
+        self._tuning = tuning
+        self._this_round: dict[Learned, tuple[Candidate, list[Outcome]]] = {}
+        system = evaluator.system
+        known = tuning.local.objectives if tuning.local is not None else {}
+        self.local = _PlainLocal(tuning, system, known, evaluator) if isinstance(system, RerunsOperations) else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tuning, name)
+
+    def outcomes(self, split: Learned) -> list[Outcome]:
+        """As `Tuning.outcomes`."""
+        known = self._this_round.get(split)
+        if known is None or known[0] != self._tuning.champion:
+            conversations = self._tuning.train if split == "train" else self._tuning.validation
+            known = self._tuning.champion, self._tuning.measure(self._tuning.champion, conversations, "champion")
+            self._this_round[split] = known
+        return known[1]
+
+    @contextmanager
+    def iteration(self, n: int) -> Iterator[Iteration]:
+        """As `Tuning.iteration`."""
+        with self._tuning.iteration(n) as iteration:
+            yield iteration
+        self._this_round.clear()
+
+
+class _PlainLocal(LocalEvaluation):
+    def __init__(
+        self, tuning: Tuning, system: RerunsOperations, objectives: Mapping[str, Objective], evaluator: Evaluator
+    ) -> None:
+        super().__init__(system, tuning.prompts, objectives, evaluator.access)
+        self._tuning, self._evaluator = tuning, evaluator
+
+    def measure(
+        self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: LocalProgress | None = None
+    ) -> list[Credit | None]:
+        self._reach(prompt, inputs)
+        self._known.clear()
+        return super().measure(prompt, text, inputs, progress=progress)
+
+    def _reach(self, prompt: str, inputs: Sequence[RecordedInput]) -> None:
+        """Run the conversations of these inputs again, as far as their operation needs it."""
+        whole = {given.conversation.id: given.conversation for given in inputs}
+        asked = {given.question.id for given in inputs if given.question is not None}
+        needed = [
+            each.model_copy(update={"questions": tuple(q for q in each.questions if q.id in asked)})
+            for each in whole.values()
+        ]
+        outcomes = _afresh(self._evaluator, self._tuning.champion, needed)
+        reached = self.inputs(prompt, [replace(each, conversation=whole[each.conversation.id]) for each in outcomes])
+        if not {given.key for given in inputs} <= {given.key for given in reached}:
+            raise RunError(f"{prompt}: another run of the same conversations led to other inputs")
+
+
+def _afresh(
+    evaluator: Evaluator,
+    candidate: Candidate,
+    conversations: Sequence[Conversation],
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    with tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder:
+        once = Evaluator(evaluator.system, evaluator.access, evaluator.metric, Path(folder))
+        return once.evaluate(candidate, conversations, progress=progress)
+
+
+def _met(candidate: Candidate, conversation: Conversation) -> Met:
+    return tuple(sorted(candidate.items())), conversation.id

@@ -1,0 +1,133 @@
+"""No text of a run outgrows its limit, changes a pinned line, or gives a train conversation away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from memory_recordings import conversation
+from scripted_server import ScriptedServer
+from scripted_world import WeakModel, memory, world
+from test_loop import SEED, Notes
+
+from attribution.methods import survival
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import RunConfig
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.proposers.bank import INSTRUCTIONS
+from optimizer.proposers.proposals import Proposal, admit
+from optimizer.proposers.template import take_apart
+from optimizer.proposers.text_limits import TextLimits, train_values
+from optimizer.search.failures import Failures
+from optimizer.search.optimize import optimize
+from optimizer.search.results import LoopResult, LoopSettings
+from optimizer.search.tuning import Tuning
+from tracing.errors import ConfigError, ContractError
+from tracing.llm.access import ModelAccess
+from tracing.systems.fact_memory import FactMemory
+
+CUE = "Answer in a few words:"
+TRAIN = [conversation("c", "Anke", "Bodo", "Zibbel", "ochre")]
+
+
+def problems(text: str, limits: TextLimits | None = None) -> list[str]:
+    spec = (limits or TextLimits()).applied(FactMemory.prompts, TRAIN)["answer"]
+    (_, found), *_ = admit([Proposal("answer", text, "anyone", "")], spec)[1] or [(None, [])]
+    return found
+
+
+def test_a_long_text_and_a_changed_pinned_line_are_refused_with_the_reason() -> None:
+    seed = SEED["answer"]
+    assert problems(seed, TextLimits(30, {"answer": [CUE]})) == []
+    assert problems(seed + " word" * 40, TextLimits(30)) == ["the text has about 66 tokens, at most 30 are allowed"]
+    assert problems(seed.replace(CUE, "Answer:"), TextLimits(None, {"answer": [CUE]})) == [
+        f"the pinned line {CUE!r} is missing"
+    ]
+    # Whole demonstrations have room by default; a text without end has not.
+    assert problems(f"{'A rule. ' * 400}\n{seed}") == []
+    assert any("tokens" in each for each in problems(f"{'A rule. ' * 800}\n{seed}"))
+
+
+def test_values_of_train_are_refused_in_an_instruction_and_allowed_in_a_demonstration() -> None:
+    seed = SEED["answer"]
+    assert problems(f"The parrot is called Zibbel.\n{seed}") == ["'Zibbel' is a value of the train conversations"]
+    assert problems(f"Think of Anke's lorry.\n{seed}") == ["'Anke' is a value of the train conversations"]
+    shown = take_apart(seed).with_demonstrations(["Memories:\n- Anke's parrot is Zibbel.\n\nAnswer: Zibbel"]).text
+    assert problems(shown) == []
+
+
+def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
+    assert "Zibbel" not in train_values(TRAIN, "Reply like Zibbel.")
+    train = load_dataset(RunConfig()).splits.train
+    values = train_values(train, "\n".join(SEED.values()))
+    assert len(values) > 100
+    assert not {"Saturday", "two", "unknown"} & set(values)
+    limited = TextLimits().applied(FactMemory.prompts, train)
+    refused = {
+        each.id
+        for each in INSTRUCTIONS
+        for name in SEED
+        if any("train" in one for one in limited[name].contract.violations(f"{each.text}\n{SEED[name]}"))
+    }
+    assert refused == set()
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (TextLimits(None, {"reply": ["x"]}), "prompts.pinned: there is no prompt 'reply'"),
+        (TextLimits(None, {"answer": ["Answer"]}), "prompts.pinned: 'Answer' is no line of the seed's prompt 'answer'"),
+        (TextLimits(5), "prompts.max_tokens: the seed's prompt 'extract' has about"),
+    ],
+)
+def test_limits_that_the_seed_breaks_are_refused_with_the_key(limits: TextLimits, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        limits.check(FactMemory.prompts)
+    assert expected in str(caught.value)
+
+
+@pytest.fixture
+def tuned(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
+) -> Callable[..., LoopResult]:
+    def run(limits: TextLimits, **given: object) -> LoopResult:
+        scripted_server.script = WeakModel("answer")
+        access, system = open_access(None, retries=0, concurrency=1), memory()
+        return optimize(
+            evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
+            splits=world(),
+            seed_candidate=SEED,
+            settings=LoopSettings(rounds=1, proposals=4, limits=limits),
+            access=access,
+            failures=Failures(survival, access, system.operations),
+            observer=Notes(lambda: 0),
+            **given,  # type: ignore[arg-type]
+        )
+
+    return run
+
+
+def test_every_rewrite_of_a_run_keeps_the_pinned_line(tuned: Callable[..., LoopResult]) -> None:
+    free = [each.text for each in tuned(TextLimits()).iterations[0].attempts]
+    assert any(CUE not in text.splitlines() for text in free)
+    pinned = [each.text for each in tuned(TextLimits(None, {"answer": [CUE]})).iterations[0].attempts]
+    assert pinned
+    assert all(CUE in text.splitlines() for text in pinned)
+
+
+def test_an_optimizer_that_does_not_look_is_refused_before_a_call(
+    tuned: Callable[..., LoopResult], scripted_server: ScriptedServer
+) -> None:
+    asked: list[int] = []
+
+    def careless(tuning: Tuning) -> str:
+        asked.append(scripted_server.asked)
+        with pytest.raises(ContractError, match="'Zibbeltrain0' is a value of the train conversations"):
+            tuning.measure({**SEED, "answer": f"Say Zibbeltrain0.\n{SEED['answer']}"}, tuning.validation, "try")
+        asked.append(scripted_server.asked)
+        return "done"
+
+    tuned(replace(TextLimits()), optimizer=careless)
+    assert asked[0] == asked[1]
