@@ -103,7 +103,7 @@ class Tuning:
         self.author: ChatModel = access.proposer
         system = evaluator.system
         self.local = (
-            LocalEvaluation(system, self.prompts, objectives_of(evaluator), access)
+            LocalEvaluation(system, self.prompts, objectives_of(evaluator), access, evaluator.executor)
             if isinstance(system, RerunsOperations)
             else None
         )
