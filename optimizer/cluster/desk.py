@@ -3,48 +3,88 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import uuid
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
+from tracing.errors import MemtuneError, in_one_line
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.answering import answered
-from tracing.llm.forwarding.errors import written
+from tracing.llm.forwarding.answering import answered, unmade
 from tracing.llm.workers import GivenUp
 
 Calls = list[tuple[int, str, str]]
+"""Calls that workers ask for: a number, the name of the attempt at a step, and the request."""
+
+
+class Step:
+    """The calls of one step. An attempt after the first gets the answers of those before it, without a second call.
+
+    So a step that several workers began is counted as if one had done it.
+
+    Args:
+        access: makes the calls, in the context of the caller.
+    """
+
+    def __init__(self, access: ModelAccess) -> None:
+        self._access, self._context = access, copy_context()
+        self._lock = threading.Lock()
+        self._asked: dict[str, deque[Future[str]]] = defaultdict(deque)
+        self._before: dict[str, deque[Future[str]]] = defaultdict(deque)
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        with self._lock:
+            for request, answers in self._asked.items():
+                self._before[request].extendleft(reversed(answers))
+            self._asked.clear()
+
+    def answer(self, request: str) -> str:
+        """The answer to a request."""
+        with self._lock:
+            known = self._before[request]
+            answer = known.popleft() if known else None
+            mine: Future[str] = answer or Future()
+            self._asked[request].append(mine)
+        if answer is None:
+            try:
+                mine.set_result(self._context.copy().run(answered, self._access, request))
+            except BaseException as error:
+                # A worker that is not answered would wait for ever.
+                mine.set_result(unmade(MemtuneError(f"the call failed: {in_one_line(error)}")))
+        return mine.result()
 
 
 class Desk:
     """Takes calls and answers them, in threads of its own.
 
     Args:
-        take: waits for calls; raises once there will be none.
-        answer: sends the answer to the call of this number.
-        threads: how many calls are made at a time at most; the limits of the endpoints are those of the access.
+        take: waits a moment for calls.
+        send: sends the answer to the call of this number.
+        threads: how many calls are made at a time at most.
     """
 
-    def __init__(self, take: Callable[[], Calls], answer: Callable[[int, str], Any], threads: int) -> None:
-        self._take, self._send = take, answer
-        self._steps: dict[str, tuple[ModelAccess, Context]] = {}
+    def __init__(self, take: Callable[[], Calls], send: Callable[[int, str], Any], threads: int) -> None:
+        self._take, self._send = take, send
+        self._attempts: dict[str, Step] = {}
         self._closed = False
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="memtune-desk")
         self._thread = threading.Thread(target=self._serve, name="memtune-desk", daemon=True)
         self._thread.start()
 
     @contextlib.contextmanager
-    def step(self, access: ModelAccess) -> Iterator[str]:
-        """Make the calls of one step with `access`, counted in the watches open here; gives the step's name."""
+    def attempt(self, step: Step) -> Iterator[str]:
+        """Answer the calls of an attempt at a step; gives the attempt's name."""
         name = uuid.uuid4().hex
-        self._steps[name] = access, copy_context()
+        step.begin()
+        self._attempts[name] = step
         try:
             yield name
         finally:
-            del self._steps[name]
+            del self._attempts[name]
 
     def close(self) -> None:
         """Take no further calls; those under way end first."""
@@ -54,14 +94,10 @@ class Desk:
 
     def _serve(self) -> None:
         while not self._closed:
-            for number, step, request in self._take():
-                self._pool.submit(self._answer, number, step, request)
+            for number, name, request in self._take():
+                self._pool.submit(self._answer, number, name, request)
 
-    def _answer(self, number: int, step: str, request: str) -> None:
-        known = self._steps.get(step)
-        if known is None:
-            # The step was given up, or its worker taken for dead.
-            self._send(number, json.dumps({"watched": {}, "error": written(GivenUp())}))
-            return
-        access, context = known
-        self._send(number, context.copy().run(answered, access, request))
+    def _answer(self, number: int, name: str, request: str) -> None:
+        step = self._attempts.get(name)
+        # The attempt was given up, or its worker was taken for dead.
+        self._send(number, unmade(GivenUp()) if step is None else step.answer(request))

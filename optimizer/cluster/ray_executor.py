@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from optimizer.cluster.desk import Calls, Desk
+from optimizer.cluster.desk import Calls, Desk, Step
 from optimizer.cluster.mailbox import Mailbox
 from optimizer.cluster.steps import answer_step, answered, build_step, built, rerun, rerun_step, result_of
 from optimizer.cluster.worker import work
@@ -123,9 +123,9 @@ class RayExecutor:
             WorkerDiedError: so did several workers; the message names what the step is `about`.
             RunError: the step cannot be done on the cluster at all.
         """
-        errors, died = self._ray.exceptions, ""
+        errors, died, calls = self._ray.exceptions, "", Step(access)
         for _ in range(DEATHS):
-            with self._desk.step(access) as name:
+            with self._desk.attempt(calls) as name:
                 try:
                     return result_of(self._awaited(self._task.remote(self._setup, step, name, self._mailbox)))
                 except GivenUp as error:

@@ -20,7 +20,7 @@ from scripted_server import Reply, ScriptedServer
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.judging.llm_judge import LlmJudge
-from optimizer.cluster.desk import Desk
+from optimizer.cluster.desk import Desk, Step
 from optimizer.cluster.mailbox import Mailbox
 from optimizer.cluster.steps import answer_step, answered, build_step, built, perform, rerun, rerun_step, result_of
 from optimizer.cluster.worker_setup import WorkerSetup
@@ -91,7 +91,7 @@ class Elsewhere:
 
     def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
         result: list[str] = []
-        with self._desk.step(access) as name:
+        with self._desk.attempt(Step(access)) as name:
 
             def ask(request: str) -> str:
                 answer = self._there(self._mailbox.ask(name, request))

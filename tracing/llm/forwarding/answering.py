@@ -68,6 +68,12 @@ def answered(access: ModelAccess, request: str) -> str:
     return json.dumps(said)
 
 
+def unmade(error: MemtuneError | GivenUp) -> str:
+    """The answer to a call that was not made."""
+    none = {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0}
+    return json.dumps({"watched": none, "error": written(error)})
+
+
 def _chatted(access: ModelAccess, asked: dict[str, Any]) -> dict[str, Any]:
     return asdict(getattr(access, asked["role"]).chat(asked["messages"], **asked["options"]))
 
