@@ -82,7 +82,7 @@ def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
     assert len(started_by - {str(os.getppid())}) == 2
 
 
-@pytest.mark.parametrize("lost", ["a worker", "a node"])
+@pytest.mark.parametrize("lost", ["a worker", pytest.param("a node", marks=pytest.mark.slow)])
 def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     open_access: Open,
     on_ray: OnRay,
@@ -109,6 +109,7 @@ def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     assert calls(scripted_server) == 2 * undisturbed
 
 
+@pytest.mark.slow
 def test_a_conversation_that_no_worker_survives_is_named_and_the_others_are_evaluated(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,13 +123,15 @@ def test_a_conversation_that_no_worker_survives_is_named_and_the_others_are_eval
     assert caplog.text.count("a worker died") == DEATHS
 
 
+@pytest.mark.slow
 def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
     open_access: Open, on_ray: OnRay, ray_cluster: RayCluster, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:
     import ray
 
     model = WeakModel()
-    scripted_server.script = lambda body: Reply(str(model(body)), delay=0.3)
+    first = TALKS[0].speakers[0]
+    scripted_server.script = lambda body: Reply(str(model(body)), delay=0 if first in str(body) else 3)
     executor = on_ray("fact-memory", memory(), near=2.0)
     judging = Evaluator(memory(), open_access(), "short_contains", tmp_path, executor=executor)
 
@@ -141,9 +144,10 @@ def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
         judging.evaluate(SEED, TALKS, progress=interrupt)
     assert len(judging.known(SEED, TALKS)) < len(TALKS)
     until = time.monotonic() + 20
-    while ray.available_resources().get("CPU") != 2 and time.monotonic() < until:
+    while ray_cluster.workers() and time.monotonic() < until:
         time.sleep(0.1)
-    assert ray.available_resources()["CPU"] == 2
+    assert ray_cluster.workers() == []
+    assert ray.cluster_resources()["CPU"] == 2
     executor.close()
     assert not ray.is_initialized()
     assert on_ray("fact-memory", memory(), near=2.0)
