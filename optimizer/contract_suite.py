@@ -1,4 +1,4 @@
-"""The conformance suites of `Optimizer` and `ProposerFactory`: subclass one in a test file, and pytest checks yours.
+"""Conformance suites of `Optimizer`, `ProposerFactory` and `ObjectiveFactory`: subclass one, and pytest checks yours.
 
     class TestMine(OptimizerContract):
         def optimizer(self):
@@ -8,11 +8,16 @@
         def factory(self):
             return MyProposer  # takes (means)
 
+    class TestMyObjective(ObjectiveContract):
+        def factory(self):
+            return MyObjective  # takes (means)
+
 They run on a small system that asks no model. An author model is configured but unreachable: asking it is an error.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +29,9 @@ from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
+from optimizer.objectives.local_evaluation import recorded_inputs
+from optimizer.objectives.objective import Credit, Objective, RecordedInput
+from optimizer.objectives.objectives import ObjectiveFactory, objectives_of
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, ProposerFactory, admit, offers_of
 from optimizer.search.failures import Failures
 from optimizer.search.optimize import optimize
@@ -164,6 +172,40 @@ class ProposerContract(Conformance):
         """There are none if nothing is blamed, or nothing passed."""
         with _asked() as (means, request):
             offers_of(self.factory()(means), replace(request, failed=(), passed=()))
+
+
+class ObjectiveContract(Conformance):
+    """What memtune expects of a local objective; it is asked about answers from recorded contexts."""
+
+    def factory(self) -> ObjectiveFactory:
+        """The factory under test."""
+        raise NotImplementedError
+
+    def test_it_tells_what_is_at_stake_and_gives_credit_from_0_to_1(self) -> None:
+        """Also for an execution without outputs: a model can reply with nothing."""
+        for objective, given in self._asked():
+            weight = objective.weight(given)
+            require(math.isfinite(weight) and weight >= 0, f"a weight of {weight!r}")
+            for outputs in (given.outputs, ()):
+                credit = objective.credit(given, outputs)
+                require(isinstance(credit, Credit), f"it returned a {type(credit).__name__}, not a Credit")
+                require(0 <= credit.value <= 1, f"a credit of {credit.value!r}")
+
+    def test_the_same_outputs_get_the_same_credit(self) -> None:
+        """A resumed run measures again."""
+        first, second = ([o.credit(given, given.outputs) for o, given in self._asked()] for _ in range(2))
+        require(first == second, "another credit for the same outputs")
+
+    def test_something_is_at_stake_at_some_input(self) -> None:
+        """Otherwise nothing would be measured."""
+        require(any(objective.weight(given) > 0 for objective, given in self._asked()), "all weights are 0")
+
+    def _asked(self) -> list[tuple[Objective, RecordedInput]]:
+        with _evaluator(Notebook()) as (evaluator, _):
+            outcomes = evaluator.evaluate(SEED, notebook_conversations("train", 3))
+            objective = objectives_of(evaluator, {"answer": self.factory()})["answer"]
+            recorded = recorded_inputs(Notebook.prompts["answer"], outcomes)
+            return [(objective, given) for given in recorded]
 
 
 class _Listening(Notebook):

@@ -38,6 +38,25 @@ Examples:
 @click.option(
     "--optimizer", metavar="NAME", help="Search algorithm: closed-loop, local-search, random, gepa or your own."
 )
+@click.option(
+    "--selector",
+    type=click.Choice(["blame", "round-robin", "uniform", "all", "random"]),
+    help="How rounds choose the prompts to rewrite [default: blame].",
+)
+@click.option(
+    "--no-attribution",
+    flag_value=False,
+    default=None,
+    type=click.BOOL,
+    help="Search without blame: every wrong answer counts against every prompt.",
+)
+@click.option(
+    "--no-local-objectives",
+    flag_value=False,
+    default=None,
+    type=click.BOOL,
+    help="Compare rewrites end to end from the start, not first on recorded inputs.",
+)
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
@@ -100,10 +119,11 @@ def run(
         _predict(settings, dataset)
         return
     from experiments.display.tables import run_view
+    from experiments.experiment.estimate import test_notes
     from experiments.experiment.run import run_experiment
 
     where = home_folder(home)
-    for note in dataset.notes:
+    for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
         say(f"note: {note}", err=True)
     with run_view() as view:
         finished = run_experiment(
@@ -142,7 +162,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.experiment.estimate import estimate
+    from experiments.experiment.estimate import estimate, test_notes
+    from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
     from tracing.systems.registry import open_system
 
     system = open_system(settings.system, settings.system_settings)
@@ -155,8 +176,14 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     console = LiteralConsole()
     console.print(f"{settings.system} on {settings.dataset}, {settings.models.task.model}, {settings.rounds} rounds")
     console.print(table)
-    for note in dataset.notes:
+    for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
         console.print(f"note: {note}")
+    least = detectable(len(dataset.splits.test))
+    if least is not None:
+        console.print(
+            f"a gain of {least:+.2f} or more would be found in {WANTED_POWER:.0%} of such runs, if it differs between "
+            f"conversations by {SPREAD:.2f} (standard deviation)"
+        )
     money = (
         f"{found.money:.2f}"
         if settings.models.task.price_in or settings.models.task.price_out

@@ -58,6 +58,12 @@ class RunView:
             f"; validation {record.val_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
+        for name, found in record.alignment.items():
+            if found.misleads:
+                self._say(
+                    f"iteration {record.n}: what {name} gains on recorded inputs does not predict the answers; its "
+                    "rewrites are compared end to end from now on"
+                )
 
     def verdict(self, verdict: Verdict) -> None:
         self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")

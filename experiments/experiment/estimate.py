@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from attribution.judging.metrics import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
+from optimizer.gating.verdict import fewest_conversations
 from optimizer.racing.joint import most_evaluations
-from optimizer.search.local_search import most_reruns
 from optimizer.search.optimizers import LOCAL_SEARCH
+from optimizer.search.prompt_search import most_reruns
 from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from tracing.llm.settings import AT_ONCE, ModelSettings
@@ -56,6 +57,17 @@ class Estimate:
     completion_tokens: int
     minutes: float
     money: float
+
+
+def test_notes(conversations: int) -> list[str]:
+    """What a user should know before a run with this many test conversations."""
+    fewest = fewest_conversations()
+    if conversations >= fewest:
+        return []
+    return [
+        f"{conversations} test conversations: no verdict but inconclusive is possible, however much prompts improve; "
+        f"it takes at least {fewest}"
+    ]
 
 
 def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimate:

@@ -19,6 +19,7 @@ from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
 from tracing.systems.protocol import MemorySystem
 
 if TYPE_CHECKING:
+    from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.proposals import Proposal, ProposerFactory
     from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
@@ -32,6 +33,7 @@ class Opened:
     attributor: AttributorFactory
     optimizer: Optimizer
     proposers: Sequence[ProposerFactory]
+    objectives: Mapping[str, ObjectiveFactory]
     access: ModelAccess
     seed: Candidate
     rewrites: tuple[Proposal, ...]
@@ -57,10 +59,12 @@ def open_named(
     Raises:
         MemtuneError: a part does not exist, cannot be imported or does not fit.
     """
+    from optimizer.objectives.objectives import open_objectives
     from optimizer.proposers.proposals import open_proposers
     from optimizer.search.optimizers import open_optimizer
 
     system, attributor = ready_system(config), open_attributor(config.attribution)
+    objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     access = held.enter_context(open_access(config, home))
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
@@ -69,4 +73,4 @@ def open_named(
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
-    return Opened(system, attributor, optimizer, proposers, access, seed, rewrites, depends_on)
+    return Opened(system, attributor, optimizer, proposers, objectives, access, seed, rewrites, depends_on)

@@ -197,6 +197,11 @@ class MlflowRun:
         if record.n not in self._blamed:
             # Nothing was attributed again, since the champion is the same; the curve stays level.
             metrics |= {f"blame/{name}": blame.share for name, blame in record.blame.items()}
+        for name, found in record.alignment.items():
+            if found.correlation is not None:
+                metrics[f"alignment/{name}"] = found.correlation
+            if found.ci is not None:
+                metrics |= {f"alignment/{name}_low": found.ci[0], f"alignment/{name}_high": found.ci[1]}
         nested = self._iteration_run(record.n)
         self._metrics(nested, metrics | {"proposals": record.proposals}, step=record.n)
         self._metrics(

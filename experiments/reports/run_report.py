@@ -11,6 +11,7 @@ from typing import Any, Literal
 from experiments.display.pages import template
 from experiments.reports import run_charts
 from experiments.runs.summary import Summary
+from optimizer.objectives.alignment import LEAST
 from optimizer.search.results import Attempt
 from optimizer.search.screening import SCREENED
 from tracing.recording.redaction import redact
@@ -89,6 +90,7 @@ def render_report(given: ReportInput) -> str:
         verdict_line=VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED,
         screened=SCREENED,
         measured_locally=any(attempt.local is not None for _, attempt in given.attempts),
+        least_alignment=LEAST,
         caveats=_caveats(given),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704

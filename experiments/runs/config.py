@@ -13,8 +13,10 @@ from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.metrics import METRIC_DOOR
 from experiments.data.datasets import DATASETS, SAMPLE
 from experiments.data.settings import DataLimits, LocomoSettings, Positive
+from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS
-from optimizer.search.optimizers import CLOSED_LOOP, OPTIMIZERS
+from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS
+from optimizer.search.selection import Selector
 from tracing.doors import Door
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -86,6 +88,22 @@ class ExecutorSettings(_Section):
         return self
 
 
+class SearchSettings(_Section):
+    """How an optimizer searches.
+
+    `selector` says how rounds choose the prompts that they rewrite. Without `attribution`, every wrong answer counts
+    against every prompt; without `local_objectives`, texts are compared end to end from the start. `objectives` replace
+    the built-in local objectives of some prompts.
+    """
+
+    selector: Selector = "blame"
+    attribution: bool = True
+    local_objectives: bool = True
+    objectives: Mapping[str, Annotated[str, AfterValidator(lambda name: _known_to(OBJECTIVES, name))]] = Field(
+        default_factory=dict
+    )
+
+
 def _known_to(door: Door, name: str) -> str:
     try:
         door.check(name)
@@ -112,11 +130,12 @@ class RunConfig(_Section):
     models: Models = Models()
     metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
-    optimizer: Annotated[str, AfterValidator(partial(_known_to, OPTIMIZERS))] = CLOSED_LOOP
+    optimizer: Annotated[str, AfterValidator(partial(_known_to, OPTIMIZERS))] = LOCAL_SEARCH
     proposers: Annotated[
         tuple[Annotated[str, AfterValidator(partial(_known_to, PROPOSERS))], ...],
         AfterValidator(lambda names: tuple(dict.fromkeys(names))),
     ] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
+    search: SearchSettings = SearchSettings()
     rounds: Annotated[int, Field(ge=0)] = 3
     proposals: Positive = 4
     seed: int = 0

@@ -62,6 +62,7 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
     Without such a part there is nothing to keep.
     """
     parts = (config.system, config.dataset, config.metric, config.attribution, config.optimizer, *config.proposers)
+    parts += tuple(config.search.objectives.values())
     if not any(map(is_object, parts)):
         return config
     folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
@@ -202,6 +203,9 @@ OPTIONS: Mapping[str, str] = {
     "models.task.base_url": "--base-url",
     "attribution": "--attribution",
     "optimizer": "--optimizer",
+    "search.selector": "--selector",
+    "search.attribution": "--no-attribution",
+    "search.local_objectives": "--no-local-objectives",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",

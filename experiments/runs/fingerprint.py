@@ -16,6 +16,7 @@ from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
+from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS, Proposal
 from optimizer.search.optimizers import OPTIMIZERS
 from tracing.errors import RunError
@@ -84,6 +85,7 @@ def _own_code(config: RunConfig) -> dict[str, str]:
         (ATTRIBUTORS, config.attribution),
         (OPTIMIZERS, config.optimizer),
         *((PROPOSERS, name) for name in config.proposers),
+        *((OBJECTIVES, name) for name in config.search.objectives.values()),
         (METRIC_DOOR, config.metric),
         (DATASETS, config.dataset),
     ]

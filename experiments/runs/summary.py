@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from optimizer.evaluation.scores import Interval, Score, SplitName, Splits
 from optimizer.gating.verdict import VerdictName
@@ -45,8 +45,17 @@ class SummaryBlame(_Part):
     ci: tuple[float, float]
 
 
+class SummaryAlignment(_Part):
+    """How well a prompt's local objective predicts the answers: a rank correlation over `pairs`, with its interval."""
+
+    correlation: float | None
+    ci: Interval | None
+    pairs: int
+    misleads: bool
+
+
 class SummaryIteration(_Part):
-    """One turn of the loop; `val_score` is the champion's after it."""
+    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt."""
 
     n: int
     blame: dict[str, SummaryBlame]
@@ -57,6 +66,7 @@ class SummaryIteration(_Part):
     calls_made: int
     calls_cached: int
     tokens: int
+    alignment: dict[str, SummaryAlignment] = Field(default_factory=dict)
 
 
 class SummaryCalls(_Part):
@@ -207,4 +217,7 @@ def _iteration(record: IterationRecord) -> SummaryIteration:
         if field.name in SummaryIteration.model_fields
     }
     values["blame"] = {name: SummaryBlame(**asdict(share)) for name, share in record.blame.items()}
+    values["alignment"] = {
+        name: SummaryAlignment(**asdict(found), misleads=found.misleads) for name, found in record.alignment.items()
+    }
     return SummaryIteration(**values)

@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,7 @@ OWN_RAY = "local"
 """Ray's address for a Ray of this machine that is started now."""
 
 _POLL_S = 0.5
+_CONNECT_S = 10.0
 _MOST_ASKING = 100_000
 """Calls that may wait in the mailbox: more than there will be, or the run could not answer the first of them."""
 
@@ -184,8 +186,9 @@ def _connected(address: str) -> Iterator[Any]:
         return
     with _signals_kept():
         try:
+            _require_listener(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             said = excerpt(in_one_line(error), _LONGEST)
             raise ConfigError(
                 f"executor.address: {address}: no Ray answers there ({said}); start one with: ray start --head, or "
@@ -195,6 +198,17 @@ def _connected(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Find out at once that nothing listens at `host:port`: Ray itself tries for minutes.
+
+    Raises:
+        OSError: nothing does.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
 
 
 @contextlib.contextmanager

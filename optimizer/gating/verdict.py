@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from optimizer.evaluation.scores import Interval, interval_over
@@ -16,6 +18,13 @@ VerdictName = Literal["improved", "inconclusive", "regressed"]
 
 SIGNIFICANCE = 0.05
 """Two-sided level of the verdict on the test conversations."""
+
+
+SPREAD = 0.2
+"""Standard deviation over conversations of the difference between two sets of prompts, as often seen with ten questions
+a conversation."""
+
+WANTED_POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +59,19 @@ def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: in
     if p_value <= SIGNIFICANCE:
         name = "improved" if delta > 0 else "regressed"
     return Verdict(name, delta, interval_over(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))
+
+
+def fewest_conversations() -> int:
+    """Test conversations without which no verdict but *inconclusive* is possible, however great the effect."""
+    return math.ceil(math.log2(2 / SIGNIFICANCE))
+
+
+def detectable(conversations: int) -> float | None:
+    """The least true gain that a test of this many conversations finds in `WANTED_POWER` of runs; None if it never can.
+
+    By the normal approximation of the sign-flip test, with a spread of `SPREAD`.
+    """
+    if conversations < fewest_conversations():
+        return None
+    normal = NormalDist()
+    return (normal.inv_cdf(1 - SIGNIFICANCE / 2) + normal.inv_cdf(WANTED_POWER)) * SPREAD / math.sqrt(conversations)

@@ -1,30 +1,28 @@
-"""The objective of each prompt of a system: its own, or the one for its operation's stage."""
+"""The built-in objectives, each made of what a run knows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attribution.survival.flow import rewrites
 from optimizer.objectives.answers import AnswerObjective
 from optimizer.objectives.decisions import DecisionObjective
 from optimizer.objectives.extraction import ExtractionObjective
-from optimizer.objectives.golds import Golds
 
 if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Evaluator
     from optimizer.objectives.objective import Objective
+    from optimizer.objectives.objectives import ObjectiveMeans
 
 
-def objectives_of(evaluator: Evaluator) -> dict[str, Objective]:
-    """Prompt name → objective, for each prompt of the evaluated system whose operation's stage has one."""
-    golds = Golds(verbatim=not rewrites(evaluator.system.operations))
-    by_stage: dict[str, Objective] = {
-        "extract": ExtractionObjective(golds),
-        "update": DecisionObjective(golds),
-        "answer": AnswerObjective(evaluator.judged, golds),
-    }
-    return {
-        each.prompt: by_stage[each.stage]
-        for each in evaluator.system.operations
-        if each.prompt is not None and each.stage in by_stage
-    }
+def extraction(means: ObjectiveMeans) -> Objective:
+    """What the messages say that is needed survives, and nothing is made up."""
+    return ExtractionObjective(means.golds)
+
+
+def decision(means: ObjectiveMeans) -> Objective:
+    """The decision is what a correct one makes of the same fact and the same entries."""
+    return DecisionObjective(means.golds)
+
+
+def answer(means: ObjectiveMeans) -> Objective:
+    """The judged reply to a recorded question and context."""
+    return AnswerObjective(means.judged, means.golds)

@@ -49,26 +49,9 @@ class LocalEvaluation:
         self._known: dict[tuple[str, str, str], Credit] = {}
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
-        """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order.
-
-        Inputs from which a credential was removed are left out: a model is only sent what the system was given.
-        """
-        spec, objective = self._prompts[prompt], self.objectives[prompt]
-        found: dict[str, RecordedInput] = {}
-        for outcome in outcomes:
-            asked = {question.id: question for question in outcome.conversation.questions}
-            for execution in outcome.graph.find_operations(name=spec.operation):
-                parts = recorded_parts(spec.layout, execution, outcome.graph)
-                question = _question(execution, outcome.graph, asked) if not spec.builds else None
-                shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
-                key = digest({"prompt": prompt, "conversation": outcome.conversation.id, "parts": shown})
-                given = RecordedInput(
-                    key, spec, outcome.conversation, parts, recorded_outputs(execution, outcome.graph), question
-                )
-                hidden = any(REDACTED in item.text for items in parts.values() for item in items)
-                if key not in found and not hidden and objective.weight(given) > 0:
-                    found[key] = given
-        return list(found.values())
+        """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
+        objective = self.objectives[prompt]
+        return [given for given in recorded_inputs(self._prompts[prompt], outcomes) if objective.weight(given) > 0]
 
     def measure(
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: Progress | None = None
@@ -105,6 +88,25 @@ class LocalEvaluation:
             return None
         made = graph.find_operations(name=spec.operation)
         return self.objectives[prompt].credit(given, recorded_outputs(made[-1], graph) if made else ())
+
+
+def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
+    """What the executions of a prompt's operation were given, each once, in recorded order.
+
+    Inputs from which a credential was removed are left out: a model is only sent what the system was given.
+    """
+    found: dict[str, RecordedInput] = {}
+    for outcome in outcomes:
+        asked = {question.id: question for question in outcome.conversation.questions}
+        for execution in outcome.graph.find_operations(name=spec.operation):
+            parts = recorded_parts(spec.layout, execution, outcome.graph)
+            question = _question(execution, outcome.graph, asked) if not spec.builds else None
+            shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
+            key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": shown})
+            if key not in found and not any(REDACTED in item.text for items in parts.values() for item in items):
+                outputs = recorded_outputs(execution, outcome.graph)
+                found[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question)
+    return list(found.values())
 
 
 def _question(execution: Operation, graph: ExecutionGraph, asked: Mapping[str, Question]) -> Question | None:

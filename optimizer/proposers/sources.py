@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
@@ -30,10 +30,13 @@ class ProposalSources:
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+    def propose(
+        self, n: int, request: ProposalRequest, wanted: int, *, besides: Collection[str] = ()
+    ) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
-        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
+        All rewrites by hand that were not tried come before them, even if they exceed `wanted`. Proposers named in
+        `besides` are not asked.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
@@ -43,6 +46,8 @@ class ProposalSources:
         wanted = max(wanted, len(chosen))
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
+            if proposer.name in besides:
+                continue
             if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
                 # Only these sources' first offers will be tried; paying for more would be waste.
                 break

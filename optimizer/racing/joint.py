@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.gate import GateDecision, look, looks
 from optimizer.racing.halving import LocalScore
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from tracing.systems.prompts import Candidate
 
-RUNGS = ((4, 3), (8, 2))
-"""Conversations that the combinations have met at the end of each rung, and how many of them go on."""
+SURVIVORS = 2
+"""Combinations that go on after the first look at a race; after any later one only the best does."""
 
-MOST = 6
+MOST = 4
 """Combinations that are tried in one round."""
 
 
@@ -31,11 +32,13 @@ class Combination:
         parts: prompt name → its text with its local score.
         outcomes: on the conversations it has met, in order.
         gain: mean paired difference to the champion on them; None if one could not be scored.
+        decision: the gate's; None if another combination was ahead before it came to one.
     """
 
     parts: Mapping[str, LocalScore]
     outcomes: tuple[Outcome, ...] = ()
     gain: float | None = 0.0
+    decision: GateDecision | None = None
 
     def candidate(self, champion: Candidate) -> Candidate:
         """The champion with these texts."""
@@ -56,7 +59,7 @@ def combinations_of(finalists: Mapping[str, Sequence[LocalScore]]) -> list[Combi
 
 
 def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
-    """Race combinations over growing numbers of conversations; a last one that is ahead meets all of them.
+    """Race combinations over growing numbers of conversations, until the gate has decided on each, or on the best.
 
     Args:
         combinations: to race.
@@ -64,39 +67,56 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
         evaluate: evaluates a combination.
 
     Returns:
-        All combinations as far as they got, the winner first.
+        All combinations as far as they got; the first one won if its decision is to accept it.
 
     Raises:
         BudgetExceededError: a hard budget does not allow the next evaluation.
     """
-    racing, dropped = list(combinations), list[Combination]()
-    for count, survivors in (*((count, kept) for count, kept in RUNGS if count < len(champion)), (len(champion), 1)):
-        racing = [_further(each, champion[:count], evaluate) for each in racing]
-        racing.sort(key=lambda each: math.inf if each.gain is None else -each.gain)
-        ahead = [each for each in racing[:survivors] if each.gain is not None and each.gain > 0]
-        dropped = [*[each for each in racing if each not in ahead], *dropped]
-        racing = ahead
+    racing, dropped, total = list(combinations), list[Combination](), len(champion)
+    for number, count in enumerate(looks(total)):
+        met = sorted((_further(each, champion[:count], total, evaluate) for each in racing), key=_rank)
+        if met and met[0].decision is not None and met[0].decision.accepted:
+            return [met[0], *map(_beaten, met[1:]), *dropped]
+        undecided = [each for each in met if each.decision is None]
+        racing = undecided[: 1 if number else SURVIVORS]
+        dropped = [*[each for each in met if each not in racing], *dropped]
     return [*racing, *dropped]
 
 
 def most_evaluations(conversations: int) -> int:
     """Most evaluations of a conversation that one race over this many conversations makes."""
     met, count, racing = 0, 0, MOST
-    for reached, left in (*RUNGS, (conversations, 1)):
-        count += racing * (min(reached, conversations) - met)
-        met, racing = min(reached, conversations), left
+    for number, reached in enumerate(looks(conversations)):
+        count += racing * (reached - met)
+        met, racing = reached, 1 if number else SURVIVORS
     return count
 
 
-def _further(combination: Combination, champion: Sequence[Outcome], evaluate: Evaluate) -> Combination:
-    """The combination evaluated on those conversations that it has not met."""
+def _rank(combination: Combination) -> tuple[bool, float]:
+    """What the gate accepts first, then by gain."""
+    accepted = combination.decision is not None and combination.decision.accepted
+    return not accepted, math.inf if combination.gain is None else -combination.gain
+
+
+def _beaten(combination: Combination) -> Combination:
+    """The combination with the decision that not it was accepted, but a better one."""
+    decision = combination.decision
+    if decision is None or not decision.accepted:
+        return combination
+    reason = decision.reason.replace("accepted", "passed, but another gained more")
+    return replace(combination, decision=replace(decision, accepted=False, reason=reason))
+
+
+def _further(combination: Combination, champion: Sequence[Outcome], total: int, evaluate: Evaluate) -> Combination:
+    """The combination evaluated on those conversations that it has not met, and what the gate says then."""
     met = len(combination.outcomes)
     outcomes = (*combination.outcomes, *evaluate(combination, champion[met:]))
+    decision = look(champion, outcomes, total)
     if any(outcome.tainted is not None for outcome in outcomes):
-        return replace(combination, outcomes=outcomes, gain=None)
+        return replace(combination, outcomes=outcomes, gain=None, decision=decision)
     gains = [new.score - old.score for new, old in zip(outcomes, champion, strict=True)]
     # Rounding must not make a zero gain look like a real one.
-    return replace(combination, outcomes=outcomes, gain=round(sum(gains) / len(gains), 9))
+    return replace(combination, outcomes=outcomes, gain=round(sum(gains) / len(gains), 9), decision=decision)
 
 
 def _ranked(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> dict[str, LocalScore]:

@@ -38,7 +38,8 @@ class _ByBlame:
         return {signal.operation: BlameShare(signal.share, signal.share_ci) for signal in signals}
 
     def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
-        return choose(prompts, self._signals.signals if self._signals is not None else (), history, seed=seed)
+        signals = self._signals.signals if self._signals is not None else ()
+        return choose(prompts, signals, history, selector=self._tuning.settings.selector, seed=seed)
 
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return examples_of(spec, self._tuning.outcomes("train"), self._attributions)

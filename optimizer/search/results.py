@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict, VerdictName
+from optimizer.search.selection import Selector
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from optimizer.objectives.alignment import Alignment
+    from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.proposals import Proposal
 
 
@@ -29,6 +32,10 @@ class LoopSettings:
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
+        selector: how rounds choose the prompts that they rewrite.
+        attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
+        local_objectives: whether texts are first compared on recorded inputs.
+        objectives: prompt name → what makes its local objective, where a user chose it.
     """
 
     rounds: int = 3
@@ -36,6 +43,10 @@ class LoopSettings:
     seed: int = 0
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
+    selector: Selector = "blame"
+    attribution: bool = True
+    local_objectives: bool = True
+    objectives: Mapping[str, ObjectiveFactory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,7 @@ class IterationRecord:
         calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this iteration, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
+        alignment: prompt name → how well its local objective has predicted the answers so far.
     """
 
     n: int
@@ -97,6 +109,7 @@ class IterationRecord:
     tokens: int
     champion: Candidate | None = None
     attempts: tuple[Attempt, ...] = ()
+    alignment: Mapping[str, Alignment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

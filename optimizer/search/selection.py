@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
@@ -16,6 +16,12 @@ TRUST = 0.75
 
 PATIENCE = 0.5
 """What one failed edit leaves of a prompt's expected gain."""
+
+LEAST_SHARE = 0.1
+"""Share of the expected gain under which a prompt is not rewritten in a round."""
+
+Selector = Literal["blame", "round-robin", "uniform", "all", "random"]
+"""How a round chooses the prompts that it rewrites (`shares_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +49,55 @@ class Choice:
     reason: str
 
 
-def choose(
-    prompts: Mapping[str, PromptSpec], signals: Sequence[Signal], history: Sequence[Edit] = (), *, seed: int = 0
-) -> Choice | None:
-    """Choose the prompt with the greatest expected gain of an edit; None if there is no prompt.
+def shares_of(selector: Selector, gains: Mapping[str, float], n: int, seed: int) -> dict[str, float]:
+    """The prompts that round `n` rewrites, and the share of its rewrites that each gets, the greatest first.
 
-    Ties are broken by `seed`, so the choice is a function of the arguments.
+    - `blame`: by expected gain; prompts with less than `LEAST_SHARE` of it are left out.
+    - `round-robin`: one prompt, in turn.
+    - `random`: one prompt, drawn by `seed`.
+    - `uniform`: all prompts, with equal shares.
+    - `all`: all prompts, each as if it were the only one.
+
+    Args:
+        gains: prompt name → expected gain of an edit.
+    """
+    names, total = list(gains), sum(gains.values())
+    if not names:
+        return {}
+    if selector == "round-robin":
+        return {names[(n - 1) % len(names)]: 1.0}
+    if selector == "random":
+        return {random.Random(seed).choice(names): 1.0}  # noqa: S311 (a draw, not a secret)
+    if selector == "all":
+        return dict.fromkeys(names, 1.0)
+    if selector == "uniform" or not total:
+        return dict.fromkeys(names, 1 / len(names))
+    ranked = sorted(names, key=lambda name: (-gains[name], name))
+    return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
+
+
+def choose(
+    prompts: Mapping[str, PromptSpec],
+    signals: Sequence[Signal],
+    history: Sequence[Edit] = (),
+    *,
+    selector: Selector = "blame",
+    seed: int = 0,
+) -> Choice | None:
+    """Choose the one prompt to edit; None if there is no prompt.
+
+    It is the prompt with the greatest share by `shares_of`, where `history` has one edit for each earlier round. Ties
+    are broken by `seed`, so the choice is a function of the arguments.
     """
     if not prompts:
         return None
     fixable = {name: [s for s in signals if s.prompt == name and s.fixable] for name in prompts}
     loss = {name: sum(signal.loss for signal in own) for name, own in fixable.items()}
     expected = expected_gains(prompts, signals, history)
-    order = sorted(prompts)
+    shares = shares_of(selector, expected, len(history) + 1, seed)
+    order = sorted(shares)
     random.Random(seed).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
-    name = max(order, key=lambda each: expected[each])
+    name = max(order, key=lambda each: shares[each])
     signal = max(fixable[name], key=lambda each: each.loss, default=None)
     failures = _failures(name, history)
     reason = f"fixable loss {loss[name]:.3f} of {sum(loss.values()):.3f}"

@@ -11,8 +11,8 @@ from attribution.signals import Signals, aggregate
 from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objectives import objectives_of
 from optimizer.proposers.proposals import ProposalRequest
 from optimizer.search.reserve import TimeReserve
 from optimizer.search.results import (
@@ -24,6 +24,7 @@ from optimizer.search.results import (
     LoopSettings,
     Observer,
 )
+from optimizer.search.unattributed import blamed_on_all
 from tracing.errors import RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
@@ -32,6 +33,7 @@ from tracing.systems.protocol import RerunsOperations
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signal
+    from optimizer.objectives.alignment import Alignment
     from optimizer.proposers.examples import Example
     from optimizer.proposers.sources import ProposalSources
     from optimizer.search.failures import Failures
@@ -57,12 +59,14 @@ class Iteration:
         blame: operation name → its share of the failures that the iteration started from.
         edited: names of the prompts that it tried to rewrite.
         attempts: by a key of the optimizer's choice, the rewrites that were tried.
+        alignment: prompt name → how well its local objective has predicted the answers so far.
     """
 
     n: int
     blame: Mapping[str, BlameShare] = field(default_factory=dict)
     edited: tuple[str, ...] = ()
     attempts: dict[str, Attempt] = field(default_factory=dict)
+    alignment: Mapping[str, Alignment] = field(default_factory=dict)
 
 
 class Tuning:
@@ -103,7 +107,9 @@ class Tuning:
         self.author: ChatModel = access.proposer
         system = evaluator.system
         self.local = (
-            LocalEvaluation(system, self.prompts, objectives_of(evaluator), access, evaluator.executor)
+            LocalEvaluation(
+                system, self.prompts, objectives_of(evaluator, settings.objectives), access, evaluator.executor
+            )
             if isinstance(system, RerunsOperations)
             else None
         )
@@ -222,11 +228,16 @@ class Tuning:
     def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
         """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the iteration it is for.
 
+        Without attribution each counts against every prompt alike.
+
         Raises:
             BudgetExceededError: the method asks a model, and a hard budget does not allow it.
         """
         train = self.outcomes("train")
-        attributions = [each for outcome in train for each in self._failures.of(outcome)]
+        if self.settings.attribution:
+            attributions = [each for outcome in train for each in self._failures.of(outcome)]
+        else:
+            attributions = blamed_on_all(train, self.operations)
         total = sum(len(outcome.cases) for outcome in train)
         signals = aggregate(attributions, self.operations, total_cases=total, seed=self.settings.seed)
         self._observer.blame(n, signals.signals)
@@ -277,6 +288,7 @@ class Tuning:
                 tokens=int(_tokens(after) - _tokens(before)),
                 champion=dict(self.champion),
                 attempts=tuple(noted.attempts.values()),
+                alignment=noted.alignment,
             )
             self._iterations.append(record)
             self._observer.iteration(record)

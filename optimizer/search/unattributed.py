@@ -1,4 +1,4 @@
-"""Examples without attribution: every wrong answer is blamed on the prompt to rewrite."""
+"""What takes the place of attribution where a search does without: every wrong answer counts against every prompt."""
 
 from __future__ import annotations
 
@@ -29,3 +29,10 @@ def unattributed_examples(
     blame = Blame(spec.operation, None, _ERRORS[stage], 0.5, "")
     wrong = [case for outcome in outcomes for case in outcome.cases if not case.passed]
     return examples_of(spec, outcomes, [Attribution(case, (blame,)) for case in wrong])
+
+
+def blamed_on_all(outcomes: Sequence[Outcome], operations: Sequence[OperationSpec]) -> list[Attribution]:
+    """Every wrong answer, blamed on each operation with a prompt alike."""
+    steered = [each for each in operations if each.prompt is not None]
+    blames = tuple(Blame(each.name, None, _ERRORS[each.stage], 0.5, "") for each in steered)
+    return [Attribution(case, blames) for outcome in outcomes for case in outcome.cases if not case.passed]

@@ -27,10 +27,10 @@ def test_more_work_is_predicted_to_cost_more() -> None:
 def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_what_it_learns_from() -> None:
     none = predicted(system="rag", rounds=0)
     one, two = (predicted(system="rag", rounds=rounds, optimizer="local-search") for rounds in (1, 2))
-    # 36 arms and the champion on 15 recorded questions, with 4 combinations of the best; 10 on 25 more, 3 on 80 more.
-    reruns = (37 + 4) * 15 + 11 * 25 + 4 * 80
-    # Six combinations meet 4 of 24 conversations, three 4 more, and two all.
-    joined = 6 * 4 + 3 * 4 + 2 * 16
+    # 24 texts, 4 pairs of the best and the champion on 12 recorded questions; 8 texts on 18 more, 3 on 70 more.
+    reruns = (24 + 4 + 1) * 12 + 9 * 18 + 4 * 70
+    # Four combinations meet 4 of 24 conversations, two 8 more, and one all.
+    joined = 4 * 4 + 2 * 8 + 12
     assert one.calls - none.calls == reruns + 10 * joined
     assert two.calls - one.calls == one.calls - none.calls
 

@@ -86,13 +86,62 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
     assert (found.champion["test"].score, found.optimizer) == (1, "local-search")
     tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
     assert all(attempt["local"] is not None for attempt in tried)
-    assert sum(attempt["gate"] is not None for attempt in tried) == 1
+    assert sum("accepted" in (attempt["gate"] or "") for attempt in tried) == 1
+    (alignment,) = found.iterations[0].alignment.values()
+    assert alignment.pairs > 0
     report = (folder.path / "report.html").read_text()
     assert "<th>local</th>" in report
+    assert "Do gains on recorded inputs predict the answers?" in report
     before = scripted_server.asked
     code, _, err = command("run", "--resume", "run")
     assert code == 0, err
     assert (folder.summary().champion, scripted_server.asked) == (found.champion, before)
+
+
+@pytest.mark.usefixtures("wordy")
+@pytest.mark.parametrize(
+    ("option", "key", "measured", "blamed"),
+    [
+        ("--no-local-objectives", "local_objectives", False, True),
+        ("--no-attribution", "attribution", True, True),
+        ("--selector=uniform", "selector", True, True),
+    ],
+)
+def test_parts_of_the_search_can_be_switched_off(
+    command: Command, option: str, key: str, measured: bool, blamed: bool
+) -> None:
+    code, _, err = command("run", "rag.yaml", "--optimizer", "local-search", option, "--out", "run")
+    assert code == 0, err
+    folder = RunFolder(Path("run"))
+    assert folder.summary().champion["test"].score == 1
+    assert load_config(str(folder.path / "config.yaml")).search.model_dump()[key] in (False, "uniform")
+    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
+    assert any(attempt["local"] is not None for attempt in tried) == measured
+    assert bool(folder.summary().iterations[0].blame) == blamed
+
+
+@pytest.mark.usefixtures("wordy")
+def test_an_objective_of_ones_own_is_named_by_prompt_and_a_wrong_name_is_refused(command: Command) -> None:
+    Path("mine.py").write_text(
+        "from optimizer.objectives.objective import Credit\n\n"
+        "class Short:\n"
+        "    def __init__(self, means):\n        assert means.operation.prompt == 'answer'\n"
+        "    def weight(self, given):\n        return 1.0\n"
+        "    def credit(self, given, outputs):\n"
+        "        return Credit(1 / (1 + len(outputs[0].text.split())) if outputs else 0.0)\n"
+    )
+    config = Path("rag.yaml").read_text()
+    Path("own.yaml").write_text(f"{config}search: {{objectives: {{answer: 'mine:Short'}}}}\noptimizer: local-search\n")
+    code, _, err = command("run", "own.yaml", "--out", "run")
+    assert code == 0, err
+    assert RunFolder(Path("run")).summary().champion["test"].score == 1
+    Path("own.yaml").write_text(f"{config}search: {{objectives: {{reply: answer}}}}\n")
+    code, _, err = command("run", "own.yaml", "--dry-run")
+    assert (code, "search.objectives: no prompt 'reply'; choose from answer" in err) == (2, True)
+    Path("own.yaml").write_text(f"{config}search: {{objectives: {{answer: nonsense}}}}\n")
+    code, _, err = command("run", "own.yaml", "--dry-run")
+    assert code == 2
+    assert "search.objectives.answer: unknown: 'nonsense'; choose one of extraction, decision, answer" in err
 
 
 @pytest.mark.usefixtures("wordy")

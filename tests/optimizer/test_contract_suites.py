@@ -15,7 +15,8 @@ from attribution.contract_suite import AttributorContract, MetricContract
 from attribution.judging.metrics import open_metric
 from experiments.data.contract_suite import DatasetContract
 from experiments.data.datasets import sample
-from optimizer.contract_suite import OptimizerContract, ProposerContract
+from optimizer.contract_suite import ObjectiveContract, OptimizerContract, ProposerContract
+from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS, Proposal, open_proposers
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from tracing.errors import BudgetExceededError
@@ -71,6 +72,11 @@ class TestStructure(TestBank):
 
 class TestReflection(TestBank):
     name = "reflection"
+
+
+class TestAnswerObjective(ObjectiveContract):
+    def factory(self) -> Any:
+        return OBJECTIVES.open("answer")
 
 
 class TestShortContains(MetricContract):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 from marked_outcomes import outcomes
 
-from optimizer.gating.gate import GATE_LEVEL, behind, decide
+from optimizer.gating.gate import ANCHORS_LOST, GATE_LEVEL, anchors_hold, behind, decide, look, looks
 
 
 def test_an_improvement_of_every_conversation_is_accepted() -> None:
@@ -60,7 +60,7 @@ def test_the_interim_look_only_turns_away_what_is_not_ahead() -> None:
     decision = behind(half, outcomes("-+-", "+--", "+--"))
     assert decision is not None
     assert not decision.accepted
-    assert decision.reason.startswith("rejected at half-time, not ahead: ")
+    assert decision.reason.startswith("rejected early, not ahead: ")
     unscored = behind(half, outcomes("+++", "+++", "+++", tainted="call failed"))
     assert unscored is not None
     assert "could not be scored" in unscored.reason
@@ -84,3 +84,50 @@ def test_a_null_challenger_passes_at_most_one_time_in_five() -> None:
         accepted += decide(outcomes(*noisy(rng, truth, 0.3)), outcomes(*noisy(rng, truth, 0.3))).accepted
     # 0.2 and two standard errors of 250 draws
     assert 0.01 < accepted / 250 <= 0.25
+
+
+def test_of_few_anchors_a_smaller_share_may_be_lost_than_of_many() -> None:
+    most = [max(lost for lost in range(anchors) if anchors_hold(lost, anchors)) / anchors for anchors in (10, 40, 160)]
+    assert most == sorted(most)
+    assert most[0] < most[-1] < ANCHORS_LOST
+    assert anchors_hold(0, 0)
+    assert not anchors_hold(4, 4)
+
+
+def test_a_challenger_is_looked_at_early_only_if_there_are_conversations_enough() -> None:
+    assert [looks(total) for total in (1, 5, 6, 8, 24)] == [(1,), (5,), (3, 6), (4, 8), (4, 12, 24)]
+
+
+def test_each_look_rejects_what_is_behind_and_only_later_ones_accept() -> None:
+    champion, slightly_behind, behind_it = "+----", "+----", "-----"
+    ahead = "++---"
+    first = [outcomes(*[row] * 4) for row in (champion, slightly_behind, behind_it, ahead)]
+    assert look(first[0], first[1], 24) is None
+    assert look(first[0], first[3], 24) is None
+    rejected = look(first[0], first[2], 24)
+    assert rejected is not None
+    assert rejected.reason.startswith("rejected early, not ahead")
+    half = [outcomes(*[row] * 12) for row in (champion, slightly_behind, ahead)]
+    even, sure = look(half[0], half[1], 24), look(half[0], half[2], 24)
+    assert even is not None
+    assert not even.accepted
+    assert sure is not None
+    assert sure.accepted
+    unsure = outcomes(*[ahead] * 3, *[champion] * 9)
+    assert look(half[0], unsure, 24) is None
+    last = look(outcomes(*[champion] * 24), outcomes(*[ahead] * 3, *[champion] * 21), 24)
+    assert last is not None
+    assert last.accepted
+
+
+def test_looking_several_times_accepts_a_null_challenger_no_more_often_than_the_level_says() -> None:
+    rng, accepted, total = random.Random(0), 0, 12  # noqa: S311
+    for _ in range(250):
+        truth = ["".join(rng.choice("+-") for _ in range(10)) for _ in range(total)]
+        old, new = noisy(rng, truth, 0.3), noisy(rng, truth, 0.3)
+        said = None
+        for seen in looks(total):
+            said = said or look(outcomes(*old[:seen]), outcomes(*new[:seen]), total)
+        assert said is not None
+        accepted += said.accepted
+    assert 0.01 < accepted / 250 <= GATE_LEVEL + 0.05

@@ -12,9 +12,9 @@ from scripted_server import Reply, ScriptedServer
 from scripted_world import WeakModel, memory, world
 
 from optimizer.evaluation.evaluator import Evaluator, Outcome
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objective import KnowsRightOutputs, RecordedInput
+from optimizer.objectives.objectives import objectives_of
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
@@ -69,7 +69,7 @@ def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer)
         evaluator = Evaluator(system, open_access(cache=True, retries=0), "short_contains", tmp_path / "memories")
         seed = {name: spec.text for name, spec in system.prompts.items()}
         outcomes = evaluator.evaluate(seed, conversations or world().train)
-        local = LocalEvaluation(system, system.prompts, objectives_of(evaluator), evaluator.access)
+        local = LocalEvaluation(system, system.prompts, objectives_of(evaluator, {}), evaluator.access)
         return local, outcomes
 
     return record

@@ -1,5 +1,7 @@
+import pytest
+
 from attribution.signals import Signal
-from optimizer.search.selection import Edit, choose
+from optimizer.search.selection import Edit, choose, shares_of
 from tracing.systems.prompts import Contract, PromptSpec
 
 PROMPTS = {
@@ -65,3 +67,34 @@ def test_ties_are_broken_by_the_seed_alone() -> None:
 
 def test_without_prompts_there_is_nothing_to_choose() -> None:
     assert choose({}, SIGNALS) is None
+
+
+GAINS = {"extract": 0.3, "decide": 0.01, "answer": 0.2}
+
+
+def test_each_selector_shares_a_round_among_the_prompts_in_its_way() -> None:
+    by_blame = shares_of("blame", GAINS, 1, 0)
+    assert list(by_blame) == ["extract", "answer"]
+    assert by_blame["extract"] > by_blame["answer"]
+    assert [list(shares_of("round-robin", GAINS, n, 0)) for n in (1, 2, 3, 4)] == [
+        [each] for each in (*GAINS, "extract")
+    ]
+    assert sum(shares_of("uniform", GAINS, 1, 0).values()) == pytest.approx(1)
+    assert set(shares_of("all", GAINS, 1, 0).values()) == {1.0}
+    drawn = [tuple(shares_of("random", GAINS, 1, seed)) for seed in range(20)]
+    assert set(drawn) == {(name,) for name in GAINS}
+    assert drawn == [tuple(shares_of("random", GAINS, 1, seed)) for seed in range(20)]
+    assert shares_of("blame", {}, 1, 0) == {}
+
+
+def test_without_any_loss_prompts_share_alike() -> None:
+    assert shares_of("blame", dict.fromkeys(GAINS, 0.0), 1, 0) == dict.fromkeys(GAINS, pytest.approx(1 / 3))
+
+
+def test_a_loop_that_edits_one_prompt_a_round_follows_the_selector_too() -> None:
+    turns: list[Edit] = []
+    for _ in range(4):
+        choice = choose(PROMPTS, SIGNALS, turns, selector="round-robin")
+        assert choice is not None
+        turns.append(Edit(choice.prompt, accepted=False))
+    assert [edit.prompt for edit in turns] == ["extract", "decide", "answer", "extract"]

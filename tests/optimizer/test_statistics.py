@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.gating.verdict import detectable, fewest_conversations
 
 deltas = st.lists(st.integers(-10, 10).map(lambda tenths: tenths / 10), max_size=9)
 real = st.lists(st.floats(-1, 1), max_size=12)
@@ -107,3 +108,11 @@ def test_power_of_many_uneven_units_is_quick_and_near_the_normal_one() -> None:
     error = (sum((value - mean) ** 2 for value in values) / 60) ** 0.5 / 60**0.5
     normal = 0.5 * math.erfc((1.96 - mean / error) / 2**0.5)
     assert power(values, 0.05) == pytest.approx(normal, abs=0.06)
+
+
+def test_what_a_test_can_show_grows_with_its_conversations_and_is_nothing_under_six() -> None:
+    assert fewest_conversations() == 6
+    assert [detectable(n) for n in (1, 5)] == [None, None]
+    found = [detectable(n) for n in (6, 10, 32)]
+    assert found == sorted(found, key=lambda each: -(each or 0))
+    assert found[-1] == pytest.approx(0.099, abs=0.001)

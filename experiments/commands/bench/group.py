@@ -6,6 +6,7 @@ import click
 
 from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.evidence import evidence
+from experiments.commands.bench.gate import gate
 from experiments.commands.bench.throughput import throughput
 from experiments.commands.bench.tracing import tracing
 
@@ -15,5 +16,5 @@ def bench() -> None:
     """Measure a part of memtune: its cost or its accuracy."""
 
 
-for _command in (attribution, evidence, throughput, tracing):
+for _command in (attribution, evidence, gate, throughput, tracing):
     bench.add_command(_command)

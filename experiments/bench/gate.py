@@ -1,0 +1,204 @@
+"""What the gate and the verdict together find, simulated from recorded answers: `memtune bench gate`.
+
+Each trial draws conversations with replacement from those on which two sets of prompts were recorded. Exchanging the
+two sides of half of them at random makes a challenger that is as good as the champion, with the churn that real prompts
+have; setting some of its wrong answers right gives it a known effect.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from optimizer.evaluation.statistics import sign_flip_p
+from optimizer.gating.gate import GATE_LEVEL, Paired, judged_so_far, looks
+from optimizer.gating.verdict import SIGNIFICANCE
+from tracing.errors import DataError
+
+EFFECTS = (0.05, 0.10, 0.15)
+"""True gains in mean score that the power is simulated for."""
+
+RECORDED = Path(__file__).with_name("recorded_answers.json")
+"""Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
+
+SEED = "seed"
+"""Name of the prompts that the others are compared with in a file of recorded answers."""
+
+SCREENED_BEFORE = 2
+"""Conversations on which the earlier design screened a challenger."""
+
+Row = tuple[str, str]
+"""Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
+
+Recorded = Mapping[str, Mapping[str, str]]
+"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `seed` too."""
+
+
+class GateFigures(BaseModel):
+    """Shares of trials in which a challenger becomes champion and the test finds it improved, by its true effect.
+
+    `null_rate` is that of a challenger without an effect, and `null_accepted` the share of those that become champion.
+    `power_before` is the same for screening on two conversations and one decision on the others, with the anchors rule
+    of that design, over the same conversations. `calls` and `calls_before` are mean evaluations of a conversation in
+    the search for one challenger, over all effects.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    null_rate: float
+    null_accepted: float
+    power: dict[str, float]
+    power_before: dict[str, float]
+    calls: float
+    calls_before: float
+    conversations: int
+    test: int
+    trials: int
+
+
+class Decided(NamedTuple):
+    """Whether a challenger becomes champion, after how many conversations."""
+
+    accepted: bool
+    met: int
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Recorded answers from a JSON file: `{"seed": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
+
+    Raises:
+        DataError: it cannot be read, or holds something else, or nothing to compare.
+    """
+    try:
+        found = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"])) or "the whole file"
+        raise DataError(f'{path}: {where}: {problem["msg"]}; give {{"seed": {{"CONVERSATION": "+-+"}}, …}}') from None
+    for name, answers in found.items():
+        for conversation, marks in answers.items():
+            if not marks or set(marks) - {"+", "-"} or len(marks) != len(found.get(SEED, {}).get(conversation, marks)):
+                raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
+    if not rows_of(found):
+        raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
+    return found
+
+
+def rows_of(recorded: Recorded) -> list[Row]:
+    """The seed's answers beside those of each other prompts, by conversation."""
+    seed = recorded.get(SEED, {})
+    return [
+        (seed[conversation], marks)
+        for name, answers in recorded.items()
+        if name != SEED
+        for conversation, marks in answers.items()
+        if conversation in seed
+    ]
+
+
+def measure_gate(
+    recorded: Recorded,
+    *,
+    conversations: int,
+    test: int,
+    trials: int,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> GateFigures:
+    """Simulate gate and verdict.
+
+    Args:
+        recorded: answers to draw from.
+        conversations, test: how many conversations the search and the test have.
+        trials: challengers for each effect.
+        seed: of the draws.
+        progress: called with a phase, trials done and their total.
+    """
+    rows, drawn = rows_of(recorded), random.Random(seed)  # noqa: S311 (a simulation, not a secret)
+    wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
+    found: dict[float, list[tuple[Decided, Decided, bool]]] = {}
+    for effect in (0.0, *EFFECTS):
+        found[effect] = []
+        for done in range(trials):
+            pool, held_out = (
+                [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
+                for count in (conversations, test)
+            )
+            found[effect].append((_decided(pool), decided_before(pool), _improved(held_out)))
+            if progress is not None:
+                progress(f"effect {effect:+.2f}", done + 1, trials)
+    every = [trial for tried in found.values() for trial in tried]
+    null = found.pop(0.0)
+    return GateFigures(
+        null_rate=_share([ours.accepted and improved for ours, _, improved in null]),
+        null_accepted=_share([ours.accepted for ours, _, _ in null]),
+        power={f"{effect:.2f}": _share([o.accepted and better for o, _, better in t]) for effect, t in found.items()},
+        power_before={
+            f"{effect:.2f}": _share([before.accepted and better for _, before, better in tried])
+            for effect, tried in found.items()
+        },
+        calls=sum(ours.met for ours, _, _ in every) / len(every),
+        calls_before=sum(before.met for _, before, _ in every) / len(every),
+        conversations=conversations,
+        test=test,
+        trials=trials,
+    )
+
+
+def paired(rows: Sequence[Row]) -> Paired:
+    """What the gate compares."""
+    sides = [pair for champion, challenger in rows for pair in zip(champion, challenger, strict=True)]
+    return Paired(
+        deltas=tuple((new.count("+") - old.count("+")) / len(old) for old, new in rows),
+        gained=sides.count(("-", "+")),
+        lost=sides.count(("+", "-")),
+        anchors=sum(old == "+" for old, _ in sides),
+    )
+
+
+def decided_before(rows: Sequence[Row]) -> Decided:
+    """The earlier design: a challenger must not be behind on the first screened conversation, and ahead on both.
+
+    The others decide at once, at `GATE_LEVEL`, with a stop at half of them; and two questions must be gained for each
+    anchor that is lost.
+    """
+    screened, others = rows[:SCREENED_BEFORE], rows[SCREENED_BEFORE:]
+    if paired(screened[:1]).delta < 0:
+        return Decided(False, 1)
+    if paired(screened).delta <= 0:
+        return Decided(False, SCREENED_BEFORE)
+    half = others[: len(others) // 2]
+    if half and paired(half).delta <= 0:
+        return Decided(False, SCREENED_BEFORE + len(half))
+    whole = paired(others)
+    sure = whole.delta > 0 and sign_flip_p(whole.deltas, "greater") <= GATE_LEVEL
+    return Decided(sure and 2 * whole.lost <= whole.gained, len(rows))
+
+
+def _decided(rows: Sequence[Row]) -> Decided:
+    for met in looks(len(rows)):
+        decision = judged_so_far(paired(rows[:met]), len(rows))
+        if decision is not None:
+            return Decided(decision.accepted, met)
+    raise AssertionError("the last look decides")
+
+
+def _improved(rows: Sequence[Row]) -> bool:
+    compared = paired(rows)
+    return compared.delta > 0 and sign_flip_p(compared.deltas) <= SIGNIFICANCE
+
+
+def _challenged(row: Row, mended: float, drawn: random.Random) -> Row:
+    """The row with its sides exchanged or not, and this share of the challenger's wrong answers set right."""
+    champion, challenger = row if drawn.random() < 1 / 2 else row[::-1]
+    return champion, "".join("+" if mark == "-" and drawn.random() < mended else mark for mark in challenger)
+
+
+def _share(held: Sequence[bool]) -> float:
+    return sum(held) / len(held)

@@ -1,0 +1,63 @@
+"""`memtune bench gate`: how often gate and verdict find an improvement, and how often they find none where none is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.output import write_output
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune bench gate
+  memtune bench gate --test 10 --conversations 14
+  memtune bench gate --recorded mine.json --trials 2000 --json gate.json
+"""
+)
+@click.option(
+    "--recorded",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help='Answers to draw from: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}} [default: bundled ones].',
+)
+@click.option(
+    "--conversations",
+    type=click.IntRange(min=4),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Conversations to search with (train and validation).",
+)
+@click.option("--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones.")
+@click.option(
+    "--trials", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N", help="Challengers an effect."
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws.")
+@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
+def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
+    """Simulate how often a challenger with a known effect becomes champion and is found improved on the test.
+
+    The design before it (two screening conversations, then one decision) meets the same challengers.
+    """
+    from experiments.bench.gate import RECORDED, measure_gate, read_recorded
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table, run_view
+
+    answers = read_recorded(recorded or RECORDED)
+    with run_view() as view:
+        figures = measure_gate(
+            answers, conversations=conversations, test=test, trials=trials, seed=seed, progress=view.progress
+        )
+    if file is not None:
+        write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
+    table = plain_table(gap=2)
+    table.add_column("true effect")
+    table.add_column("found", justify="right")
+    table.add_column("before", justify="right")
+    table.add_row("none", f"{figures.null_rate:.3f}", "")
+    for effect, share in figures.power.items():
+        table.add_row(f"+{effect}", f"{share:.3f}", f"{figures.power_before[effect]:.3f}")
+    table.add_row("conversations a challenger", f"{figures.calls:.1f}", f"{figures.calls_before:.1f}")
+    LiteralConsole().print(table)

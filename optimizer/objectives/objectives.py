@@ -1,0 +1,124 @@
+"""Which objective measures which prompt, and how users add their own.
+
+`docs/extending-loop.md` explains how to write one, and `optimizer.contract_suite` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+from attribution.survival.flow import rewrites
+from optimizer.objectives.golds import Golds
+from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
+from tracing.doors import Door
+from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
+
+if TYPE_CHECKING:
+    from attribution.judging.words import Judgement
+    from optimizer.evaluation.evaluator import Evaluator
+    from tracing.systems.conversations import Question
+    from tracing.systems.layouts import Item
+    from tracing.systems.prompts import PromptSpec
+    from tracing.systems.protocol import OperationSpec, Stage
+
+OBJECTIVES = Door(
+    "objectives",
+    "search.objectives",
+    {name: f"optimizer.objectives.built_in:{name}" for name in ("extraction", "decision", "answer")},
+)
+
+_T = TypeVar("_T")
+
+BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "decision", "answer": "answer"}
+"""The built-in objective of each stage that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveMeans:
+    """What an objective may use.
+
+    Attributes:
+        golds: what each question needs, and what of it a text says.
+        judged: judges a reply as the run does.
+        operation: the operation that the prompt steers.
+    """
+
+    golds: Golds
+    judged: Callable[[Question, str], Judgement]
+    operation: OperationSpec
+
+
+class ObjectiveFactory(Protocol):
+    """Makes the objective of one prompt."""
+
+    def __call__(self, means: ObjectiveMeans, /) -> Objective:
+        """The objective."""
+        ...
+
+
+def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]) -> dict[str, ObjectiveFactory]:
+    """The factories of the objectives that a user chose, by prompt.
+
+    Raises:
+        ConfigError: there is no such prompt, or the objective does not exist, cannot be imported, or takes other
+            arguments.
+    """
+    unknown = sorted(chosen.keys() - prompts.keys())
+    if unknown:
+        raise ConfigError(f"search.objectives: no prompt {unknown[0]!r}; choose from {', '.join(prompts)}")
+    return {
+        prompt: cast("ObjectiveFactory", OBJECTIVES.open_callable(name, "means")) for prompt, name in chosen.items()
+    }
+
+
+def objectives_of(evaluator: Evaluator, chosen: Mapping[str, ObjectiveFactory]) -> dict[str, Objective]:
+    """Prompt name → the user's objective, or the built-in one for its operation's stage, if there is one.
+
+    Raises:
+        RunError: a user's objective cannot be made.
+    """
+    golds = Golds(verbatim=not rewrites(evaluator.system.operations))
+    found: dict[str, Objective] = {}
+    for operation in evaluator.system.operations:
+        if operation.prompt is None:
+            continue
+        means = ObjectiveMeans(golds, evaluator.judged, operation)
+        if operation.prompt in chosen:
+            found[operation.prompt] = _Checked(operation.prompt, chosen[operation.prompt], means)
+        elif operation.stage in BY_STAGE:
+            found[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
+    return found
+
+
+class _Checked:
+    """A user's objective; what it raises names it."""
+
+    def __init__(self, prompt: str, factory: ObjectiveFactory, means: ObjectiveMeans) -> None:
+        self._prompt = prompt
+        self._inner = self._asked(lambda: factory(means))
+
+    def weight(self, given: RecordedInput) -> float:
+        return self._asked(lambda: float(self._inner.weight(given)))
+
+    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        found = self._asked(lambda: self._inner.credit(given, outputs))
+        if not isinstance(found, Credit) or not 0 <= found.value <= 1:
+            raise RunError(f"search.objectives: that of {self._prompt!r} gave {found!r}; return a Credit of 0 to 1")
+        return found
+
+    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+        inner = self._inner
+        return self._asked(lambda: inner.right(given)) if isinstance(inner, KnowsRightOutputs) else None
+
+    def _asked(self, question: Callable[[], _T]) -> _T:
+        try:
+            return question()
+        except MemtuneError:
+            raise
+        except Exception as error:
+            raise RunError(
+                f"search.objectives: that of {self._prompt!r} failed: {in_one_line(error)}; fix it and start the run "
+                "again (its calls are cached)"
+            ) from error

@@ -1,0 +1,214 @@
+"""The search of one prompt on its operation's recorded inputs: two generations of texts, raced by successive halving.
+
+The first generation are what proposers make of the champion's text, and the champion with whole demonstrations. The
+second are what they make of the best of the first, and the best texts with the best demonstrations. Parents are chosen
+as in GEPA (Agrawal et al. 2025): a text that is the best on some conversations has something that others lack.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice, product
+from typing import TYPE_CHECKING
+
+from optimizer.proposers.demonstrations import DEMONSTRATIONS
+from optimizer.proposers.examples import examples_of
+from optimizer.proposers.proposals import HAND
+from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.racing.halving import Halved, LocalScore, halved
+from optimizer.search.results import Attempt
+from optimizer.search.screening import drawn
+
+if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from attribution.signals import Signals
+    from optimizer.objectives.local_evaluation import LocalEvaluation
+    from optimizer.objectives.objective import Credit, RecordedInput
+    from optimizer.proposers.proposals import ProposalRequest
+    from optimizer.search.tuning import Iteration, Tuning
+
+FINALISTS = 2
+"""Texts of each prompt that meet the whole pipeline."""
+
+ARMS, FEWEST_ARMS = 24, 6
+"""Texts that the searches of one round begin with, together; and one prompt's search at least."""
+
+SHOWN, SECOND = 1 / 3, 1 / 4
+"""Parts of them with whole demonstrations, and of the second generation."""
+
+PARENTS = 2
+"""Texts that the second generation is made of."""
+
+STAKES = ((12.0, 8), (30.0, 3), (100.0, 2))
+"""What is at stake, in needs or questions, on the inputs that texts have met at the end of each rung, and how many of
+them go on."""
+
+TRIED_TOGETHER = 2
+"""Texts with the best scores that are tried with as many of the best sets of demonstrations."""
+
+
+def most_reruns(inputs: int) -> int:
+    """Most calls of one prompt's search in a round over this many recorded inputs, at each of which one need is."""
+    met, calls, texts = 0, 0, ARMS + TRIED_TOGETHER**2
+    for stake, left in STAKES:
+        count = min(inputs, round(stake))
+        calls += (texts + 1) * (count - met)
+        met, texts = count, left
+    return calls
+
+
+class PromptSearch:
+    """One prompt's search in one round.
+
+    Args:
+        tuning, local: of the run.
+        iteration: notes what is tried.
+        prompt: its name.
+        inputs: recorded inputs of its operation, in the order in which they are used.
+        tried: texts tried before; grows.
+    """
+
+    def __init__(
+        self,
+        tuning: Tuning,
+        local: LocalEvaluation,
+        iteration: Iteration,
+        prompt: str,
+        inputs: Sequence[RecordedInput],
+        tried: set[str],
+    ) -> None:
+        self._tuning, self._local, self._iteration = tuning, local, iteration
+        self._spec, self._objective = tuning.prompts[prompt], local.objectives[prompt]
+        self._inputs, self._tried = inputs, tried
+        self._seed = tuning.seed_of(iteration.n)
+
+    def finalists(
+        self, count: int, attributions: Sequence[Attribution], signals: Signals, *, measured: bool
+    ) -> list[LocalScore]:
+        """The texts that are worth asking the whole pipeline about.
+
+        Args:
+            count: texts to try; rewrites by hand are tried even if they exceed it.
+            attributions: whose fault the champion's wrong answers are.
+            signals: of the same.
+            measured: whether gains on recorded inputs predict the answers, so that the best there are chosen.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next call.
+        """
+        request = self._request(count, attributions, signals)
+        second = round(SECOND * count) if measured else 0
+        first = self._first(request, count - second)
+        if not measured:
+            self._tried.update(arm.text for arm in first)
+            for arm in first:
+                self._note(arm)
+            written = [arm for arm in first if arm.source == HAND]
+            return [LocalScore(arm, 0.0, 0.0, 0, {}) for arm in (written or first[:FINALISTS])]
+        best, dropped = self._raced(first, request, second)
+        for each in (*best, *dropped):
+            self._note(each.arm, each.gain)
+        # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
+        return [each for each in best if each.arm.source == HAND] or [each for each in best if each.gain > 0][
+            :FINALISTS
+        ]
+
+    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> ProposalRequest:
+        tuning, name = self._tuning, self._spec.name
+        train = tuning.outcomes("train")
+        examples = examples_of(self._spec, train, attributions)
+        blaming = (each for each in signals.signals if each.prompt == name)
+        return tuning.request(
+            name,
+            signal=max(blaming, key=lambda each: each.loss, default=None),
+            examples=examples,
+            minibatch=drawn(train, examples[0], seed=self._seed) if tuning.sources.own_author else (),
+            count=count,
+            seed=self._seed,
+            tried=self._tried,
+        )
+
+    def _first(self, request: ProposalRequest, count: int) -> list[Arm]:
+        """What proposers make of the champion's text, and it with sets of whole demonstrations."""
+        sources, n = self._tuning.sources, self._iteration.n
+        shown_part = round(SHOWN * count) if sources.demonstrates else 0
+        offered = sources.propose(n, request, count - shown_part, besides=(DEMONSTRATIONS,))
+        arms = [Arm(each.text, each.source, each.reason) for each in offered]
+        learned = {conversation.id for conversation in self._tuning.train}
+        shown = [
+            each
+            for each in shown_whole(self._objective, self._spec, self._inputs)
+            if each.given.conversation.id in learned
+        ]
+        plain = Arm(request.text, "", "")
+        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed)))
+        return [*arms, *islice(filter(self._is_new, demonstrated), shown_part)]
+
+    def _second(self, scored: Sequence[LocalScore], request: ProposalRequest, count: int) -> list[Arm]:
+        """What proposers make of the best texts, and the best texts with the best demonstrations."""
+        made = list(filter(self._is_new, _together(scored)))
+        parents = parents_of(scored)
+        for parent in parents if count else ():
+            wanted = -(-count // len(parents))
+            tried = self._tried | {arm.text for arm in made}
+            asked = replace(request, text=parent.arm.text, count=wanted, tried=frozenset(tried))
+            offered = self._tuning.sources.propose(self._iteration.n + 1, asked, wanted, besides=(DEMONSTRATIONS,))
+            made += [
+                Arm(each.text, each.source, f"{parent.arm.reason}; {each.reason}", parent.arm.demonstrations)
+                for each in offered
+                if each.source != HAND
+            ]
+        return made
+
+    def _raced(self, first: Sequence[Arm], request: ProposalRequest, second: int) -> Halved:
+        tuning, weight = self._tuning, self._objective.weight
+        phase = f"iteration {self._iteration.n}: {self._spec.name} on recorded inputs"
+        rungs = [(_reaching(self._inputs, weight, stake), left) for stake, left in STAKES]
+
+        def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
+            tuning.allow(1)
+            return self._local.measure(
+                self._spec.name, text, given, progress=lambda done, total: tuning.step(phase, done, total)
+            )
+
+        def race(arms: Sequence[Arm], rungs: Sequence[tuple[int, int]]) -> Halved:
+            self._tried.update(arm.text for arm in arms)
+            return halved(arms, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
+
+        opening = race(first, rungs[:1])
+        left = [each.arm for each in opening.best]
+        # What the first generation was measured on is known, so that it costs nothing here.
+        rest = race([*left, *self._second(opening.best, request, second)], rungs)
+        return Halved(rest.best, [*rest.dropped, *opening.dropped])
+
+    def _is_new(self, arm: Arm) -> bool:
+        return arm.text not in self._tried and not self._spec.contract.violations(arm.text)
+
+    def _note(self, arm: Arm, gain: float | None = None) -> None:
+        self._iteration.attempts[arm.text] = Attempt(self._spec.name, arm.source, arm.reason, arm.text, local=gain)
+
+
+def parents_of(scored: Sequence[LocalScore]) -> list[LocalScore]:
+    """The texts ahead of the champion that are the best on most conversations, at most `PARENTS`."""
+    ahead = [each for each in scored if each.gain > 0]
+    wins = Counter[int]()
+    for conversation in {name for each in ahead for name in each.by_conversation}:
+        gains = {at: each.by_conversation.get(conversation, -1.0) for at, each in enumerate(ahead)}
+        wins.update(at for at, gain in gains.items() if gain == max(gains.values()))
+    ranked = sorted(range(len(ahead)), key=lambda at: (-wins[at], -ahead[at].gain))
+    return [ahead[at] for at in ranked[:PARENTS]]
+
+
+def _together(scored: Sequence[LocalScore]) -> list[Arm]:
+    """The best texts with the best sets of demonstrations."""
+    texts = [each.arm for each in scored if each.arm.source != DEMONSTRATED][:TRIED_TOGETHER]
+    shown = [each.arm.demonstrations for each in scored if each.arm.source == DEMONSTRATED][:TRIED_TOGETHER]
+    return [arm for text, chosen in product(texts, shown) if (arm := with_shown(text, chosen)) is not None]
+
+
+def _reaching(inputs: Sequence[RecordedInput], weight: Callable[[RecordedInput], float], stake: float) -> int:
+    """How many inputs it takes until this much is at stake; all of them if there is less."""
+    sums = accumulate(map(weight, inputs))
+    return next((number for number, reached in enumerate(sums, start=1) if reached >= stake), len(inputs))

@@ -1,0 +1,94 @@
+"""`memtune bench gate`: what the gate and the verdict find, by challengers whose effect is known."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from experiments.bench.gate import RECORDED, Recorded, decided_before, measure_gate, paired, read_recorded, rows_of
+from experiments.command import main
+from tracing.errors import DataError
+
+KEYS = {
+    "null_rate",
+    "null_accepted",
+    "power",
+    "power_before",
+    "calls",
+    "calls_before",
+    "conversations",
+    "test",
+    "trials",
+}
+
+
+def made(churn: float) -> Recorded:
+    drawn = random.Random(3)  # noqa: S311
+    seed = {f"c{n}": "".join(drawn.choice("+--") for _ in range(10)) for n in range(24)}
+    other = {
+        name: "".join(drawn.choice("+--") if drawn.random() < churn else mark for mark in marks)
+        for name, marks in seed.items()
+    }
+    return {"seed": seed, "other": other}
+
+
+def test_a_greater_effect_is_found_more_often_and_none_hardly_ever() -> None:
+    figures = measure_gate(made(0.4), conversations=24, test=32, trials=60)
+    assert figures.null_rate <= 0.05
+    assert figures.power["0.15"] > figures.power["0.05"] > figures.null_rate
+    assert figures.power["0.10"] > figures.power_before["0.10"]
+    assert 4 <= figures.calls <= 24
+    assert figures == measure_gate(made(0.4), conversations=24, test=32, trials=60)
+
+
+def test_few_test_conversations_never_find_anything() -> None:
+    figures = measure_gate(made(0.4), conversations=24, test=5, trials=20)
+    assert set(figures.power.values()) == set(figures.power_before.values()) == {0.0}
+
+
+def test_the_earlier_design_screens_on_two_and_stops_at_half() -> None:
+    better, worse, same = ("+---", "++--"), ("+---", "----"), ("+---", "+---")
+    assert decided_before([worse, *[better] * 21]) == (False, 1)
+    assert decided_before([same, same, *[better] * 20]) == (False, 2)
+    assert decided_before([better, better, *[same] * 20]) == (False, 12)
+    assert decided_before([better] * 22) == (True, 22)
+    shuffled = ("++--", "-+++")
+    assert paired([shuffled]).lost == 1
+    assert decided_before([shuffled] * 22) == (True, 22)
+    assert decided_before([("+++-----", "--++++--")] * 22) == (False, 22)
+
+
+def test_the_bundled_answers_can_be_drawn_from() -> None:
+    recorded = read_recorded(RECORDED)
+    assert len(recorded["seed"]) == 24
+    assert len(rows_of(recorded)) >= 48
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "the whole file"),
+        ('{"seed": {"a": 1}}', "seed.a"),
+        ('{"seed": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
+        ('{"seed": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
+    ],
+)
+def test_a_file_that_cannot_be_drawn_from_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"mine\.json") as caught:
+        read_recorded(path)
+    assert said in str(caught.value)
+
+
+def test_the_command_writes_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, file = tmp_path / "mine.json", tmp_path / "gate.json"
+    mine.write_text(json.dumps(made(0.3)))
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", "gate", "--recorded", str(mine), "--trials", "4", "--json", str(file)])
+    assert ended.value.code == 0
+    assert set(json.loads(file.read_text())) == KEYS
+    assert "+0.10" in capsys.readouterr().out
