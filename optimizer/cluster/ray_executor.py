@@ -39,6 +39,9 @@ _log = logging.getLogger(__name__)
 DEATHS = 3
 """Workers that may die during one step before it counts as failed."""
 
+PROCESSORS = 0.25
+"""What a step takes of a machine: it waits for replies most of the time."""
+
 OWN_RAY = "local"
 """Ray's address for a Ray of this machine that is started now."""
 
@@ -83,7 +86,7 @@ class RayExecutor:
             self._mailbox = mailbox(Mailbox).remote()
             held.callback(self._ray.kill, self._mailbox)
             # A step is tried again by `_done`, which knows what it is about.
-            self._task = self._ray.remote(num_cpus=1, max_retries=0)(work)
+            self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
             self._desk = Desk(self._take, self._send, threads)
             held.callback(self._desk.close)
             self._held = held.pop_all()

@@ -20,8 +20,8 @@ from optimizer.cluster import ray_executor
 from optimizer.cluster.ray_executor import DEATHS, RayExecutor, require_ray
 from optimizer.cluster.worker_setup import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objectives import objectives_of
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.systems.fact_memory import FactMemory
@@ -72,7 +72,7 @@ def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
         folder = tmp_path / f"memories {kind is None}"
         judging = Evaluator(system, open_access(cache=False), "short_contains", folder, executor=kind)
         outcomes = judging.evaluate(SEED, TALKS)
-        local = LocalEvaluation(system, system.prompts, objectives_of(judging), judging.access, kind)
+        local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), judging.access, kind)
         inputs = local.inputs("answer", outcomes)
         found.append([seen(outcomes), local.measure("answer", f"Be brief.\n{SEED['answer']}", inputs)])
         asked.append(calls(scripted_server) - before)

@@ -27,8 +27,8 @@ from optimizer.cluster.worker_setup import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.executor import Answered
 from optimizer.evaluation.memories import Snapshot
-from optimizer.objectives.built_in import objectives_of
 from optimizer.objectives.local_evaluation import LocalEvaluation
+from optimizer.objectives.objectives import objectives_of
 from tracing.errors import BudgetExceededError, ConfigError
 from tracing.files.loading import load_trace
 from tracing.files.saving import records_of
@@ -182,7 +182,7 @@ def test_recorded_inputs_measured_elsewhere_have_the_same_credits(
         text = f"Be brief.\n{SEED[prompt]}"
         credits = []
         for executor in (None, elsewhere(system)):
-            local = LocalEvaluation(system, system.prompts, objectives_of(judging), access, executor)
+            local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), access, executor)
             credits.append(local.measure(prompt, text, local.inputs(prompt, outcomes)))
         assert credits[0] == credits[1]
         assert prompt == "decide" or None not in credits[0]
