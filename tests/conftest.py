@@ -9,17 +9,21 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-# Read by mlflow, dspy and litellm when they are imported, so before anything else here.
+# Read by mlflow, dspy, litellm and ray when they are imported, so before anything else here. Ray without clusters of
+# several machines listens on loopback only.
 os.environ.update(
     LITELLM_LOCAL_MODEL_COST_MAP="True",
     MLFLOW_DISABLE_TELEMETRY="true",
     DO_NOT_TRACK="true",
     GIT_PYTHON_REFRESH="quiet",
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0",
 )
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 from hypothesis import HealthCheck, settings
+from ray_cluster import RayCluster
 from scripted_server import ScriptedServer
 
 from tracing.llm.access import ModelAccess
@@ -64,6 +68,15 @@ def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files={FINGERPRINT: "{}"})
     MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
     return home
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[RayCluster]:
+    """Two nodes of one processor each; starting them takes seconds, so the tests share them."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'memtune[ray]'")
+    cluster = RayCluster()
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture

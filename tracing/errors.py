@@ -49,6 +49,10 @@ class MemorySystemError(ModelError):
     """A memory system raised its own error, or returned something other than it was asked for."""
 
 
+class WorkerDiedError(ModelError):
+    """The processes in which a step was tried ended one after the other."""
+
+
 class OutOfTimeError(MemtuneError):
     """The time for one case is over; other cases continue."""
 

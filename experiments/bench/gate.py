@@ -60,7 +60,7 @@ class GateFigures(BaseModel):
     trials: int
 
 
-class Decided(NamedTuple):
+class Screened(NamedTuple):
     """Whether a challenger becomes champion, after how many conversations."""
 
     accepted: bool
@@ -122,7 +122,7 @@ def measure_gate(
     """
     rows, drawn = rows_of(recorded), random.Random(seed)  # noqa: S311 (a simulation, not a secret)
     wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
-    found: dict[float, list[tuple[Decided, Decided, bool]]] = {}
+    found: dict[float, list[tuple[Screened, Screened, bool]]] = {}
     for effect in (0.0, *EFFECTS):
         found[effect] = []
         for done in range(trials):
@@ -162,7 +162,7 @@ def paired(rows: Sequence[Row]) -> Paired:
     )
 
 
-def decided_before(rows: Sequence[Row]) -> Decided:
+def decided_before(rows: Sequence[Row]) -> Screened:
     """The earlier design: a challenger must not be behind on the first screened conversation, and ahead on both.
 
     The others decide at once, at `GATE_LEVEL`, with a stop at half of them; and two questions must be gained for each
@@ -170,22 +170,22 @@ def decided_before(rows: Sequence[Row]) -> Decided:
     """
     screened, others = rows[:SCREENED_BEFORE], rows[SCREENED_BEFORE:]
     if paired(screened[:1]).delta < 0:
-        return Decided(False, 1)
+        return Screened(False, 1)
     if paired(screened).delta <= 0:
-        return Decided(False, SCREENED_BEFORE)
+        return Screened(False, SCREENED_BEFORE)
     half = others[: len(others) // 2]
     if half and paired(half).delta <= 0:
-        return Decided(False, SCREENED_BEFORE + len(half))
+        return Screened(False, SCREENED_BEFORE + len(half))
     whole = paired(others)
     sure = whole.delta > 0 and sign_flip_p(whole.deltas, "greater") <= GATE_LEVEL
-    return Decided(sure and 2 * whole.lost <= whole.gained, len(rows))
+    return Screened(sure and 2 * whole.lost <= whole.gained, len(rows))
 
 
-def _decided(rows: Sequence[Row]) -> Decided:
+def _decided(rows: Sequence[Row]) -> Screened:
     for met in looks(len(rows)):
         decision = judged_so_far(paired(rows[:met]), len(rows))
         if decision is not None:
-            return Decided(decision.accepted, met)
+            return Screened(decision.accepted, met)
     raise AssertionError("the last look decides")
 
 

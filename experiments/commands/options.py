@@ -43,6 +43,14 @@ def setup_options(command: Command) -> Command:
             metavar="N",
             help="Concurrent requests to one endpoint [default: 8; 1 for the embedded model].",
         ),
+        click.option(
+            "--executor",
+            metavar="KIND",
+            help="Where the system runs: in this process's threads, or on ray [default: threads].",
+        ),
+        click.option(
+            "--address", metavar="ADDRESS", help="A Ray cluster's [default: $RAY_ADDRESS, else a Ray on this machine]."
+        ),
     )
     for option in reversed(options):
         command = option(command)

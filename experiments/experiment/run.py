@@ -17,7 +17,7 @@ from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
 from experiments.experiment.observers import Observers
 from experiments.experiment.opening import Opened, open_named
-from experiments.experiment.wiring import evaluator_of
+from experiments.experiment.wiring import evaluator_of, open_executor
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.config import RunConfig
@@ -143,11 +143,12 @@ def _prepare(
 ) -> _Prepared:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
 
-    `held` closes what is opened: models, lock and ledger.
+    `held` closes what is opened: models, executor, lock and ledger.
     """
     from optimizer.search.failures import Failures
 
     parts = open_named(config, dataset, home, held, resume=resume, candidates=candidates)
+    executor = held.enter_context(open_executor(config, parts.system, parts.access))
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if resume is None:
         parts.access.check()
@@ -161,7 +162,7 @@ def _prepare(
         folder.write(CONFIG, files[CONFIG])
     ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))
-    evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES)
+    evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES, executor=executor)
     settings = params_of(config)
     identities = {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
     tracked = MlflowRun.start(

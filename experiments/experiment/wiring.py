@@ -19,6 +19,7 @@ from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
+    from optimizer.evaluation.executor import Executor
     from tracing.llm.access import ModelAccess
 
 HOME_VARIABLE = "MEMTUNE_HOME"
@@ -114,35 +115,65 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
     """The system, the model access and the evaluator of `config`; closed at the end.
 
     Raises:
-        ConfigError: the system's library is not installed; and as `open_access`.
+        ConfigError: the system's library is not installed; and as `open_access` and `open_executor`.
         WeightsError: as `open_access`.
     """
     system = ready_system(config)
-    with open_access(config, home) as access:
-        yield RunParts(system, access, evaluator_of(config, system, access, home))
+    with open_access(config, home) as access, open_executor(config, system, access) as executor:
+        yield RunParts(system, access, evaluator_of(config, system, access, home, executor=executor))
 
 
 def ready_system(config: RunConfig) -> MemorySystem:
     """The memory system of `config`, once its metric can be opened too.
 
     Raises:
-        ConfigError: a setting does not fit, there is no such metric, or the system's library is not installed.
+        ConfigError: a setting does not fit, there is no such metric, or the library of the system or of the executor
+            is not installed.
     """
     system = open_system(config.system, config.system_settings)
     if config.metric != LLM_JUDGE:
         open_metric(config.metric)  # refused before anything starts, not with the first reply
     if isinstance(system, ChecksItself):
         system.require_library()
+    if config.executor.kind == "ray":
+        from optimizer.cluster.ray_executor import require_ray
+
+        require_ray()
     return system
 
 
+@contextmanager
+def open_executor(config: RunConfig, system: MemorySystem, access: ModelAccess) -> Iterator[Executor | None]:
+    """Where the system runs: the executor of `config`; None for the threads of `access`. Closed at the end.
+
+    Raises:
+        ConfigError: there is no such cluster, or what the system needs cannot be sent to a worker.
+    """
+    if config.executor.kind == "threads":
+        yield None
+        return
+    from optimizer.cluster.ray_executor import RayExecutor
+    from optimizer.cluster.worker_setup import WorkerSetup
+
+    setup = WorkerSetup.of(config.system, config.system_settings, config.modules, system)
+    with RayExecutor(setup, config.executor.address, threads=access.workers.count) as executor:
+        yield executor
+
+
 def evaluator_of(
-    config: RunConfig, system: MemorySystem, access: ModelAccess, home: Path, *, traces: Path | None = None
+    config: RunConfig,
+    system: MemorySystem,
+    access: ModelAccess,
+    home: Path,
+    *,
+    traces: Path | None = None,
+    executor: Executor | None = None,
 ) -> Evaluator:
     """The evaluator of a system with the judge of `config`; memories are kept in the cache of `home`.
 
     Args:
         traces: folder that receives the trace of every evaluated conversation; None for none.
+        executor: where the system runs; None for the threads of `access`.
     """
     from attribution.judging.llm_judge import LlmJudge
     from optimizer.evaluation.evaluator import Evaluator
@@ -155,4 +186,5 @@ def evaluator_of(
         snapshots=home / "cache" / "memories",
         traces=traces,
         model_judge=LlmJudge(access.judge) if judged_by_model else None,
+        executor=executor,
     )

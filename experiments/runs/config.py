@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.metrics import METRIC_DOOR
@@ -85,6 +85,22 @@ class PromptSettings(_Section):
         return TextLimits(self.max_tokens, self.pinned)
 
 
+class ExecutorSettings(_Section):
+    """Where the memory system runs: in threads of this process, or on Ray.
+
+    `address` is that of a Ray cluster; without one, $RAY_ADDRESS, or else a Ray started on this machine for the run.
+    """
+
+    kind: Literal["threads", "ray"] = "threads"
+    address: str | None = None
+
+    @model_validator(mode="after")
+    def _address_is_used(self) -> Self:
+        if self.address is not None and self.kind != "ray":
+            raise ValueError("address: is that of a Ray cluster; add --executor ray, or leave it out")
+        return self
+
+
 class SearchSettings(_Section):
     """How an optimizer searches.
 
@@ -138,5 +154,6 @@ class RunConfig(_Section):
     proposals: Positive = 4
     seed: int = 0
     concurrency: Positive | None = None
+    executor: ExecutorSettings = ExecutorSettings()
     budget: BudgetSettings = BudgetSettings()
     tracking: Tracking = Tracking()

@@ -211,6 +211,8 @@ OPTIONS: Mapping[str, str] = {
     "budget.minutes": "--budget-minutes",
     "seed": "--seed",
     "concurrency": "--concurrency",
+    "executor.kind": "--executor",
+    "executor.address": "--address",
 }
 """Configuration keys that are command line options too."""
 

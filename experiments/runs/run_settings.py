@@ -34,8 +34,8 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that must be the same when a run is resumed.
 
     A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
-    requests. Data, weights and modules may have moved: their content decides, which the fingerprint has under its own
-    names.
+    requests or on where the system runs. Data, weights and modules may have moved: their content decides, which the
+    fingerprint has under its own names.
     """
     free = {
         "concurrency",
@@ -43,7 +43,11 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
         "modules",
         *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
     }
-    return {key: value for key, value in params_of(config).items() if key not in free and not key.startswith("budget.")}
+    return {
+        key: value
+        for key, value in params_of(config).items()
+        if key not in free and not key.startswith(("budget.", "executor."))
+    }
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.judging.words import Judgement, judge
+from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.evaluation.scores import Score, interval_over
-from tracing.errors import ModelError, ReplyCutShortError
+from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
-from tracing.recording.branches import Branch
-from tracing.recording.recorder import session, trace
-from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import Answer, MemorySystem
 
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge
@@ -91,6 +89,7 @@ class Evaluator:
         snapshots: folder of built memories.
         traces: folder that receives the trace of every evaluated conversation; None for none.
         model_judge: asks a model for the primary score; None if words alone decide.
+        executor: where the system runs; None for the threads of `access`.
         spent: counts of calls so far.
     """
 
@@ -100,6 +99,7 @@ class Evaluator:
     snapshots: Path
     traces: Path | None = None
     model_judge: LlmJudge | None = None
+    executor: Executor | None = None
     spent: Spent = field(default_factory=Spent)
     _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -135,7 +135,12 @@ class Evaluator:
             self.snapshots,
             traces=self.traces,
             model_judge=self.model_judge,
+            executor=self.executor,
         )
+
+    @property
+    def _steps(self) -> Executor:
+        return self.executor or LocalExecutor(self.system)
 
     def judged(self, question: Question, reply: str) -> Judgement:
         """The judgement of a reply to a question.
@@ -193,8 +198,8 @@ class Evaluator:
                     if sound:
                         return outcome
                     reason = watch.failures[0]
-                except ReplyCutShortError as error:
-                    # The same request would be cut at the same place.
+                except (ReplyCutShortError, WorkerDiedError) as error:
+                    # The same request would be cut at the same place, and further workers would die.
                     return _tainted(conversation, str(error))
                 except ModelError as error:
                     reason = str(error)
@@ -216,12 +221,7 @@ class Evaluator:
         ours = ledger is not None and ledger.claim_memory(key)
         snapshot = None if ours else store.load(key)
         if snapshot is None:
-            with trace(prefix="b") as recorder, self.access.watch() as watch:
-                memory = build_memory(self.system, conversation, candidate, self.access)
-            if watch.failures:
-                # A system may swallow the error and return what it has: a partial memory is never kept.
-                raise ModelError(f"the memory is incomplete: {watch.failures[0]}")
-            snapshot = Snapshot(memory, recorder.records(), watch.calls + watch.cached)
+            snapshot = self._steps.build(self.access, conversation, candidate)
             if ledger is not None and not ours:
                 ledger.memory(key)
             store.save(key, snapshot)
@@ -233,41 +233,21 @@ class Evaluator:
             path = self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-        with self.access.watch() as watch, trace(path, prefix="a") as recorder:
-            recorder.adopt(snapshot.records)
-            known = list(recorder.graph.variables.values())
-            branches = [Branch(recorder, known) for _ in conversation.questions]
-
-            def case(asked: tuple[Branch, Question]) -> Case:
-                branch, question = asked
-                return branch.run(self._case, candidate, conversation, snapshot, question)
-
-            asked = list(zip(branches, conversation.questions, strict=True))
-            cases = []
-            for branch, done in zip(branches, self.access.workers.map(case, asked), strict=True):
-                branch.join()
-                cases.append(done)
-        operations = recorder.graph.operations.values()
+        done = self._steps.answer(self.access, conversation, candidate, snapshot, path)
+        with self.access.watch() as judging:
+            answered = list(zip(conversation.questions, done.answers, strict=True))
+            cases = tuple(self.access.workers.map(partial(self._case, conversation), answered))
+        operations = done.graph.operations.values()
         return Outcome(
             conversation=conversation,
-            cases=tuple(cases),
-            graph=recorder.graph,
-            calls=snapshot.calls + watch.calls + watch.cached,
+            cases=cases,
+            graph=done.graph,
+            calls=snapshot.calls + done.calls + judging.calls + judging.cached,
             tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
         )
 
-    def _case(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, question: Question) -> Case:
-        """The judged answer to one question.
-
-        Raises:
-            ModelError: a call failed, even if the system hides it.
-            BudgetExceededError: a hard budget ended it.
-        """
-        with self.access.watch() as watch:
-            with session(question.id):
-                answer = answer_question(self.system, snapshot.memory, question, candidate, self.access)
-            if watch.failures:
-                raise ModelError(watch.failures[0])
+    def _case(self, conversation: Conversation, answered: tuple[Question, Answer]) -> Case:
+        question, answer = answered
         return Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
 
 

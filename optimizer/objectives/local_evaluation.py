@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.memories import digest
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.recording.credentials import REDACTED
-from tracing.recording.recorder import session, trace
 from tracing.systems.layouts import recorded_outputs, recorded_parts
-from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Question
     from tracing.systems.prompts import Candidate, PromptSpec
+    from tracing.systems.protocol import MemorySystem, RerunsOperations
 
 Progress = Callable[[int, int], None]
 """Called with the number of inputs measured and their total."""
@@ -32,6 +32,7 @@ class LocalEvaluation:
         prompts: its prompts by name.
         objectives: prompt name → the objective of its operation; prompts without one are left out.
         access: its models.
+        executor: where the system runs; None for the threads of `access`.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class LocalEvaluation:
         prompts: Mapping[str, PromptSpec],
         objectives: Mapping[str, Objective],
         access: ModelAccess,
+        executor: Executor | None = None,
     ) -> None:
         self.objectives = objectives
-        self._system, self._prompts, self._access = system, prompts, access
+        self._prompts, self._access = prompts, access
+        self._executor = executor or LocalExecutor(cast("MemorySystem", system))
         self._known: dict[tuple[str, str, str], Credit] = {}
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
@@ -82,16 +85,13 @@ class LocalEvaluation:
         spec = self._prompts[prompt]
         name = given.question.id if given.question is not None else given.key[:12]
         try:
-            with self._access.watch() as watch, trace(prefix="l") as recorder, session(name):
-                self._system.rerun(prompt, given.parts, candidate, self._access)
+            graph = self._executor.rerun(self._access, prompt, given.parts, candidate, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
         except ModelError:
             return None
-        if watch.failures:
-            return None
-        made = recorder.graph.find_operations(name=spec.operation)
-        return self.objectives[prompt].credit(given, recorded_outputs(made[-1], recorder.graph) if made else ())
+        made = graph.find_operations(name=spec.operation)
+        return self.objectives[prompt].credit(given, recorded_outputs(made[-1], graph) if made else ())
 
 
 def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:

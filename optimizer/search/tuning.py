@@ -110,7 +110,9 @@ class Tuning:
         self.author: ChatModel = access.proposer
         system = evaluator.system
         self.local = (
-            LocalEvaluation(system, self.prompts, objectives_of(evaluator, settings.objectives), access)
+            LocalEvaluation(
+                system, self.prompts, objectives_of(evaluator, settings.objectives), access, evaluator.executor
+            )
             if isinstance(system, RerunsOperations)
             else None
         )

@@ -151,8 +151,19 @@ def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
     values |= {"models.task.model": "m", "attribution": "agent", "optimizer": "gepa", "search.selector": "all"}
     values |= {"search.attribution": False, "search.local_objectives": False}
+    values |= {"executor.kind": "ray", "executor.address": "10.0.0.1:6379"}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3
+
+
+def test_the_address_of_a_cluster_is_refused_where_no_cluster_is_used() -> None:
+    with pytest.raises(ConfigError, match=r"address: is that of a Ray cluster; add --executor ray"):
+        load_config(None, overrides={"executor.address": "10.0.0.1:6379"})
+
+
+def test_a_run_may_go_on_with_another_executor() -> None:
+    there = load_config(None, overrides={"executor.kind": "ray", "executor.address": "auto"})
+    assert lasting_params(there) == lasting_params(load_config(None))
 
 
 def test_an_endpoint_without_a_model_is_refused_with_the_option_that_names_it() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.accounting.budget import Budget, Spending
@@ -102,6 +102,30 @@ class Booking:
         operation = current_operation()
         if operation is not None:
             operation.record_call(model=model, prompt_tokens=read, completion_tokens=written, cost=cost)
+
+
+def book_elsewhere(watched: Mapping[str, int], recorded: Mapping[str, Any] | None) -> None:
+    """Count calls that another process made and booked: in the watches and the operation that are open here.
+
+    Args:
+        watched: `calls`, `cached`, `prompt_tokens` and `completion_tokens`, as a watch counts them.
+        recorded: the same as the operation records them, with `model` and `cost`; None without an operation.
+    """
+    for watch in _watches.get():
+        watch.count(**watched)
+    running = current_operation()
+    if running is None or recorded is None:
+        return
+    tokens = {key: recorded[key] for key in ("prompt_tokens", "completion_tokens", "cost")}
+    for number in range(recorded["calls"] + recorded["cached"]):
+        cached = number >= recorded["calls"]
+        running.record_call(model=recorded["model"], cached=cached, **(tokens if number == 0 else {}))
+
+
+def running_operation() -> str | None:
+    """The name of the operation that runs here; None outside of any."""
+    name = _operation_name()
+    return None if name == NO_OPERATION else name
 
 
 @contextlib.contextmanager

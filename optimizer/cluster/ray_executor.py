@@ -1,0 +1,228 @@
+"""The executor that runs a memory system on Ray: each step of a conversation is a task, in a process of its own.
+
+Workers hold no keys and pay for nothing. Their calls to models come to this process by a mailbox, and pass through the
+same cache, ledger, budget and endpoints as in a run without a cluster. So all of these stay exact, and a worker that
+dies loses no reply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from optimizer.cluster.desk import Calls, Desk, Step
+from optimizer.cluster.mailbox import Mailbox
+from optimizer.cluster.steps import answer_step, answered, build_step, built, rerun, rerun_step, result_of
+from optimizer.cluster.worker import work
+from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.evaluation.executor import Answered
+from optimizer.evaluation.memories import Snapshot
+from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.llm.workers import GivenUp, end_if_given_up
+from tracing.recording.redaction import excerpt
+from tracing.systems.conversations import Conversation
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate
+
+_log = logging.getLogger(__name__)
+
+DEATHS = 3
+"""Workers that may die during one step before it counts as failed."""
+
+PROCESSORS = 0.25
+"""What a step takes of a machine: it waits for replies most of the time."""
+
+OWN_RAY = "local"
+"""Ray's address for a Ray of this machine that is started now."""
+
+_POLL_S = 0.5
+_CONNECT_S = 10.0
+_MOST_ASKING = 100_000
+"""Calls that may wait in the mailbox: more than there will be, or the run could not answer the first of them."""
+
+_LONGEST = 300
+
+
+def require_ray() -> None:
+    """Check that Ray is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise ConfigError("executor: ray is not installed; pip install 'memtune[ray]', or leave out --executor")
+
+
+class RayExecutor:
+    """Runs the steps of a system on Ray (`Executor`). A context manager."""
+
+    def __init__(self, setup: WorkerSetup, address: str | None, *, threads: int) -> None:
+        """Connect.
+
+        Args:
+            setup: how a worker opens the system.
+            address: of the cluster, as `ray.init` takes it. By default that of `$RAY_ADDRESS`; without one, a Ray is
+                started on this machine, which listens on loopback only and ends with the run.
+            threads: how many calls to models are made at a time at most.
+
+        Raises:
+            ConfigError: Ray is not installed, or no cluster answers at the address.
+        """
+        require_ray()
+        self._setup = setup.model_dump_json()
+        with contextlib.ExitStack() as held:
+            self._ray = held.enter_context(_connected(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
+            mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
+            self._mailbox = mailbox(Mailbox).remote()
+            held.callback(self._ray.kill, self._mailbox)
+            # A step is tried again by `_done`, which knows what it is about.
+            self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
+            self._desk = Desk(self._take, self._send, threads)
+            held.callback(self._desk.close)
+            self._held = held.pop_all()
+
+    def __enter__(self) -> RayExecutor:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect, which ends all tasks of the run. A Ray that was started for the run ends; another one goes on."""
+        self._held.close()
+
+    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
+        """See `Executor`."""
+        return built(self._done(access, conversation.id, build_step(access, conversation, candidate)))
+
+    def answer(
+        self,
+        access: ModelAccess,
+        conversation: Conversation,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        path: Path | None = None,
+    ) -> Answered:
+        """See `Executor`."""
+        step = answer_step(access, conversation, candidate, snapshot)
+        return answered(self._done(access, conversation.id, step), snapshot, path)
+
+    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
+        """See `Executor`."""
+        return rerun(self._done(access, f"{prompt}, {name}", rerun_step(access, prompt, parts, candidate, name)))
+
+    def _done(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+        """The result of a step.
+
+        Raises:
+            WorkerDiedError: so did several workers; the message names what the step is `about`.
+            RunError: the step cannot be done on the cluster at all.
+        """
+        errors, died, calls = self._ray.exceptions, "", Step(access)
+        for _ in range(DEATHS):
+            with self._desk.attempt(calls) as name:
+                try:
+                    return result_of(self._awaited(self._task.remote(self._setup, step, name, self._mailbox)))
+                except GivenUp as error:
+                    end_if_given_up()
+                    raise RunError(f"{about}: given up on the cluster: {error}; see whether Ray is well") from None
+                except errors.RayTaskError as error:
+                    said = excerpt(in_one_line(error.cause), _LONGEST)
+                    raise RunError(
+                        f"{about}: cannot be run on a worker: {said}; install the same memtune on each machine"
+                    ) from error
+                except errors.RayError as error:
+                    died = excerpt(in_one_line(error), _LONGEST)
+                    _log.warning("%s: a worker died, and the step begins again on another one (%s)", about, died)
+        raise WorkerDiedError(
+            f"{about}: {DEATHS} workers in turn died over it, the last one like this: {died}; see whether it needs "
+            "more memory than a worker has"
+        )
+
+    def _awaited(self, task: Any) -> str:
+        """The result of a task; it is cancelled once nobody wants it any more."""
+        try:
+            while not self._ray.wait([task], timeout=_POLL_S)[0]:
+                end_if_given_up()
+        except BaseException:
+            self._ray.cancel(task, force=True)
+            raise
+        result: str = self._ray.get(task)
+        return result
+
+    def _take(self) -> Calls:
+        calls: Calls = self._ray.get(self._mailbox.take.remote())
+        return calls
+
+    def _send(self, number: int, answer: str) -> None:
+        self._mailbox.answer.remote(number, answer)
+
+    def _here(self) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """Ray, connected; the connection of a program that has one already is used and left open."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    own: dict[str, Any] = {}
+    if address == OWN_RAY:
+        # Ray reads it when it is imported: without clusters it listens on loopback only, on any system.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        own = {"include_dashboard": False}
+    import ray
+
+    if ray.is_initialized():
+        yield ray
+        return
+    with _signals_kept():
+        try:
+            _require_listener(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+        except (OSError, RuntimeError, ValueError) as error:
+            said = excerpt(in_one_line(error), _LONGEST)
+            raise ConfigError(
+                f"executor.address: {address}: no Ray answers there ({said}); start one with: ray start --head, or "
+                "leave out --address for one on this machine"
+            ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Find out at once that nothing listens at `host:port`: Ray itself tries for minutes.
+
+    Raises:
+        OSError: nothing does.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray sets handlers of its own, which would end the process where a run is to end in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,121 @@
+"""A step of a memory system as JSON: what a worker is given, what it gives back, and the doing in between.
+
+Nothing here knows how the two texts travel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optimizer.evaluation.executor import Answered, LocalExecutor
+from optimizer.evaluation.memories import Snapshot
+from tracing.errors import MemtuneError
+from tracing.files.loading import graph_of
+from tracing.files.saving import records_of
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.access import ModelAccess
+from tracing.llm.forwarding.answering import described
+from tracing.llm.forwarding.errors import read, written
+from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
+from tracing.llm.workers import GivenUp
+from tracing.recording.recorder import trace
+from tracing.systems.conversations import Conversation
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Answer, Memory, MemorySystem
+
+
+def build_step(access: ModelAccess, conversation: Conversation, candidate: Candidate) -> str:
+    """The step that builds a memory."""
+    return _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
+
+
+def built(result: Mapping[str, Any]) -> Snapshot:
+    """What a `build_step` resulted in."""
+    return Snapshot(Memory(result["state"]), result["records"], result["calls"])
+
+
+def answer_step(access: ModelAccess, conversation: Conversation, candidate: Candidate, snapshot: Snapshot) -> str:
+    """The step that asks all questions of a conversation."""
+    given = {"state": dict(snapshot.memory.state), "records": snapshot.records}
+    return _step("answer", access, candidate, conversation=conversation.model_dump(mode="json"), **given)
+
+
+def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> Answered:
+    """What an `answer_step` resulted in; `path` receives the whole trace."""
+    with trace(path, prefix="a") as recorder:
+        recorder.adopt(snapshot.records)
+        recorder.adopt(result["records"])
+    answers = [Answer(text, variable) for text, variable in result["answers"]]
+    return Answered(answers, recorder.graph, result["calls"])
+
+
+def rerun_step(access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> str:
+    """The step that executes one operation on recorded inputs."""
+    items = {
+        placeholder: [[item.role, item.name, item.kind, item.value] for item in filling]
+        for placeholder, filling in parts.items()
+    }
+    return _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
+
+
+def rerun(result: Mapping[str, Any]) -> ExecutionGraph:
+    """What a `rerun_step` recorded."""
+    return graph_of(result["records"])
+
+
+def result_of(text: str) -> dict[str, Any]:
+    """A step's result.
+
+    Raises:
+        MemtuneError, GivenUp: what the step raised.
+    """
+    result: dict[str, Any] = json.loads(text)
+    if "error" in result:
+        raise read(result["error"])
+    return result
+
+
+def perform(system: MemorySystem, step: str, ask: Ask) -> str:
+    """Do a step here, with models that are asked by `ask`; an error of memtune's becomes part of the result."""
+    given = json.loads(step)
+    with ForwardedAccess(ask, given["access"]) as access:
+        try:
+            return json.dumps(_STEPS[given["step"]](LocalExecutor(system), access, given))
+        except (MemtuneError, GivenUp) as error:
+            return json.dumps({"error": written(error)})
+
+
+def _step(kind: str, access: ModelAccess, candidate: Candidate, **given: Any) -> str:
+    return json.dumps({"step": kind, "access": described(access), "candidate": dict(candidate), **given})
+
+
+def _build(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(given["conversation"])
+    snapshot = executor.build(access, conversation, given["candidate"])
+    return {"state": dict(snapshot.memory.state), "records": snapshot.records, "calls": snapshot.calls}
+
+
+def _answer(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(given["conversation"])
+    snapshot = Snapshot(Memory(given["state"]), given["records"], 0)
+    done = executor.answer(access, conversation, given["candidate"], snapshot)
+    # The records of the build are known where the result goes.
+    known = {record.get("id") for record in snapshot.records}
+    return {
+        "answers": [[answer.text, answer.variable] for answer in done.answers],
+        "records": [record for record in records_of(done.graph) if record.get("id") not in known],
+        "calls": done.calls,
+    }
+
+
+def _rerun(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {name: tuple(Item(*item) for item in items) for name, items in given["parts"].items()}
+    graph = executor.rerun(access, given["prompt"], parts, given["candidate"], given["name"])
+    return {"records": records_of(graph)}
+
+
+_STEPS = {"build": _build, "answer": _answer, "rerun": _rerun}

@@ -1,0 +1,92 @@
+"""How a worker opens the memory system of a run in a process of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from optimizer.evaluation.memories import digest
+from tracing.doors import look_in
+from tracing.errors import ConfigError
+from tracing.recording.redaction import Redaction
+from tracing.systems.description import describe
+from tracing.systems.protocol import MemorySystem
+from tracing.systems.registry import open_system
+
+
+class WorkerSetup(BaseModel):
+    """What a worker is told of a run: nothing of it is secret.
+
+    Attributes:
+        system: the name of the memory system, for its door.
+        settings: of the system.
+        modules: folders of the user's own modules; they must have the same paths on each machine.
+        digest: of the system's description and code, and memtune's version, where the run is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    system: str
+    settings: dict[str, Any]
+    modules: tuple[Path, ...]
+    digest: str
+
+    @classmethod
+    def of(cls, name: str, settings: Mapping[str, Any], modules: tuple[Path, ...], system: MemorySystem) -> WorkerSetup:
+        """The setup for workers of `system`, which `name` and `settings` opened here.
+
+        Raises:
+            ConfigError: a setting is named like a secret.
+        """
+        secret = _secret(settings)
+        if secret is not None:
+            raise ConfigError(
+                f"system_settings.{secret}: is named like a secret, which is not sent to workers; let the system read "
+                "it from the environment of each worker"
+            )
+        return cls(system=name, settings=dict(settings), modules=modules, digest=_digest(system))
+
+    def opened(self) -> MemorySystem:
+        """The system, in this process.
+
+        Raises:
+            ConfigError: it cannot be opened here, or is another one than where the run is.
+        """
+        for folder in self.modules:
+            look_in(folder)
+        try:
+            system = open_system(self.system, self.settings)
+        except ConfigError as error:
+            raise ConfigError(f"on the worker {socket.gethostname()}: {error}") from None
+        if _digest(system) != self.digest:
+            raise ConfigError(
+                f"on the worker {socket.gethostname()}: {self.system!r} has other code than where the run is; install "
+                "the same versions of it and of memtune on each machine"
+            )
+        return system
+
+
+def _digest(system: MemorySystem) -> str:
+    said = describe(system)
+    try:
+        ours = version("memtune")
+    except PackageNotFoundError:  # run from a folder
+        ours = ""
+    return digest([said.name, said.version, said.settings, said.code, ours])
+
+
+def _secret(settings: Mapping[str, Any], prefix: str = "") -> str | None:
+    """The path of the first setting that is named like a secret; None if there is none."""
+    hides = Redaction().hides
+    for key, value in settings.items():
+        if hides(key):
+            return f"{prefix}{key}"
+        found = _secret(value, f"{prefix}{key}.") if isinstance(value, Mapping) else None
+        if found is not None:
+            return found
+    return None
