@@ -167,6 +167,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
+    "bench gate": [
+        (("bench", "gate", "--trials", "1", "--json", f"{OUT}.json"), []),
+        (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
+    ],
     "bench loop": [
         (("bench", "loop", "--system", "rag", "--conversations", "3", "--json", f"{OUT}.json"), []),
         (("bench", "loop", "--system", ARGUMENT), GIVEN),
