@@ -153,6 +153,7 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     """
     from experiments.experiment.wiring import home_path
     from experiments.runs.folder import PROMPTS, RunFolder, read_prompts
+    from tracing.errors import RunError
     from tracing.systems.prompts import seed_candidate
 
     if named == "seed":
@@ -160,7 +161,10 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     folder = Path(named)
     if folder.is_dir() and any(folder.glob("*.txt")):
         return read_prompts(folder, specs)
-    run = RunFolder.find(home_path(home), named, finished=True)
+    try:
+        run = RunFolder.find(home_path(home), named, finished=True)
+    except RunError as error:
+        raise RunError(f"{error}; a folder of prompts has a file NAME.txt for each ({', '.join(specs)})") from None
     return read_prompts(run.path / PROMPTS / "champion", specs)
 
 

@@ -87,7 +87,7 @@ class _LocalRounds:
             count = max(FEWEST_ARMS, round(ARMS * share))
             misleads = alignment_of(self.met[prompt]).misleads
             finalists[prompt] = search.finalists(count, attributions, signals, measured=not misleads)
-        iteration.edited = tuple(name for name, scored in finalists.items() if scored)
+        iteration.edited = tuple(finalists)
         before = tuning.champion
         self._join(iteration, finalists, pool)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]

@@ -48,7 +48,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["run", "--model", "gpt-9"], "gpt-9: "),
         (
             ["eval", "--prompts", "nothing-here", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"],
-            "answer.txt is missing",
+            "a folder of prompts has a file NAME.txt for each (extract, decide, answer)",
         ),
         (["compare", "a", "b"], "a: no such run"),
         (["export", "latest", "--to", "text", "--out", "x"], "latest: no such run"),

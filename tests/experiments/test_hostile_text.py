@@ -172,8 +172,8 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
     ],
     "bench loop": [
-        (("bench", "loop", "--system", "rag", "--conversations", "3", "--json", f"{OUT}.json"), []),
-        (("bench", "loop", "--system", ARGUMENT), GIVEN),
+        (("bench", "loop", "--optimizer", "closed-loop", "--system", "rag", "--conversations", "3"), []),
+        (("bench", "loop", "--system", ARGUMENT), []),
     ],
     "bench throughput": [
         (("bench", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),

@@ -35,9 +35,24 @@ KEYS = {
         "verdict",
         "delta",
     ),
-    *("delta_ci", "p_value", "iterations", "calls", "stopped", "prompts_dir", "report", "mlflow", "judge"),
+    *(
+        "delta_ci",
+        "p_value",
+        "iterations",
+        "calls",
+        "stopped",
+        "prompts_dir",
+        "report",
+        "mlflow",
+        "judge",
+        "noise",
+        "samples",
+    ),
 }
-ITERATION_KEYS = {"n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"}
+ITERATION_KEYS = {
+    *("n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"),
+    *("alignment", "edit"),
+}
 
 
 def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_path: Path) -> None:

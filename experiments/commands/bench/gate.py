@@ -19,7 +19,7 @@ Examples:
 )
 @click.option(
     "--recorded",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     help='Answers to draw from: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}} [default: bundled ones].',
 )
 @click.option(
