@@ -130,6 +130,7 @@ def attribute(
     cases: Iterable[Case] | None = None,
     *,
     method: str = "survival",
+    matcher: str = "words",
     model: Model | None = None,
     prompts: str = "champion",
     data: str | Path | None = None,
@@ -141,6 +142,8 @@ def attribute(
         source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
         cases: for a graph, its judged questions; by default those that judges in the graph found wrong.
         method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+        matcher: what decides whether a text carries what an answer needs: `words`, `meaning` (with the embedding model)
+            or `llm`, or your own.
         model: the model to ask (see `run`).
         prompts: for a run, whose answers: `seed`, `champion` or `all`.
         data: for trace files, the conversations with the questions that were asked (JSONL).
@@ -155,12 +158,13 @@ def attribute(
         from experiments.experiment.wiring import home_folder
 
         if isinstance(source, Result):
-            return source.attribute(method=method, model=model, prompts=prompts)
+            return source.attribute(method=method, matcher=matcher, model=model, prompts=prompts)
         return attributed(
             source,
             home_folder(None if home is None else Path(home)),
             cases=cases,
             method=method,
+            matcher=matcher,
             model=model,
             prompts=prompts,
             data=None if data is None else Path(data),

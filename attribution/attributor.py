@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from attribution.cases import Attribution, Case
+from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from tracing.doors import Door
-from tracing.errors import BudgetExceededError, MemtuneError, in_one_line
+from tracing.errors import BudgetExceededError, ConfigError, MemtuneError, in_one_line
 
 if TYPE_CHECKING:
     from attribution.recordings import Recording
@@ -65,17 +66,32 @@ class AsksModel(Protocol):
         ...
 
 
-def open_attributor(name: str, *, seconds: float | None = None) -> AttributorFactory:
+@runtime_checkable
+class UsesMatcher(Protocol):
+    """An `AttributorFactory` whose method asks a matcher what a text carries."""
+
+    def matching(self, matcher: MatcherFactory) -> AttributorFactory:
+        """The same method with this matcher in place of words."""
+        ...
+
+
+def open_attributor(name: str, *, seconds: float | None = None, matcher: str = WORDS) -> AttributorFactory:
     """The method of this name or `module:Object`.
 
     Args:
         name: of `ATTRIBUTORS`, or of the form `module:Object`.
         seconds: limit on a model's time per case; None for no limit.
+        matcher: name of the matcher that a method which `UsesMatcher` asks, or of the form `module:Object`.
 
     Raises:
-        ConfigError: it does not exist, cannot be imported, or does not take a recording and a model access.
+        ConfigError: it does not exist, cannot be imported, or does not take a recording and a model access; the same
+            of the matcher, or the method uses none.
     """
     factory = cast("AttributorFactory", ATTRIBUTORS.open_callable(name, "recording", "access"))
+    if matcher != WORDS:
+        if not isinstance(factory, UsesMatcher):
+            raise ConfigError(f"matcher: attribution by {name!r} asks no matcher; leave it at {WORDS}")
+        factory = factory.matching(open_matcher(matcher))
     return factory.within(seconds) if seconds is not None and isinstance(factory, AsksModel) else factory
 
 

@@ -1,4 +1,4 @@
-"""The conformance suites of `AttributorFactory` and `Metric`: subclass one in a test file, and pytest checks yours.
+"""The conformance suites of `AttributorFactory`, `MatcherFactory` and `Metric`, to subclass in a test file for pytest.
 
     class TestMine(AttributorContract):
         def factory(self):
@@ -13,13 +13,16 @@ They need no network and no model, and import no test framework.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from attribution.attributor import AttributorFactory, sound
 from attribution.cases import OUTSIDE_THE_SYSTEM, Case
 from attribution.judging.metrics import Metric, measured_by
 from attribution.judging.words import judge
 from attribution.recordings import Recording
+from attribution.survival.matching.matcher import Claim, Matcher, MatcherFactory, Passage, Wording
+from attribution.survival.needs import needs_of
+from attribution.text.content import Vocabulary
 from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
@@ -77,6 +80,55 @@ class AttributorContract(Conformance):
         require(said[0] == said[1], "the same recording was attributed differently the second time")
         half = len(said[0]) // 2
         require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
+
+
+class MatcherContract(Conformance):
+    """What memtune expects of a matcher."""
+
+    def factory(self) -> MatcherFactory:
+        """The factory under test."""
+        raise NotImplementedError
+
+    def access(self) -> ModelAccess:
+        """Models for a matcher that asks one; by default there are none."""
+        return cast("ModelAccess", None)
+
+    def test_a_text_that_says_it_carries_it_and_others_do_not(self) -> None:
+        """In the words of the conversation; an empty text carries nothing."""
+        matcher, claim, said = self._claim()
+        right, other, empty = matcher.grades(claim, [Passage(said), Passage("It rained all day."), Passage("")])
+        require(right.carries, f"{said!r} does not carry {claim.need.label!r}")
+        require(not other.carries, f"a text about something else carries {claim.need.label!r}")
+        require(not empty.carries, "an empty text carries something")
+
+    def test_each_passage_has_its_grade(self) -> None:
+        """In their order, with a coverage from 0 to 1; what carries is relevant, and none are needed."""
+        matcher, claim, said = self._claim()
+        texts = [said, "It rained all day.", "", said]
+        for wording in get_args(Wording):
+            grades = matcher.grades(claim, [Passage(text, wording=wording) for text in texts])
+            require(len(grades) == len(texts), f"{len(texts)} passages got {len(grades)} grades")
+            require(all(0 <= grade.coverage <= 1 for grade in grades), "a coverage is not from 0 to 1")
+            require(all(grade.relevant for grade in grades if grade.carries), "what carries is not relevant")
+        require(len(matcher.grades(claim, [])) == 0, "no passage got a grade")
+        require(len(matcher.may_carry(claim, texts)) == len(texts), "may_carry does not answer for each text")
+
+    def test_equal_passages_have_equal_grades(self) -> None:
+        """A resumed run attributes again, and must get the same result."""
+        matcher, claim, said = self._claim()
+        again, _, _ = self._claim()
+        passages = [Passage(said), Passage("It rained all day.")]
+        first = list(matcher.grades(claim, passages))
+        require(first == list(matcher.grades(claim, passages)), "the same passages were graded differently")
+        require(first == list(again.grades(claim, passages)), "another matcher of the same kind graded differently")
+
+    def _claim(self) -> tuple[Matcher, Claim, str]:
+        (conversation,) = notebook_conversations("contract", 1)
+        question = conversation.questions[0]
+        vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        (need,) = needs_of(question, conversation, vocabulary)
+        said = f"The parrot of Anke is called {question.answers[0]}."
+        return self.factory()(conversation, self.access()), Claim(question, need), said
 
 
 class MetricContract(Conformance):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +20,21 @@ from tracing.systems.conversations import Question
 NOT_KNOWN = ""
 """The accepted answer of a complaint: nobody has said what would be right."""
 
+Tell = Callable[[str], None]
+"""Takes a problem of one case, with the key and the remedy."""
+
 _MOST_SHOWN = 5
 
 
-def failed_cases(recording: Recording) -> list[Case]:
-    """The cases that a graph's own judge called wrong: judge operations whose score is below the pass mark."""
+def _untold(problem: str) -> None:
+    """For who needs the cases alone."""
+
+
+def failed_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
+    """The cases that a graph's own judge called wrong: judge operations whose score is below the pass mark.
+
+    Evidence is the key `evidence` of the query's metadata, a list of message names; what is not is told.
+    """
     graph = recording.graph
     cases: list[Case] = []
     for operation in graph.operations.values():
@@ -34,13 +45,16 @@ def failed_cases(recording: Recording) -> list[Case]:
         query, prediction, gold = read.get("query"), read.get("prediction"), read.get("golden_answers")
         if query is None or prediction is None or gold is None:
             continue
-        evidence = _strings(metadata_of(query).get("evidence"))
+        evidence = _evidence(metadata_of(query).get("evidence"), f"query {query.name}: evidence", recording, tell)
         cases.append(_case(recording, query.name, query, _answers(gold.value), evidence, prediction))
     return cases
 
 
-def case_of(annotation: Mapping[str, Any], recording: Recording) -> Case | None:
-    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply."""
+def case_of(annotation: Mapping[str, Any], recording: Recording, tell: Tell = _untold) -> Case | None:
+    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply.
+
+    What its `source_evidence_ids` say and is no message of the graph is told.
+    """
     variables = recording.graph.variables
     prediction = variables.get(str(annotation.get("prediction_id")))
     query = variables.get(str(annotation.get("query_id")))
@@ -50,9 +64,7 @@ def case_of(annotation: Mapping[str, Any], recording: Recording) -> Case | None:
     gold = annotation.get("golden_answers")
     if gold is None and str(annotation.get("golden_answers_id")) in variables:
         gold = variables[str(annotation.get("golden_answers_id"))].value
-    evidence = [
-        variables[vid].name if vid in variables else vid for vid in _strings(annotation.get("source_evidence_ids"))
-    ]
+    evidence = _evidence(annotation.get("source_evidence_ids"), "source_evidence_ids", recording, tell)
     name = query.name if query is not None else prediction.name
     return _case(recording, name, str(asked), _answers(gold), evidence, prediction)
 
@@ -125,16 +137,15 @@ def _case(
     name: str,
     query: Variable | str,
     answers: Sequence[str],
-    evidence: Iterable[str],
+    evidence: Sequence[str],
     prediction: Variable,
 ) -> Case:
-    known = {turn.id for turn in recording.conversation.turns()}
     asked = query if isinstance(query, str) else text_of(query.value)
     question = Question(
         id=name,
         question=asked,
         answers=tuple(answers) or (NOT_KNOWN,),
-        evidence=tuple(dict.fromkeys(turn for turn in evidence if turn in known)),
+        evidence=tuple(evidence),
     )
     reply = text_of(prediction.value)
     # The reply was already judged wrong; how near it comes is still worth knowing.
@@ -159,5 +170,20 @@ def _answers(gold: Any) -> tuple[str, ...]:
     return tuple(text for text in (text_of(one).strip() for one in listed) if text)
 
 
-def _strings(raw: Any) -> list[str]:
-    return [one for one in raw if isinstance(one, str)] if isinstance(raw, list) else []
+def _evidence(raw: Any, key: str, recording: Recording, tell: Tell) -> tuple[str, ...]:
+    """The turns that evidence names, by their names or the ids of their variables."""
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        tell(f"{key}: is {raw!r}, not a list; give a list of ids, such as [{json.dumps(str(raw))}]")
+        raw = [raw]
+    known = {turn.id for turn in recording.conversation.turns()}
+    found: dict[str, None] = {}
+    for vid in raw:
+        variable = recording.graph.variables.get(vid) if isinstance(vid, str) else None
+        name = variable.name if variable is not None else vid
+        if isinstance(name, str) and name in known:
+            found[name] = None
+        else:
+            tell(f"{key}: {vid!r} names no message of the graph; correct it, or leave it out")
+    return tuple(found)

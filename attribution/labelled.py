@@ -19,6 +19,7 @@ class LabelledCase:
         operation_ids: the operation at fault; several where they share the fault, none where the label names none.
         acceptable_op_ids: operations that may be blamed, including those at fault.
         fault: kind of the injected fault; None for a case that people labelled.
+        condition: under which the fault was injected or its trace is read; None for a case that people labelled.
     """
 
     case: Case
@@ -27,12 +28,21 @@ class LabelledCase:
     operation_ids: tuple[str, ...]
     acceptable_op_ids: tuple[str, ...]
     fault: str | None = None
+    condition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Labelled cases, and the labels that could not be read, one line each."""
+    """Labelled cases.
+
+    Attributes:
+        name: of the suite.
+        cases: in the order of their files and labels.
+        skipped: labels that could not be read, one line each.
+        doubts: labels that were read, but not all of what they say, one line each.
+    """
 
     name: str
     cases: tuple[LabelledCase, ...]
     skipped: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from attribution.survival.matching.matcher import MatcherFactory
 from attribution.survival.method import Survival
 
 if TYPE_CHECKING:
@@ -14,9 +15,18 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
 
-def survival(recording: Recording, access: ModelAccess | None = None) -> Survival:
-    """Information survival; no model is asked."""
-    return Survival(recording.graph, recording.conversation, recording.operations)
+@dataclass(frozen=True, slots=True)
+class _Survival:
+    """Information survival; by words, no model is asked."""
+
+    matcher: MatcherFactory | None = None
+
+    def matching(self, matcher: MatcherFactory) -> _Survival:
+        return _Survival(matcher)
+
+    def __call__(self, recording: Recording, access: ModelAccess | None = None) -> Survival:
+        matcher = None if self.matcher is None else self.matcher(recording.conversation, cast("ModelAccess", access))
+        return Survival(recording.graph, recording.conversation, recording.operations, matcher=matcher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +34,19 @@ class _Assisted:
     """Survival that asks a model short questions where words leave it unsure."""
 
     seconds: float | None = None
+    matcher: MatcherFactory | None = None
 
     def within(self, seconds: float) -> _Assisted:
         return replace(self, seconds=seconds)
 
+    def matching(self, matcher: MatcherFactory) -> _Assisted:
+        return replace(self, matcher=matcher)
+
     def __call__(self, recording: Recording, access: ModelAccess) -> Survival:
         from attribution.agent.assisted import assisted
 
-        return assisted(recording, access.task, seconds=self.seconds)
+        matcher = None if self.matcher is None else self.matcher(recording.conversation, access)
+        return assisted(recording, access.task, seconds=self.seconds, matcher=matcher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +69,19 @@ class _Triage:
     """Survival, and the agent where that is unsure."""
 
     second: _Agent = _Agent()
+    first: _Survival = _Survival()
 
     def within(self, seconds: float) -> _Triage:
-        return _Triage(self.second.within(seconds))
+        return replace(self, second=self.second.within(seconds))
+
+    def matching(self, matcher: MatcherFactory) -> _Triage:
+        return replace(self, first=self.first.matching(matcher))
 
     def __call__(self, recording: Recording, access: ModelAccess) -> Triage:
         from attribution.agent.triage import Triage
 
-        return Triage(survival(recording), self.second(recording, access))
+        return Triage(self.first(recording, access), self.second(recording, access))
 
 
+survival = _Survival()
 ASSISTED, AGENT, TRIAGE = _Assisted(), _Agent(), _Triage()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
+from attribution.survival.matching.matcher import Matcher
 from attribution.survival.method import Survival
 from attribution.survival.need import PRIORS
 from attribution.text.content import text_of
@@ -54,10 +55,12 @@ _SCHEMA = {
 }
 
 
-def assisted(recording: Recording, model: ChatModel, *, seconds: float | None = None) -> Survival:
-    """Survival that asks `model` where words leave it unsure; no further probes for a need after `seconds`."""
+def assisted(
+    recording: Recording, model: ChatModel, *, seconds: float | None = None, matcher: Matcher | None = None
+) -> Survival:
+    """Survival that asks `model` where the matcher leaves it unsure; no further probes for a need after `seconds`."""
     probe = Probe(model, seconds)
-    return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
+    return Survival(recording.graph, recording.conversation, recording.operations, review=probe.review, matcher=matcher)
 
 
 @dataclass(slots=True)

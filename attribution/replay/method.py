@@ -20,6 +20,7 @@ from attribution.judging.words import Judgement
 from attribution.replay.repair import Execution, Repairs, WrongOutput
 from attribution.survival.flow import rewrites, turns_read
 from attribution.survival.gold import Gold
+from attribution.survival.matching.matcher import MatcherFactory
 from attribution.text.content import Vocabulary
 from tracing.errors import ModelError
 from tracing.graph.elements import Operation
@@ -88,6 +89,7 @@ class Replay:
         graph: of the run the cases come from, so that blames name its operations; None: blames have the ids of the
             rebuilt run.
         most_runs: maximum runs per case.
+        matcher: sets up what decides which outputs carry what is needed; by default their words do.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Replay:
         *,
         graph: ExecutionGraph | None = None,
         most_runs: int = 12,
+        matcher: MatcherFactory | None = None,
     ) -> None:
         self._system, self._candidate, self._access = system, candidate, access
         self._conversation, self._judged, self._graph = conversation, judged, graph
@@ -107,6 +110,7 @@ class Replay:
         self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
         self._verbatim = not rewrites(system.operations)
         self._answering = {spec.name for spec in system.operations if spec.stage in ("retrieve", "answer")}
+        self._matcher = None if matcher is None else matcher(conversation, access)
         self._built: tuple[Memory, Heard] | None = None
 
     def attribute(self, case: Case) -> Attribution:
@@ -147,7 +151,7 @@ class Replay:
         Raises:
             ModelError, BudgetExceededError: a call failed.
         """
-        gold = Gold(question, self._conversation, self._vocabulary, verbatim=self._verbatim)
+        gold = Gold(question, self._conversation, self._vocabulary, verbatim=self._verbatim, matcher=self._matcher)
         repairs = Repairs(gold, chosen)
         memory, heard = self._base()
         if chosen is None or any(place.operation not in self._answering for place in chosen):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from attribution.cases import ErrorType
+from attribution.constants import FEW_MESSAGES
 from attribution.survival.gold import Gold
 from attribution.survival.quoting import quote
 from tracing.graph.elements import Variable
@@ -25,8 +26,6 @@ from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Intervention, Step
 
 T = TypeVar("T")
-
-_FEW_MESSAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Repairs(Intervention):
         gold, turns = self._gold, [message.name for message in messages]
         missing = gold.statements(turns)
         right = statements
-        if missing and not gold.states(turns, statements, traced=len(turns) <= _FEW_MESSAGES):
+        if missing and not gold.states(turns, statements, traced=len(turns) <= FEW_MESSAGES):
             if gold.is_verbatim:
                 right = [gold.time_of(turns), *map(gold.spoken, turns)]
             else:

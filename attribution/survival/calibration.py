@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_GROUPS = 4
-_SHRINKAGE = 4.0
+from attribution.constants import CALIBRATION_GROUPS, CALIBRATION_SHRINKAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
         raise ValueError("calibration needs labelled cases")
     mean = sum(right for _, right in pairs) / len(pairs)
     ordered = sorted(pairs)
-    size = max(1, len(ordered) // _GROUPS)
+    size = max(1, len(ordered) // CALIBRATION_GROUPS)
     pools: list[tuple[float, float, int]] = []  # sum of confidences, sum of right ones, cases
     start = 0
     while start < len(ordered):
@@ -79,4 +78,4 @@ def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tu
 
 
 def _rate(pool: tuple[float, float, int], mean: float) -> float:
-    return (pool[1] + _SHRINKAGE * mean) / (pool[2] + _SHRINKAGE)
+    return (pool[1] + CALIBRATION_SHRINKAGE * mean) / (pool[2] + CALIBRATION_SHRINKAGE)

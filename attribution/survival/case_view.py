@@ -6,18 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
+from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
 from attribution.survival.flow import Answering, ContentFlow
-from attribution.survival.grading import Grade, Grader
-from attribution.survival.need import STATED, Need
+from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
+from attribution.survival.matching.words import WordMatcher
+from attribution.survival.need import Need
 from attribution.text.content import Vocabulary, content_of, text_of
-from attribution.text.dates import as_precise_as, spans_of
 from attribution.text.phrases import says_retracted
 from attribution.text.utterances import is_most_of, repeated
 from tracing.graph.elements import Variable
 from tracing.systems.conversations import Conversation
 
-_MOST_OF_A_TURN = 0.5
-_SAME_MATTER = 0.5
 _NOTHING = Grade(0.0, "absent", 0.0, False, False)
 
 
@@ -43,17 +42,24 @@ class Trail:
 
 
 class CaseView:
-    """A case with everything that its verdicts use."""
+    """A case with everything that its verdicts use; `matcher` decides what carries the content."""
 
     def __init__(
-        self, case: Case, answering: Answering, flow: ContentFlow, conversation: Conversation, vocabulary: Vocabulary
+        self,
+        case: Case,
+        answering: Answering,
+        flow: ContentFlow,
+        conversation: Conversation,
+        vocabulary: Vocabulary,
+        matcher: Matcher,
     ) -> None:
         self.case, self.answering, self.flow = case, answering, flow
-        self.conversation, self.vocabulary = conversation, vocabulary
+        self.conversation, self.vocabulary, self.matcher = conversation, vocabulary, matcher
         near = case.question.near_miss
-        self.confused = near is not None and self._says(content_of(near.value))
+        self.confused = near is not None and self.reply_says(Need((content_of(near.value),), (near.turn,), near.value))
         """Whether the reply is the near miss."""
-        self.grader = Grader(case.question, conversation, vocabulary, confused=self.confused)
+        self.grader = WordMatcher(conversation, vocabulary).grader(case.question)
+        """Whose a text is and what about, by its words."""
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
         self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
@@ -61,7 +67,8 @@ class CaseView:
 
     def grade(self, variable: Variable, need: Need, *, traced: bool = False) -> Grade:
         """How well a variable carries a need. A context of several entries counts by its best line."""
-        return self._best(self._grades(variable, need, frozenset(), traced=traced))
+        (grades,) = self._grades([(variable, traced)], need)
+        return self._best(grades)
 
     def nearness(self, text: str, need: Need) -> float:
         """How much of the question's subject and of a need's words a text has, to choose what to look at."""
@@ -69,15 +76,24 @@ class CaseView:
         held = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
         return held + self.grader.about(found)
 
+    def carries_somewhere(self, trail: Trail) -> bool:
+        """Whether a text on the trail carries the whole need, by the matcher or the model that reviewed the trail."""
+        found = (*trail.context, *trail.stored, *trail.extracted)
+        if trail.reviewed:
+            return bool(found)
+        need = replace(trail.need, threshold=STATED)
+        return any(self.grade(one, need, traced=True).carries for one in found)
+
     def read(self, need: Need) -> list[tuple[Variable, Grade]]:
         """Everything that was extracted on reading the need's turns, with its grade."""
-        found: dict[str, tuple[Variable, Grade]] = {}
+        found: dict[str, tuple[Variable, bool]] = {}
         for turn in need.turns:
             said = content_of(self._turns[turn].text)
             for variable, few in self.flow.extracted(turn):
                 holds_turn = self.is_verbatim and self._holds_most(variable, said)
-                found[variable.id] = (variable, self.grade(variable, need, traced=few or holds_turn))
-        return list(found.values())
+                found[variable.id] = (variable, few or holds_turn)
+        graded = self._grades(list(found.values()), need)
+        return [(variable, self._best(grades)) for (variable, _), grades in zip(found.values(), graded, strict=True)]
 
     def trail(self, need: Need) -> Trail:
         """Follow a need through the stages.
@@ -91,14 +107,15 @@ class CaseView:
         made = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
         descendants = frozenset(version.id for result in made for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
+        held = [(entry, entry.id in descendants) for entry in self._touching(need, self.flow.current, descendants)]
         stored = [
-            (entry, self.grade(entry, need, traced=entry.id in descendants))
-            for entry in self._touching(need, self.flow.current, descendants)
+            (entry, self._best(grades)) for (entry, _), grades in zip(held, self._grades(held, need), strict=True)
         ]
-        pieces = [
-            (given, self._grades(given, need, texts, traced=self._shows(given, descendants)))
+        shown = [
+            (given, self._shows(given, descendants))
             for given in self._touching(need, self.answering.context, descendants, texts)
         ]
+        pieces = [(given, grades) for (given, _), grades in zip(shown, self._grades(shown, need, texts), strict=True)]
         context = [(given, self._best(grades)) for given, grades in pieces]
         stages = (read, stored, context)
         kept = [self._kept(stage, need) for stage in stages[:2]]
@@ -111,10 +128,10 @@ class CaseView:
             at = max(range(3), key=lambda at: kept[at] - kept[at + 1])
             need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
             clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
-        extracted, held, given = (
+        extracted, in_memory, given_to_it = (
             _carrying(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
         )
-        return Trail(need, extracted, held, given, clarity)
+        return Trail(need, extracted, in_memory, given_to_it, clarity)
 
     def still_stored(self, outdated: Need, instead_of: Need | None) -> list[Variable]:
         """The stored entries that still assert an outdated value, without the value that replaced it."""
@@ -149,10 +166,8 @@ class CaseView:
 
     def reply_says(self, need: Need) -> bool:
         """Whether the reply gives this content."""
-        if need.times:
-            day = need.said
-            return any(as_precise_as(span, wanted) for span in spans_of(self.case.reply, day) for wanted in need.times)
-        return any(map(self._says, need.forms))
+        (grade,) = self.matcher.grades(Claim(self.case.question, need), [Passage(self.case.reply, wording="reply")])
+        return grade.carries
 
     def _touching(
         self,
@@ -161,7 +176,7 @@ class CaseView:
         descendants: frozenset[str] = frozenset(),
         texts: frozenset[str] = frozenset(),
     ) -> list[Variable]:
-        """Those made from a need's turns, which may paraphrase it, or with any word of it; others need no grading.
+        """Those made from a need's turns, which may paraphrase it, or that the matcher holds worth grading.
 
         Args:
             need: what is looked for.
@@ -169,29 +184,40 @@ class CaseView:
             descendants: ids of the entries made from its turns.
             texts: what these say.
         """
-        wanted = frozenset().union(*need.forms)
+        given = [(one, text_of(one.value)) for one in variables]
+        worth = self.matcher.may_carry(self._claim(need), [text for _, text in given])
+        return [
+            one
+            for (one, text), may in zip(given, worth, strict=True)
+            if may or self._shows(one, descendants) or any(known in text for known in texts)
+        ]
 
-        def touches(variable: Variable) -> bool:
-            text = text_of(variable.value)
-            return not wanted.isdisjoint(content_of(text)) or any(known in text for known in texts)
+    def _claim(self, need: Need) -> Claim:
+        return Claim(self.case.question, need, self.confused)
 
-        return [one for one in variables if self._shows(one, descendants) or touches(one)]
+    def _grades(
+        self, variables: Sequence[tuple[Variable, bool]], need: Need, texts: frozenset[str] = frozenset()
+    ) -> list[list[Grade]]:
+        """For each variable the grades of its text; of each of its lines where it is a context of several entries.
 
-    def _says(self, form: frozenset[str]) -> bool:
-        return self.vocabulary.coverage(form, content_of(self.case.reply)) >= STATED
-
-    def _grades(self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool) -> list[Grade]:
-        """The grades of a variable's text; of each of its lines where it is a context of several entries.
-
-        `texts` are those of entries that the graph traces to the need's turns.
+        Args:
+            variables: each with whether the graph traces it to the need's turns.
+            need: what they may carry.
+            texts: those of entries that the graph traces to the need's turns.
         """
+        passages = [self._passages(variable, need, texts, traced=traced) for variable, traced in variables]
+        graded = iter(self.matcher.grades(self._claim(need), [one for each in passages for one in each]))
+        return [[next(graded) for _ in each] or [_NOTHING] for each in passages]
+
+    def _passages(self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool) -> list[Passage]:
+        """The texts of a variable to grade: none if what it was cut from lacks the need's turns."""
         text = text_of(variable.value)
         if self.is_verbatim:
             dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
-            return [_NOTHING if dropped else self.grader.grade_verbatim(need, text, traced=traced)]
+            return [] if dropped else [Passage(text, traced, "verbatim")]
         apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            self.grader.grade(need, line, traced=traced or any(known in line for known in texts))
+            Passage(line, traced or any(known in line for known in texts))
             for line in (text.splitlines() if apart else (text,))
         ]
 
@@ -219,7 +245,7 @@ class CaseView:
         best = max(grade.coverage for grade in relevant)
         if need.times:
             return best
-        near = [grade for grade in relevant if grade.about >= _SAME_MATTER or grade.traced]
+        near = [grade for grade in relevant if grade.about >= SAME_MATTER or grade.traced]
         together = frozenset().union(*(grade.found for grade in near))
         return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
 
@@ -228,7 +254,7 @@ class CaseView:
         return given.id in entries or (entry is not None and entry.id in entries)
 
     def _holds_most(self, variable: Variable, said: frozenset[str]) -> bool:
-        return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= _MOST_OF_A_TURN
+        return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= MOST_OF_A_TURN
 
 
 def _carrying(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:

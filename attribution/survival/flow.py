@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from attribution.constants import FEW_MESSAGES
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -14,7 +15,6 @@ from tracing.systems.protocol import OperationSpec, Stage
 
 _NOT_CONTENT = frozenset(("prompt", "query"))
 _MADE_OF_MESSAGES = frozenset(("fact", "memory_entry"))
-_FEW_MESSAGES = 2
 _DECIDED_TEXTS = ("text", "memory", "new_memory", "content", "data")
 
 
@@ -120,7 +120,7 @@ class ContentFlow:
             return [(message, True) for message in self.messages(turn)]
         found: dict[str, tuple[Variable, bool]] = {}
         for operation in self.readers(turn):
-            few = len(turns_read(self.graph, operation)) <= _FEW_MESSAGES
+            few = len(turns_read(self.graph, operation)) <= FEW_MESSAGES
             for vid in operation.output_ids():
                 if self._is_final(vid):
                     found[vid] = (self.graph.variables[vid], few)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from attribution.survival.grading import Grader
+from attribution.constants import GARBLED_FACT, SAME_FACT
+from attribution.survival.matching.matcher import Claim, Matcher, Passage
+from attribution.survival.matching.words import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
 from attribution.survival.outdated import fact_of, is_unknowable, outdated_value
 from attribution.text.content import Vocabulary, content_of
+from attribution.text.languages.reading import in_its_language, reading
 from attribution.text.phrases import says_retracted
 from tracing.systems.conversations import Conversation, Fact, Question
-
-SAME_FACT = 0.6
-"""Least part of an annotated fact's content, by weight, that a text must hold to state it."""
-
-_GARBLED = 0.5
 
 
 class Gold:
@@ -26,19 +24,31 @@ class Gold:
         conversation: the one it is about, with its gold facts if annotated.
         vocabulary: of that conversation.
         verbatim: the system stores what was said word for word, so that a text carries it only in those words.
+        matcher: decides what other texts carry; by default their words.
     """
 
     def __init__(
-        self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, verbatim: bool
+        self,
+        question: Question,
+        conversation: Conversation,
+        vocabulary: Vocabulary,
+        *,
+        verbatim: bool,
+        matcher: Matcher | None = None,
     ) -> None:
         self.question, self.conversation = question, conversation
-        self.unknowable = is_unknowable(question)
-        self.needs: Sequence[Need] = () if self.unknowable else needs_of(question, conversation, vocabulary)
-        self._outdated = outdated_value(question, conversation, vocabulary)
+        self.language = vocabulary.language
+        """The conversation's language, in which texts are read."""
+        with reading(self.language):
+            self.unknowable = is_unknowable(question)
+            self.needs: Sequence[Need] = () if self.unknowable else needs_of(question, conversation, vocabulary)
+            self._outdated = outdated_value(question, conversation, vocabulary)
         self._fact = fact_of(question, conversation)
         self._vocabulary = vocabulary
         self.is_verbatim = verbatim
-        self._grader = Grader(question, conversation, vocabulary)
+        with reading(self.language):
+            words = WordMatcher(conversation, vocabulary)
+            self._matcher, self._grader = matcher or words, words.grader(question)
         self._turns = {turn.id: turn for turn in conversation.turns()}
         self._times = {turn.id: session.time for session in conversation.sessions for turn in session.turns}
 
@@ -47,11 +57,13 @@ class Gold:
         """The canonical gold answer."""
         return self.question.answers[0]
 
+    @in_its_language
     def carries(self, text: str, need: Need, *, traced: bool = False) -> bool:
         """Whether a text carries a need, of the person asked about; `traced` if it is known to come from its turns."""
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=need.basis == "dated") for turn in need.turns)
-        return self._grader.grade(need, text, traced=traced).carries
+        (grade,) = self._matcher.grades(Claim(self.question, need), [Passage(text, traced=traced)])
+        return grade.carries
 
     def carries_any(self, text: str) -> bool:
         """Whether a text carries a part of what the answer needs."""
@@ -64,12 +76,14 @@ class Gold:
             return not any(map(self.asserts_outdated, given)) or any(map(self.retracts, given))
         return bool(self.needs) and all(any(self.carries(text, need) for text in given) for need in self.needs)
 
+    @in_its_language
     def asserts_outdated(self, text: str) -> bool:
         """Whether a text still asserts the value that was changed or withdrawn, and not the present one."""
         if self._outdated is None or self.carries_any(text):
             return False
         return self.carries(text, self._outdated) and (self.is_verbatim or not says_retracted(text))
 
+    @in_its_language
     def retracts(self, text: str) -> bool:
         """Whether a text is the withdrawal because of which the question has no answer."""
         if not self.unknowable:
@@ -96,6 +110,7 @@ class Gold:
         said = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
         return all(any(self.carries(text, need, traced=traced) for text in statements) for need in said)
 
+    @in_its_language
     def names_owner(self, text: str) -> bool:
         """Whether a text names the person that the question is about."""
         return self._grader.person(content_of(text)) == "right"
@@ -105,7 +120,7 @@ class Gold:
         if self._fact is None or self._fact.turn not in turns:
             return False
         likeness = {fact.id: self._likeness(fact, text) for fact in self.conversation.facts if fact.turn in turns}
-        return likeness[self._fact.id] >= max(_GARBLED, *likeness.values())
+        return likeness[self._fact.id] >= max(GARBLED_FACT, *likeness.values())
 
     def fact_of(self, text: str) -> Fact | None:
         """The annotated fact that a text states, if it states one."""
@@ -130,6 +145,7 @@ class Gold:
     def _same(self, fact: Fact, text: str) -> bool:
         return self._likeness(fact, text) >= SAME_FACT
 
+    @in_its_language
     def _likeness(self, fact: Fact, text: str) -> float:
         return self._vocabulary.coverage(content_of(fact.text), content_of(text))
 

@@ -10,7 +10,8 @@ A verdict's raw confidence is the product of three factors, kept within 0.05 to 
     - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
 The final confidence is how often verdicts that sure were right on labelled cases (`calibration.SURVIVAL`). For
-annotation and judge errors there are no such cases; they keep the product.
+judge errors there are no such cases; they keep the product. That of an annotation error is how often spoiled and sound
+gold answers have such evidence (`attribution.annotations.confidence`).
 """
 
 from __future__ import annotations
@@ -19,20 +20,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from attribution.annotations.audit import Audit
+from attribution.annotations.suspicion import Suspicion
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
+from attribution.constants import (
+    ASSUMED_EVIDENCE,
+    GUESSED_EVIDENCE,
+    LEAST_CONFIDENT,
+    MOST_BLAMES,
+    MOST_CONFIDENT,
+    NEXT_BEST,
+    STATED,
+)
 from attribution.evidence import EvidenceIndex
 from attribution.survival.calibration import SURVIVAL
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
-from attribution.survival.need import STATED
+from attribution.survival.matching.matcher import Matcher
+from attribution.survival.matching.words import WordMatcher
 from attribution.survival.needs import needs_of
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.survival.quoting import quote
 from attribution.survival.verdicts.lost import verdict_on
-from attribution.survival.verdicts.mistakes import outside_the_system, unsupported
+from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
 from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
+from attribution.text.languages.reading import in_its_language
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_inferred
 from attribution.text.stems import is_number
@@ -41,12 +55,7 @@ from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
 
-_LEAST, _MOST = 0.05, 0.97
 _EARLIEST_FIRST = tuple(one for one in get_args(ErrorType) if one not in OUTSIDE_THE_SYSTEM)
-_MOST_BLAMES = 3
-_ASSUMED = 2
-_GUESSED = 0.7
-_NEXT = 0.6
 
 
 def attribute(
@@ -69,6 +78,7 @@ class Survival:
     Args:
         graph, conversation, operations: as of `attribute`.
         review: a second opinion on where the content is, given before the verdict is drawn from it.
+        matcher: decides what carries the content; by default its words.
     """
 
     def __init__(
@@ -78,13 +88,19 @@ class Survival:
         operations: Sequence[OperationSpec],
         *,
         review: Callable[[CaseView, Trail], Trail] | None = None,
+        matcher: Matcher | None = None,
     ) -> None:
         self._review = review
         self._flow = ContentFlow(graph, operations)
         self._conversation = conversation
         self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self.language = self._vocabulary.language
+        """The conversation's language, in which texts are read."""
+        self._matcher = matcher or WordMatcher(conversation, self._vocabulary)
         self._index: EvidenceIndex | None = None
+        self._audit: Audit | None = None
 
+    @in_its_language
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
         if case.passed:
@@ -92,18 +108,25 @@ class Survival:
         answering = self._flow.answering(case.question.id, case.prediction)
         if answering is None:
             return Attribution(case, abstained=f"the trace has no answer operation for {case.question.id}")
-        view = CaseView(self._with_evidence(case), answering, self._flow, self._conversation, self._vocabulary)
-        found = outside_the_system(view) or _answer_alone(view) or self._unsurvived(view)
+        asked = self._with_evidence(case)
+        view = CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher)
+        found = misjudged(view) or _answer_alone(view) or self._unsurvived(view, self._suspicion(case))
         if isinstance(found, str):
             return Attribution(case, abstained=found)
         if view.case is not case:
-            found = [replace(blame, confidence=blame.confidence * _GUESSED) for blame in found]
+            found = [replace(blame, confidence=blame.confidence * GUESSED_EVIDENCE) for blame in found]
         blames = tuple(_calibrated(blame) for blame in found)
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 
+    def _suspicion(self, case: Case) -> Suspicion | None:
+        """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
+        if self._audit is None:
+            self._audit = Audit(self._conversation)
+        return self._audit.suspicion(case.question, case.reply)
+
     def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
         """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
-        left = (1 - main.confidence) * _NEXT
+        left = (1 - main.confidence) * NEXT_BEST
         if main.error_type == "ExtractionError":
             answer = view.answering.answer
             reason = "the context may have said it in words that were not recognised"
@@ -127,7 +150,7 @@ class Survival:
         saying = [
             turn for turn in found if any(self._vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
         ]
-        assumed = tuple((saying or found)[:_ASSUMED])
+        assumed = tuple((saying or found)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
     def _is_hidden(self, question: Question) -> bool:
@@ -142,15 +165,17 @@ class Survival:
                     return True
         return False
 
-    def _unsurvived(self, view: CaseView) -> list[Blame] | str:
+    def _unsurvived(self, view: CaseView, suspicion: Suspicion | None) -> list[Blame] | str:
         question = view.case.question
+        if suspicion is not None and not suspicion.goes_by_words:
+            return [misannotated(suspicion, view)]
         if is_unknowable(question):
             return [answered_unanswerable(view)]
         if self._is_hidden(question):
             return "what the answer needs is a credential, and traces hold none"
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
-            return [unsupported(view)]
+            return [misannotated(suspicion, view) if suspicion is not None else unsupported(view)]
         if not needs:
             return (
                 f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
@@ -166,6 +191,8 @@ class Survival:
         trails = [view.trail(need) for need in missing]
         if self._review is not None:
             trails = [self._review(view, trail) for trail in trails]
+        if suspicion is not None and not any(map(view.carries_somewhere, trails)):
+            return [misannotated(suspicion, view)]
         if is_inferred(question):
             # A conclusion can be drawn from any of the hints that were left.
             trails = [trail for trail in trails if trail.context][:1] or trails
@@ -203,9 +230,9 @@ def _decisive(blames: Sequence[Blame]) -> list[Blame]:
     lost = [blame for blame in blames if blame.error_type != "ResponseError"] or list(blames)
     lost.sort(key=lambda blame: _EARLIEST_FIRST.index(blame.error_type))
     distinct = {(blame.operation, blame.operation_id): blame for blame in reversed(lost)}
-    return list(reversed(distinct.values()))[:_MOST_BLAMES]
+    return list(reversed(distinct.values()))[:MOST_BLAMES]
 
 
 def _calibrated(blame: Blame) -> Blame:
-    sure = min(_MOST, max(_LEAST, blame.confidence))
+    sure = min(MOST_CONFIDENT, max(LEAST_CONFIDENT, blame.confidence))
     return replace(blame, confidence=round(sure if blame.error_type in OUTSIDE_THE_SYSTEM else SURVIVAL(sure), 3))

@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from attribution.constants import STATED
 from attribution.text.dates import Span
 
 Basis = Literal["stated", "partly", "dated", "elsewhere", "unstated", "implied"]
-
-STATED = 0.6
-"""Least part of an answer's content words, by weight, that a text must hold to state the answer."""
-
-IMPLIED = 0.4
-"""The same of the words of a turn from which an answer is to be concluded."""
 
 PRIORS: dict[Basis, float] = {
     "stated": 1.0,

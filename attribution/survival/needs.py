@@ -7,24 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from attribution.survival.need import IMPLIED, STATED, Basis, Need
+from attribution.constants import IMPLIED, IMPLIED_WORDS, ITEM_WORDS, ON_TOPIC, PARTLY_STATED, STATED
+from attribution.survival.need import Basis, Need
 from attribution.text.content import Vocabulary, content_of, is_date
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
+from attribution.text.languages.lists import SMALL_WORDS
+from attribution.text.languages.reading import language
 from attribution.text.phrases import clauses_of, denies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Question, Turn
 
-_PARTLY = 0.3
-_ON_TOPIC = 0.5
-_IMPLIED_WORDS = 6
-_ITEM_WORDS = 3
-_CLAUSE = re.compile(r"(?:i|you|he|she|it|we|they|his|her|their|its|to|by|because|since|that|when)\b", re.I)
-_DURATION = re.compile(r"\b(?:day|week|month|year)s?\b|[天周月年]|週", re.I)
-_POINTING = re.compile(
-    r"\b(?:this|these|here(?:'s| is| are)|look|check \w+ out|check out|pic\w*|photo\w*|image|see)\b|这|看|これ|写真",
-    re.I,
-)
-_BETWEEN_ITEMS = re.compile(r"[,;]\s*(?:and\b|or\b)?|\s(?:and|or|&)\s")
+_LENGTHS = frozenset(("day", "week", "month", "year"))
+_CJK_LENGTH = re.compile("[天周月年]|週")
 
 
 def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> list[Need]:
@@ -45,7 +39,11 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
                 return [elsewhere]
             if evidence and (is_inferred(question) or is_count(question)):
                 return [_implied(turn, content_of(question.question), conversation, vocabulary) for turn in evidence]
-            if evidence and is_literal(question) and not any(_POINTING.search(turn.text) for turn in evidence):
+            if (
+                evidence
+                and is_literal(question)
+                and not any(SMALL_WORDS[language()].pointing.search(turn.text) for turn in evidence)
+            ):
                 return []
             if evidence:
                 return [_unstated((forms, question.answers[0]), evidence)]
@@ -56,7 +54,11 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
 def listed(text: str) -> int:
     """The greatest number of things that a clause of a text lists; 1 if it is not a list."""
     return max(
-        (len([item for item in _BETWEEN_ITEMS.split(one) if content_of(item)]) for one in clauses_of(text)), default=0
+        (
+            len([item for item in SMALL_WORDS[language()].between.split(one) if content_of(item)])
+            for one in clauses_of(text)
+        ),
+        default=0,
     )
 
 
@@ -101,7 +103,7 @@ def _elsewhere(
     turns = [
         turn
         for turn in stating(conversation.turns(), forms, vocabulary)
-        if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= _ON_TOPIC
+        if not evidence or vocabulary.coverage(topic, content_of(turn.text)) >= ON_TOPIC
     ]
     return Need(forms, _ids(turns), question.answers[0], "elsewhere", unique=len(turns) == 1) if turns else None
 
@@ -120,8 +122,8 @@ def _items(answers: Sequence[str]) -> list[_Item]:
     Clauses are not items: they are paraphrased as a whole.
     """
     forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
-    listed = [item.strip() for item in _BETWEEN_ITEMS.split(answers[0]) if content_of(item)]
-    clauses = any(len(item.split()) > _ITEM_WORDS or _CLAUSE.match(item) for item in listed)
+    listed = [item.strip() for item in SMALL_WORDS[language()].between.split(answers[0]) if content_of(item)]
+    clauses = any(len(item.split()) > ITEM_WORDS or SMALL_WORDS[language()].clause.match(item) for item in listed)
     if len(listed) > 1 and not clauses and not is_date(answers[0]):
         return [((content_of(item),), item) for item in listed]
     return [(forms, answers[0])]
@@ -172,7 +174,7 @@ def _partly(
     forms, label = item
     found = [(vocabulary.coverage(form, content_of(turn.text)), form, turn) for form in forms for turn in evidence]
     coverage, form, turn = max(found, key=lambda one: one[0], default=(0.0, frozenset[str](), None))
-    if turn is None or coverage < _PARTLY:
+    if turn is None or coverage < PARTLY_STATED:
         return None
     return _need((form & content_of(turn.text),), [turn], label, "partly", conversation, vocabulary)
 
@@ -235,7 +237,7 @@ def _need(
     ids = _ids(saying)
     others = (turn for turn in conversation.turns() if turn.id not in ids)
     denied = any(denies(clause_with(forms, turn.text, vocabulary)) for turn in saying)
-    days = days_of(conversation) if _DURATION.search(label) else {}
+    days = days_of(conversation) if not content_of(label).isdisjoint(_LENGTHS) or _CJK_LENGTH.search(label) else {}
     since = tuple(span for turn in saying if days for span in spans_of(turn.text, days[turn.id]))
     unique = not stating(others, forms, vocabulary)
     return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, said=days.get(ids[0]))
@@ -268,7 +270,7 @@ def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, voc
     said = content_of(turn.text) - speakers
     telling = sorted(said, key=lambda word: (word in wanted, vocabulary.weight(word), word), reverse=True)
     return Need(
-        (frozenset(telling[:_IMPLIED_WORDS]),),
+        (frozenset(telling[:IMPLIED_WORDS]),),
         (turn.id,),
         f"what {turn.id} says",
         "implied",

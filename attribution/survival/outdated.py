@@ -25,7 +25,9 @@ def _outdated_value(question: Question, conversation: Conversation) -> tuple[str
     old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
     near = question.near_miss
     withdrawn = is_unknowable(question)
-    if near is not None and (old is None or old.turn == near.turn) and (withdrawn or question.supersedes):
+    # What the evidence itself says was not ended by it: it is a near miss about another person or matter.
+    earlier = near is not None and near.turn not in question.evidence and (old is None or old.turn == near.turn)
+    if near is not None and earlier and (withdrawn or question.supersedes):
         return near.value, content_of(near.value), near.turn
     if old is None or fact is None:
         return None

@@ -1,4 +1,4 @@
-"""What a text says, as far as matching needs it: its content words, stemmed, and how much of one text another holds."""
+"""What a text says, as far as matching needs it: its content words, and how much of one text another holds."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from attribution.constants import WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.cjk import without_function_words
+from attribution.text.date_rules import spelt_out
+from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+from attribution.text.languages.reading import language, language_of, reading
 from attribution.text.stems import is_number, stem
-from attribution.text.tokens import CJK_CHARACTER, words
+from attribution.text.tokens import CJK_CHARACTER, cased_words
 
-_FUNCTION_WORDS = """
-    i me my mine we us our ours you your yours he him his she her hers it its they them their theirs this that these
-    those who whom whose which what when where why how is am are was were be been being do does did done have has had
-    having will would shall should can could may might must and or but if so than then too very just also of at by for
-    with about into to from in on off out over up down as not no nor s t im ive id ill thats dont didnt doesnt isnt
-    there here some any all more most much many such own same other both each only now ever never
-    name named called call
-"""
-_FUNCTION = frozenset(_FUNCTION_WORDS.split())
-_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _EARLIER = re.compile(r"\b(?:previous|prior|preceding|past)\b", re.IGNORECASE)
 _DAY_BEFORE = re.compile(r"\b(?:the )?(?:last day|day before)\b", re.IGNORECASE)
 _DATE_WORDS = """
@@ -45,30 +38,14 @@ def text_of(value: Any) -> str:
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
-@lru_cache(maxsize=16384)
 def words_of(text: str) -> tuple[str, ...]:
-    """Content words of `text` in order: stemmed, numbers in digits, dates as day month year, CJK in pairs."""
-    text = _ISO_DATE.sub(lambda found: f"{int(found[3])} {_month(found[2])} {found[1]}", text)
-    text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", _ORDINAL.sub(r"\1", text)))
-    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
-    dates_may = re.search(r"\bMay\b", text) is not None
-    found: list[str] = []
-    run = ""
-    for word in (*words(text), ""):
-        if CJK_CHARACTER.fullmatch(word):
-            run += word
-            continue
-        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
-        run = ""
-        if word and (word not in _FUNCTION or (word == "may" and dates_may)):
-            found.append(stem(word))
-    return tuple(found)
+    """Content words of `text` in order: lemmas, numbers in digits, dates as day month year, CJK in pairs."""
+    return _words_of(text, language())
 
 
-@lru_cache(maxsize=16384)
 def content_of(text: str) -> frozenset[str]:
     """The content words of `text` as a set."""
-    return frozenset(words_of(text))
+    return _content_of(text, language())
 
 
 def time_words(text: str) -> frozenset[str]:
@@ -87,7 +64,11 @@ class Vocabulary:
     """How informative each content word is in one conversation: rare words more, common ones less."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        contents = [content_of(text) for text in texts]
+        texts = list(texts)
+        self.language: Language = language_of(texts)
+        """The language of the texts."""
+        with reading(self.language):
+            contents = [content_of(text) for text in texts]
         self._size = len(contents)
         self._weights: dict[str, float] = {}
         self._frequency = Counter(word for content in contents for word in content)
@@ -98,6 +79,10 @@ class Vocabulary:
         if known is None:
             known = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
         return known
+
+    def content_of(self, text: str) -> frozenset[str]:
+        """The content words of a text in the language of these."""
+        return _content_of(text, self.language)
 
     def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
         """The share of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
@@ -114,11 +99,32 @@ class Vocabulary:
             return 1.0
         share = sum(map(self.weight, common)) / sum(map(self.weight, needed))
         lacks_number = any(is_number(word) and word != "1" for word in needed - common)
-        return min(share, 0.4) if lacks_number else share
+        return min(share, WITHOUT_A_NUMBER) if lacks_number else share
 
 
-def _month(number: str) -> str:
-    return MONTHS[int(number) - 1] if 1 <= int(number) <= 12 else number
+@lru_cache(maxsize=16384)
+def _words_of(text: str, language: Language) -> tuple[str, ...]:
+    text = spelt_out(text, language)
+    if language == "en":
+        text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
+    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
+    found: list[str] = []
+    run = ""
+    for word in (*cased_words(text), ""):
+        if CJK_CHARACTER.fullmatch(word):
+            run += word
+            continue
+        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        run = ""
+        # May is a month.
+        if word == "May" or (word and word.casefold() not in FUNCTION_WORDS[language]):
+            found.append("may" if word == "May" else stem(word))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def _content_of(text: str, language: Language) -> frozenset[str]:
+    return frozenset(_words_of(text, language))
 
 
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))

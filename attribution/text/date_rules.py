@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
-from attribution.text.calendar_names import MONTH, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
+from attribution.constants import TWO_DIGIT_YEARS
+from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
+from attribution.text.languages.function_words import Language
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 
 Span = tuple[int, int]
@@ -20,6 +22,10 @@ FULL_DATE = (
     rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH},? \d{{4}}|{MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
     r"|\d{4}-\d{2}-\d{2})"
 )
+_NUMERIC = re.compile(
+    r"(?<![\d./-])(?P<a>\d{1,2})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?!\d|[/-]\d|\.\d)"
+)
+_DIGITS_ALONE = re.compile(rf"\b(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})\b|{_NUMERIC.pattern}")
 _UNIT = r"(?:day|night|weekend|week|month|year)"
 _LAST = r"(?:last|previous|past|preceding|prior)"
 
@@ -41,13 +47,59 @@ class Rule:
 
 
 @lru_cache(maxsize=4096)
-def moment(text: str) -> date | None:
-    """The day that a time stamp names (`1:56 pm on 8 May, 2023`, `2024-03-04 10:00`); None if it names none."""
+def english_moment(text: str) -> date | None:
+    """The day that an English date names, in words or as 2024-03-04; None if it names none."""
     for rule in ABSOLUTE:
         for first, last in rule.spans(text, date(1, 1, 1)):
             if first == last:
                 return date.fromordinal(first)
     return None
+
+
+def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
+    """The days that a text names as in 5/8/2024, and the text with them crossed out.
+
+    The day comes first, except that English with slashes or dashes has two orders: there it is both 5 August and
+    8 May, unless only one of them exists.
+    """
+    found = [day for date in _NUMERIC.finditer(text) for day in _numeric(date, language)]
+    return tuple(found), _NUMERIC.sub(lambda date: "¦" * len(date[0]), text) if found else text
+
+
+def spelt_out(text: str, language: Language) -> str:
+    """A text whose dates in digits (2024-05-08, 8.5.2024) have the month in English, unless they have two readings."""
+
+    def in_words(found: re.Match[str]) -> str:
+        days = list(_numeric(found, language)) if found["a"] else [_iso(found)]
+        if len(days) != 1 or days[0] is None:
+            return found[0].replace(".", " ")
+        day = date.fromordinal(days[0][0])
+        return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+    return _DIGITS_ALONE.sub(in_words, text)
+
+
+def _iso(found: re.Match[str]) -> Span | None:
+    with suppress(ValueError):
+        return _day(date(int(found["year"]), int(found["month"]), int(found["day"])))
+    return None
+
+
+def _numeric(found: re.Match[str], language: Language) -> Iterator[Span]:
+    if len(found["y"]) == 2 and (found["sep"] == "-" or (found["sep"] == "." and language == "en")):
+        return
+    year = int(found["y"]) if len(found["y"]) == 4 else _century(int(found["y"]))
+    orders = [(int(found["a"]), int(found["b"])), (int(found["b"]), int(found["a"]))]
+    days: list[Span] = []
+    for day, month in orders:
+        with suppress(ValueError):
+            days.append(_day(date(year, month, day)))
+    is_plain = found["sep"] == "." or language != "en"
+    yield from dict.fromkeys(days[:1] if is_plain else days)
+
+
+def _century(year: int) -> int:
+    return year + (2000 if year < TWO_DIGIT_YEARS else 1900)
 
 
 def _rule(pattern: str, resolve: Callable[[re.Match[str], date], Span | None]) -> Rule:
@@ -139,7 +191,7 @@ def _numbered_month(found: re.Match[str], said: date) -> Span:
 
 def _before(found: re.Match[str], _: date) -> Span | None:
     """`the Friday before 22 October 2023`, `two weeks after 3 July`."""
-    anchor = moment(found["anchor"])
+    anchor = english_moment(found["anchor"])
     if anchor is None:
         return None
     sign = 1 if found["way"].lower() in ("after", "following") else -1
@@ -163,11 +215,9 @@ def _part_of_month(found: re.Match[str], _: date) -> Span:
         friday = _weekday(
             "friday", date.fromordinal(first - 1 if which != "last" else last + 1), -1 if which == "last" else 1
         )
-        friday += timedelta(7 * {"second": 1, "third": 2, "fourth": 3}.get(which, 0))
+        friday += timedelta(7 * {"second": 1, "3rd": 2, "4th": 3}.get(which, 0))
         return friday.toordinal(), friday.toordinal() + 2
-    at = {"early": 0, "first": 0, "beginning": 0, "second": 1, "mid": 1, "middle": 1, "third": 2, "fourth": 3}.get(
-        which
-    )
+    at = {"early": 0, "first": 0, "beginning": 0, "second": 1, "mid": 1, "middle": 1, "3rd": 2, "4th": 3}.get(which)
     if unit == "week" and at is not None:
         return first + 7 * at, first + 7 * at + 6
     if unit == "week" or at is None:
@@ -182,13 +232,13 @@ ANCHORED = (
         _before,
     ),
     _rule(
-        rf"\b(?P<which>early|mid|late|beginning|middle|end|first|second|third|fourth|last)[- ]"
+        rf"\b(?P<which>early|mid|late|beginning|middle|end|first|second|3rd|4th|last)[- ]"
         rf"(?:(?P<unit>week|weekend) )?(?:of |in )?(?P<month>{MONTH}),? (?P<year>\d{{4}})",
         _part_of_month,
     ),
     _rule(
         rf"\b(?P<unit>week|weekend) of (?P<anchor>{FULL_DATE})",
-        lambda m, _: _shifted(m["unit"], day, 0) if (day := moment(m["anchor"])) else None,
+        lambda m, _: _shifted(m["unit"], day, 0) if (day := english_moment(m["anchor"])) else None,
     ),
 )
 ABSOLUTE = (
@@ -214,7 +264,7 @@ ABSOLUTE = (
     ),
     _rule(rf"\b(?P<s>{SEASON}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _season(m["s"], int(m["y"]))),
     _rule(r"(?P<y>(?:19|20)\d{2})年", lambda m, _: _whole_year(int(m["y"]))),
-    _rule(r"\b(?P<y>(?:19|20)\d{2})\b", lambda m, _: _whole_year(int(m["y"]))),
+    _rule(r"\b(?P<y>(?:19|20)\d{2})\b(?! (?:day|week|month|year)s?\b)", lambda m, _: _whole_year(int(m["y"]))),
 )
 RELATIVE: tuple[Rule, ...] = (
     _rule(r"\bthe day after tomorrow\b|后天|明後日", lambda _, day: _day(day + timedelta(2))),
@@ -242,7 +292,7 @@ RELATIVE: tuple[Rule, ...] = (
         lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, 1),
     ),
     _rule(
-        rf"\b(?P<n>two|three) (?P<d>{WEEKDAY})s ago\b",
+        rf"\b(?P<n>\d) (?P<d>{WEEKDAY})s ago\b",
         lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (quantity_of(m["n"]) - 1))),
     ),
     _rule(

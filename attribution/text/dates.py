@@ -2,7 +2,7 @@
 
 A week runs from Monday to Sunday, a weekend from Friday to Sunday; `last week` and `the week before` a day are the
 seven days before it; `last Friday` is the latest Friday before the day it is said on; an approximate time
-(`a few weeks ago`) is a span as vague as its words.
+(`a few weeks ago`) is a span as vague as its words. 5/8/2024 is 5 August, except in English, where it is 8 May too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from attribution.constants import SAME_TIME, VAGUER, VAGUER_DAYS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
-from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, moment
+from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, english_moment, numeric_days
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import language
+from attribution.text.languages.times import in_english
+from attribution.text.numbers import in_digits
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -27,18 +32,24 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,]\d{3})+(?![\d])")
 _NAMES = "|".join(name[:3] for name in (*MONTHS, *WEEKDAYS))
 _CUE = re.compile(
-    rf"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|{SEASON}|\b(?:{_NAMES})|[年月日天周週]",
+    rf"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|{SEASON}|\b(?:{_NAMES})|teen|twent|[年月日天周週]",
     re.IGNORECASE,
 )
-_IN_COMMON = 0.34
+
+
+def moment(text: str) -> date | None:
+    """The day that a time stamp names (`1:56 pm on 8 May, 2023`, `2024-03-04 10:00`); None if none or several."""
+    days = [first for first, last in spans_of(text) if first == last]
+    return date.fromordinal(days[0]) if len(days) == 1 else None
 
 
 def without_stamp(line: str) -> tuple[date | None, str]:
     """The time stamp at the start of a line of a context or a chunk, if any, and the rest of the line."""
     stamp = _STAMP.match(line)
-    said = moment(stamp["date"]) if stamp else None
+    said = english_moment(stamp["date"]) if stamp else None
     return said, line[stamp.end() :] if stamp and said else line
 
 
@@ -47,10 +58,9 @@ def days_of(conversation: Conversation) -> dict[str, date | None]:
     return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
 
 
-@lru_cache(maxsize=16384)
 def spans_of(text: str, said: date | None = None) -> tuple[Span, ...]:
     """The spans of time that a text names; relative ones only if the day it was said on is known."""
-    return tuple(dict.fromkeys(_spans(_GLUED.sub(" ", text), said)))
+    return _spans_of(text, said, language())
 
 
 def same_time(one: Span, other: Span) -> bool:
@@ -65,17 +75,29 @@ def same_time(one: Span, other: Span) -> bool:
         return True
     if short > 1 and long <= 31:
         common = min(short, common + 2)
-    return common > 0 and common >= _IN_COMMON * long
+    return common > 0 and common >= SAME_TIME * long
 
 
 def as_precise_as(found: Span, wanted: Span) -> bool:
     """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
     common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
     length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1
-    return length <= max(enough + 2, 1.5 * enough) and common >= _IN_COMMON * length
+    return length <= max(enough + VAGUER_DAYS, VAGUER * enough) and common >= SAME_TIME * length
 
 
-def _spans(text: str, said: date | None) -> Iterator[Span]:
+@lru_cache(maxsize=16384)
+def _spans_of(text: str, said: date | None, language: Language) -> tuple[Span, ...]:
+    if language == "en" and not _CUE.search(text):
+        return ()
+    # 2,004 is no year.
+    text = in_digits(_GROUPED.sub("¦", _GLUED.sub(" ", text)), language)
+    numeric, left = numeric_days(text, language)
+    phrases, left = in_english(left, language)
+    spans = (span for phrase in (*phrases, left) for span in _english_spans(phrase, said))
+    return tuple(dict.fromkeys((*numeric, *spans)))
+
+
+def _english_spans(text: str, said: date | None) -> Iterator[Span]:
     if not _CUE.search(text):
         return
     left = text

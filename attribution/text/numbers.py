@@ -1,22 +1,54 @@
-"""Numbers written in words: English up to ninety-nine, Chinese and Japanese below ten thousand."""
+"""Numbers written in words: in digits for the languages that are read, Chinese and Japanese below ten thousand."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import lru_cache
 
-_ZERO_TO_NINETEEN = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+from text_to_num import alpha2digit
+
+from attribution.text.languages.function_words import Language
+
+_ONE_TO_NINETEEN = """
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen
 """
-_TWENTY_TO_NINETY = "twenty thirty forty fifty sixty seventy eighty ninety"
-_SMALL = tuple(_ZERO_TO_NINETEEN.split())
-_TENS = tuple(_TWENTY_TO_NINETY.split())
-_VALUES = {word: value for value, word in enumerate(_SMALL)} | {
-    word: 20 + 10 * place for place, word in enumerate(_TENS)
-}
+_SMALL = tuple(_ONE_TO_NINETEEN.split())
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+
+ONE_TO_TWELVE = _SMALL[:12]
+
 _VAGUE = {"couple": 2, "few": 3, "several": 4}
 _FILLERS = frozenset(("a", "an", "of"))
+# `alpha2digit` leaves these alone when they stand by themselves; some of them are articles or pronouns too.
+_SMALLEST: dict[Language, dict[str, str]] = {
+    "en": {"zero": "0", "one": "1", "two": "2"},
+    "de": {"null": "0", "eins": "1", "zwei": "2", "zwo": "2"},
+    "es": {"cero": "0", "dos": "2"},
+    "fr": {"zéro": "0", "deux": "2"},
+}
+_DOZEN: dict[Language, str] = {
+    "en": r"dozens?\b(?: of)?",
+    "de": r"dutzend",
+    "es": r"docenas?\b(?: de)?",
+    "fr": r"douzaines?\b(?: d(?:e\b|[’']))?",
+}
+_HALF: dict[Language, str] = {"en": "half a", "de": "(?:ein )?halbes", "es": "media", "fr": "une demi[- ]"}
+_A: dict[Language, str] = {"en": "an?|the", "de": "ein", "es": "una?", "fr": "une?"}
+_ORDINAL: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.I),
+    "de": re.compile(r"\b(\d{1,3})\.(?=\s+[^\W\d])"),
+    "es": re.compile(r"\b(\d+)(?:[.]?[ºª]|er\b|ro\b|ra\b|to\b|ta\b)", re.I),
+    "fr": re.compile(r"\b(\d+)(?:ère|ème|eme|er|re|e)\b", re.I),
+}
+_THOUSANDS: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"(?<=\d),(?=\d{3}(?!\d))"),
+    "de": re.compile(r"(?<=\d)[.](?=\d{3}(?!\d))"),
+    "es": re.compile(r"(?<=\d)[.](?=\d{3}(?!\d))"),
+    "fr": re.compile(r"(?<=\d)[.\u00a0\u202f](?=\d{3}(?!\d))"),
+}
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_YEAR_IN_PAIRS = re.compile(r"\b(1[89]|20) ([1-9]\d)\b")
 _CJK_DIGITS = {
     **dict(zip("〇零一二三四五六七八九", (0, *range(10)), strict=True)),
     "两": 2,
@@ -24,38 +56,37 @@ _CJK_DIGITS = {
 }
 _CJK_UNITS = {"十": 10, "百": 100, "千": 1000}
 
-ONE_TO_TWELVE = _SMALL[1:13]
-
-IN_WORDS = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(_SMALL[1:10])}))?|{'|'.join(_SMALL[1:])})"
-"""Pattern of a number in English words, from one to ninety-nine."""
-
-QUANTITY = rf"(?:\d{{1,3}}|an?|{IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
-"""Pattern of how many: in digits, in English words, or vaguely."""
+_IN_WORDS = rf"(?:{_TENS})(?:[- ](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed(_SMALL))}"
+QUANTITY = rf"(?:\d{{1,3}}|an?|{_IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
+"""Pattern of how many: in digits, in English words up to ninety-nine, or vaguely."""
 
 CJK_NUMERAL = f"[{''.join((*_CJK_DIGITS, *_CJK_UNITS))}]+"
 """Pattern of a Chinese or Japanese numeral."""
 
 
-def in_digits(words: Sequence[str]) -> list[str]:
-    """Lower-case words with the number words among them as digits; `twenty` and `two` in a row become `22`."""
-    out: list[str] = []
-    after_tens = False
-    for word in words:
-        value = _VALUES.get(word)
-        if value is None:
-            out.append(word)
-        elif after_tens and 1 <= value <= 9:
-            out[-1] = str(int(out[-1]) + value)
-        else:
-            out.append(str(value))
-        after_tens = value is not None and value >= 20
-    return out
+@lru_cache(maxsize=16384)
+def in_digits(text: str, language: Language) -> str:
+    """A text with its numbers as English writes them in digits: 27, 1250, 3.5, 1994, and 12 for a dozen."""
+    text = _THOUSANDS[language].sub("", text)
+    if language != "en":
+        text = _DECIMAL_COMMA.sub(".", text)
+    # Half a surrogate pair is text in Python, but not for this library.
+    said: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
+    if said != text:
+        # 1994 is said in two numbers: nineteen ninety-four.
+        said = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], said)
+    said = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], said)
+    return _dozens(language).sub(_number_of_dozens, said)
+
+
+def without_ordinals(text: str, language: Language) -> str:
+    """A text in digits with its ordinal numbers as cardinal ones: the 21st, der 21., la 3ª, le 20e."""
+    return _ORDINAL[language].sub(r"\1", text)
 
 
 def quantity_of(text: str | None) -> int:
     """The number that a text of `QUANTITY` means: a couple is 2, a few are 3, several are 4; 1 if there is none."""
-    words = [word for word in re.split(r"[-\s]+", (text or "").lower()) if word and word not in _FILLERS]
-    said = in_digits(words)[0] if words else "1"
+    said = next((word for word in in_digits((text or "").lower(), "en").split() if word not in _FILLERS), "1")
     return int(said) if said.isdecimal() else _VAGUE.get(said, 1)
 
 
@@ -71,3 +102,19 @@ def cjk_number(numeral: str) -> int:
         else:
             digit = _CJK_DIGITS[sign]
     return total + digit
+
+
+def _number_of_dozens(found: re.Match[str]) -> str:
+    return "6" if found["half"] else str(12 * int(found["n"] or 1))
+
+
+@lru_cache
+def _smallest(language: Language) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(_SMALLEST[language])})\b", re.I)
+
+
+@lru_cache
+def _dozens(language: Language) -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?:(?P<half>{_HALF[language]}) ?|(?:(?P<n>\d{{1,3}})|{_A[language]}) ){_DOZEN[language]}", re.I
+    )

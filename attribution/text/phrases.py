@@ -5,33 +5,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from attribution.text.languages.denials import DENIALS
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import language, reading
+from attribution.text.languages.withdrawals import WITHDRAWALS
 from attribution.text.tokens import normalise
 
-_UNKNOWN = re.compile(
-    r"\b(?:unknown|unanswerable|undecided|forgotten"
-    r"|not? (?:longer )?(?:known|mentioned|specified|stated|given|provided|available|sure|decided)"
-    r"|no (?:information|record|answer|memory|data)"
-    r"|(?:do not|dont|cannot|cant) (?:know|say|tell|be answered|answer|determine)"
-    r")\b|不知道|未知|没有提到|不明|分かりません|わかりません"
-)
-_RETRACTED = re.compile(
-    r"\b(?:forg[eo]t\w*|eras\w+|delet\w+|scratch\w*|disregard\w*|ignor\w+|remov\w+|retract\w*|cancel\w*|withdr\w+"
-    r"|strik\w+|str[ui]ck\w*|drop\w*|discard\w*|unsaid|take\w* back|took back|no longer|not anymore|off the record"
-    r"|private|undecided|unknown|chang\w+ (?:his|her|their|my) mind)\b|忘|删除|取消|作废",
-    re.IGNORECASE,
-)
-
-
-_DENIED = re.compile(
-    r"\b(?:not|never|no longer|cannot|without|stopped|quit)\b|n['’]t\b|不|没|ない|ません", re.IGNORECASE
-)
-_AFFIRMED = re.compile(
-    r"(?:can['’]?t|cannot|couldn['’]?t) (?:wait|help|stop|be|have|imagine|believe)|not only"
-    r"|never been (?:more|so|happier|better)"
-    r"|(?:n['’]t|not|never) \w+ (?:anything|anyone|anybody|nothing) but|不仅|不但",
-    re.IGNORECASE,
-)
-_CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? but ")
+_CJK_UNKNOWN = re.compile("不知道|未知|没有提到|不明|分かりません|わかりません")
+_CJK_RETRACTED = re.compile("忘|删除|取消|作废")
+_CJK_DENIED = re.compile("不|没|ない|ません")
+_CJK_AFFIRMED = re.compile("不仅|不但")
+_CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
 
 
 @lru_cache(maxsize=8192)
@@ -40,19 +24,39 @@ def clauses_of(text: str) -> tuple[str, ...]:
     return tuple(clause for clause in _CLAUSE.split(text) if clause.strip())
 
 
-@lru_cache(maxsize=8192)
 def denies(clause: str) -> bool:
     """Whether a clause says that something is not so; "can't wait" and similar phrases do not."""
-    return _DENIED.search(_AFFIRMED.sub(" ", clause)) is not None
+    return _denies(clause, language())
 
 
-@lru_cache(maxsize=8192)
 def says_unknown(text: str) -> bool:
     """Whether a reply says that it does not know."""
-    return _UNKNOWN.search(" ".join(normalise(text)) or text) is not None
+    return _says_unknown(text, language())
+
+
+def says_retracted(text: str) -> bool:
+    """Whether a text says that something no longer holds, or that what was said is to be forgotten or kept private."""
+    return _says_retracted(text, language())
 
 
 @lru_cache(maxsize=8192)
-def says_retracted(text: str) -> bool:
-    """Whether a text says that something no longer holds or is to be forgotten."""
-    return _RETRACTED.search(text) is not None
+def _denies(clause: str, language: Language) -> bool:
+    patterns = DENIALS[language]
+    left = _CJK_AFFIRMED.sub(" ", patterns.affirmed.sub(" ", clause))
+    return patterns.denied.search(left) is not None or _CJK_DENIED.search(left) is not None
+
+
+@lru_cache(maxsize=8192)
+def _says_unknown(text: str, language: Language) -> bool:
+    with reading(language):
+        said = " ".join(normalise(text)) or text
+    # A reply may be in English though the conversation is not.
+    return any(DENIALS[one].unknown.search(said) for one in {language, "en"}) or bool(_CJK_UNKNOWN.search(text))
+
+
+@lru_cache(maxsize=8192)
+def _says_retracted(text: str, language: Language) -> bool:
+    if _CJK_RETRACTED.search(text):
+        return True
+    patterns = WITHDRAWALS[language]
+    return any(patterns.take_back(clause, denied=_denies(clause, language)) for clause in clauses_of(text))

@@ -3,48 +3,63 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.questions import QUESTIONS, is_conditional
+from attribution.text.languages.reading import language
+from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
-_FEW = 6
-_CJK_NUMBER = ".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])"
-_INFERENTIAL = content_of("yes, likely, unlikely, probably, maybe, possibly, perhaps")
-_YES_OR_NO = re.compile(r"(?:yes|no|not? (?:likely|really|necessarily))\b|是|不是|对|はい|いいえ", re.I)
-_CONCLUDES = re.compile(r"\b(?:would|might|could|likely|probably|potentially|possibly|suspected|considered)\b", re.I)
-_COUNTS = re.compile(rf"(?:how (?:many|often|long)|after how many|what (?:number|amount))\b|{_CJK_NUMBER}", re.I)
-_HOW_MANY = re.compile(rf"how many\b|{_CJK_NUMBER}", re.I)
-_ASKS_A_NAME = re.compile(
-    r"\b(?:who|whom|whose|where|name[ds]?|called|which (?:city|country|town|state|place))\b", re.I
-)
+_CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
+_CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def is_inferred(question: Question) -> bool:
     """Whether the answer is a conclusion, which no text need contain, so that any of its grounds is enough."""
-    return is_yes_or_no(question) or _CONCLUDES.search(question.question) is not None
+    return is_yes_or_no(question) or _concludes(question.question, language())
 
 
 def is_yes_or_no(question: Question) -> bool:
     """Whether the accepted answer is yes or no, however sure."""
     gold = question.answers[0].strip()
-    return bool(content_of(gold) & _INFERENTIAL) or _YES_OR_NO.match(gold) is not None
+    return QUESTIONS[language()].inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
+
+
+@lru_cache(maxsize=4096)
+def _concludes(asked: str, language: Language) -> bool:
+    """Whether a question asks what is to be supposed, rather than what somebody said of it."""
+    patterns = QUESTIONS[language]
+    asked = patterns.polite.sub(" ", asked.strip())
+    found = [one.start() for one in patterns.concludes.finditer(asked)]
+    found += [one.start() for one in _WORD.finditer(asked) if is_conditional(one[0].lower(), language)]
+    return bool(found) and patterns.reported.search(asked[: min(found)]) is None
 
 
 def expected_count(question: Question) -> int:
     """The number of things asked for, if small enough for them to be named instead; else 0."""
     words = content_of(question.answers[0])
     number = next((int(word) for word in words if len(words) == 1 and word.isdigit()), 0)
-    return number if _HOW_MANY.match(question.question) and 2 <= number <= _FEW else 0
+    return number if _how_many(question.question) and 2 <= number <= FEW_THINGS else 0
 
 
 def is_literal(question: Question) -> bool:
     """Whether the answer is a number, or a name that was asked for: those cannot be inferred."""
     words = [word for word in question.answers[0].split() if content_of(word)]
-    named = _ASKS_A_NAME.search(question.question) is not None
-    return not is_date(question.answers[0]) and all(is_number(word) or (named and word[:1].isupper()) for word in words)
+    numbers = {word for word in words if all(map(is_number, content_of(word)))}
+    named = QUESTIONS[language()].asks_a_name.search(question.question) is not None
+    return not is_date(question.answers[0]) and all(word in numbers or (named and is_name(word)) for word in words)
 
 
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
-    return _COUNTS.match(question.question) is not None
+    asked = question.question.strip()
+    return QUESTIONS[language()].counts.match(asked) is not None or _CJK_NUMBER.match(asked) is not None
+
+
+def _how_many(asked: str) -> bool:
+    return QUESTIONS[language()].how_many.match(asked.strip()) is not None or _CJK_NUMBER.match(asked) is not None

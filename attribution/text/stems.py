@@ -1,35 +1,96 @@
-"""Stems: a word without its inflection, so that other forms of it count as the same word."""
+"""Stems: the dictionary form of a word, so that its other forms count as the same word.
+
+The forms are those of a dictionary for each language. What is added is little: participles and nouns of action count as
+their verb, a few irregular forms that the dictionary takes for other words, and colloquial words for family, pictures
+and appliances as their usual word.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from attribution.text.lemmas import LEMMAS
+from attribution.constants import SHORTEST_VERB
+from attribution.text.languages.dictionary import dictionary_form, is_known
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import language
+from attribution.text.languages.time_names import english_name
 
-_ENDINGS = ("ions", "ion", "ingly", "edly", "ing", "ed", "ly", "es", "s", "e")
+_SAME = """
+    go:gone,going think:thought feel:felt leave:left win:won break:broke drink:drunk shoot:shot bite:bit rise:risen
+    life:lives wife:wives leaf:leaves half:halves shelf:shelves thief:thieves knife:knives bad:worse,worst person:people
+    die:dying lie:lying tie:tying
+    child:kid,kids person:individual,individuals,folk,folks
+    mother:mom,moms,mum,mums,mommy,mama father:dad,dads,daddy,papa grandmother:grandma,granny,nana
+    grandfather:grandpa,granddad brother:bro sister:sis photo:photograph,photographs,pic,pics,picture,pictures
+    bicycle:bike,bikes television:tv,telly telephone:phone,phones movie:film,films vacation:holiday,holidays
+"""
+_ALSO = {
+    form: lemma for lemma, _, forms in (entry.partition(":") for entry in _SAME.split()) for form in forms.split(",")
+}
+_NOT_FROM_A_VERB = frozenset(["evening", "morning", "wedding", "ceiling", "question", "during"])
 
 
-@lru_cache(maxsize=16384)
 def stem(word: str) -> str:
-    """A lower-case word without its inflection, crudely: `adopt`, `adopts`, `adopting` and `adoption` become one.
+    """The lemma of a word in the language that is read, in lower case; a number loses leading zeros.
 
-    A number loses leading zeros.
+    The case of a German word tells a noun (`Reis`) from a verb (`reis`). A word of time is given in English.
     """
-    if is_number(word):
-        return word.lstrip("0") or "0"
-    word = LEMMAS.get(word, word)
-    if len(word) <= 3 or not word.isascii():
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            stem = word[: -len(ending)]
-            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz" and ending in ("ing", "ed")
-            return stem[:-1] if doubled else stem
-    return word
+    return _stem(word, language())
 
 
 def is_number(word: str) -> bool:
     """Whether a content word is a number: it has no paraphrase."""
     return word[:1].isdigit()
+
+
+@lru_cache(maxsize=32768)
+def _stem(word: str, language: Language) -> str:
+    if is_number(word):
+        return word.lstrip("0") or "0"
+    lower = word.lower()
+    if language == "en":
+        return _english(lower)
+    english = english_name(lower, language)
+    if english is not None:
+        return _english(english)
+    if language == "de" and word.endswith("s") and not is_known(word, "de"):
+        # Mostly the genitive of a name; what only looks like one loses its last letter everywhere.
+        word = word[:-1]
+    form = dictionary_form(word, language)
+    if language == "fr":
+        form = _of_participle(form.lower(), ("é", "ée", "és", "ées"), ("er",), language)
+    elif language == "es":
+        form = _of_participle(form.lower(), ("ado", "ada", "ados", "adas"), ("ar",), language)
+        form = _of_participle(form, ("ido", "ida", "idos", "idas"), ("er", "ir"), language)
+    return form.lower()
+
+
+def _english(word: str) -> str:
+    word = _ALSO.get(word, word)
+    if len(word) <= 2 or not word.isascii():
+        return word
+    form = dictionary_form(word, "en").lower()
+    # The dictionary gives `painting` for `paintings`, and `paint` for that.
+    form = _ALSO.get(form, form)
+    again = form if form in _ALSO.values() else dictionary_form(form, "en").lower()
+    if again.endswith("ing"):
+        return _of_noun(again, "ing")
+    return _of_noun(again, "ion") if again.endswith("ion") else again
+
+
+def _of_participle(word: str, endings: tuple[str, ...], infinitives: tuple[str, ...], language: Language) -> str:
+    for ending in endings:
+        if word.endswith(ending):
+            verbs = (word[: -len(ending)] + infinitive for infinitive in infinitives)
+            return next((verb for verb in verbs if is_known(verb, language)), word)
+    return word
+
+
+def _of_noun(word: str, ending: str) -> str:
+    """The verb that a noun of action is made from, if the dictionary has it: adopt for adoption, camp for camping."""
+    base = word[: -len(ending)]
+    least = SHORTEST_VERB + (ending == "ion")
+    if word in _NOT_FROM_A_VERB or len(base) < least:
+        return word
+    doubled = base[:-1] if base[-1] == base[-2] else None
+    return next((verb for verb in (base, f"{base}e", doubled) if verb and is_known(verb, "en")), word)

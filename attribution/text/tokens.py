@@ -1,9 +1,9 @@
 """The tokens of a text, as every comparison by words sees them, and whether one text contains another.
 
 Texts are normalised as in SQuAD (Rajpurkar et al. 2016, evaluation script v1.1): lower case, no punctuation, no
-articles. Four refinements: number words up to ninety-nine become digits, a hyphen separates words (so that
-`twenty-two`, `twenty two` and `22` agree, and none of them contains `20`), a decimal point stays, and Chinese and
-Japanese are split into characters.
+articles. Four refinements: numbers in words become digits, a hyphen separates words (so that `twenty-two`, `twenty two`
+and `22` agree, and none of them contains `20`), a decimal point stays, and Chinese and Japanese are split into
+characters.
 """
 
 from __future__ import annotations
@@ -13,30 +13,40 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attribution.text.numbers import in_digits
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import language
+from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
-_ARTICLES = frozenset(("a", "an", "the"))
+_ARTICLES: dict[Language, frozenset[str]] = {
+    "en": frozenset(("a", "an", "the")),
+    "de": frozenset(["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"]),
+    "es": frozenset(["el", "la", "los", "las", "un", "una", "unos", "unas"]),
+    "fr": frozenset(["le", "la", "les", "l", "un", "une", "des"]),
+}
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _PUNCTUATION = re.compile(r"(?!(?<=\d)\.(?=\d))[^\w\s]")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+# French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
+_ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 
 
-@lru_cache(maxsize=16384)
 def normalise(text: str) -> tuple[str, ...]:
     """The tokens of `text` that are compared. A text of nothing but articles keeps them."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    text = _PUNCTUATION.sub("", _THOUSANDS.sub("", _DASHES.sub(" ", text)))
-    words = CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()
-    kept = [word for word in words if word not in _ARTICLES] or words
-    return tuple(in_digits(kept))
+    return _normalise(text, language())
 
 
 def words(text: str) -> tuple[str, ...]:
     """The tokens of `text` without possessive endings: of `Mara's tortoise`, `mara` and `tortoise`."""
     return normalise(_POSSESSIVE.sub("", text))
+
+
+def cased_words(text: str) -> list[str]:
+    """The words of `text` as they are spelt, without possessives and punctuation; numbers in digits, ordinals too."""
+    read = language()
+    text = in_digits(_POSSESSIVE.sub("", unicodedata.normalize("NFKC", text)), read)
+    return _split(without_ordinals(text, read), read)
 
 
 def contains(text: str, value: str) -> bool:
@@ -51,6 +61,19 @@ def word_count(text: str) -> int:
     """Length of a text in words; two Chinese or Japanese characters count as one word."""
     characters = len(CJK_CHARACTER.findall(text))
     return len(CJK_CHARACTER.sub(" ", text).split()) + (characters + 1) // 2
+
+
+@lru_cache(maxsize=16384)
+def _normalise(text: str, language: Language) -> tuple[str, ...]:
+    words = _split(in_digits(unicodedata.normalize("NFKC", text).casefold(), language), language)
+    return tuple([word for word in words if word not in _ARTICLES[language]] or words)
+
+
+def _split(text: str, language: Language) -> list[str]:
+    if language == "fr":
+        text = _ELISION.sub(r"\1 ", text)
+    text = _PUNCTUATION.sub("", _DASHES.sub(" ", text))
+    return CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()
 
 
 def _occurs(needle: Sequence[str], haystack: Sequence[str]) -> bool:

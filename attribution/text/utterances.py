@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from attribution.constants import BEGINNING_CHARACTERS, MOST_OF_AN_UTTERANCE
 from attribution.text.content import content_of
 from tracing.systems.conversations import Turn
-
-_MOST_OF_IT = 0.6
-_BEGINNING = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,12 @@ def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
     whole = next((line for line in lines if turn.text in line), None)
     line = whole or max(lines, key=lambda line: len(said & content_of(line)))
     share = 1.0 if whole is not None else len(said & content_of(line)) / len(said)
-    return Repeated(line, share, _misascribed(turn, line, speakers)) if share >= _MOST_OF_IT else None
+    return Repeated(line, share, _misascribed(turn, line, speakers)) if share >= MOST_OF_AN_UTTERANCE else None
 
 
 def is_most_of(said: frozenset[str], found: frozenset[str]) -> bool:
     """Whether most of the content words that were said are among those found."""
-    return len(said & found) >= _MOST_OF_IT * len(said)
+    return len(said & found) >= MOST_OF_AN_UTTERANCE * len(said)
 
 
 def passages_of(text: str) -> Sequence[str]:
@@ -55,7 +53,7 @@ def passages_of(text: str) -> Sequence[str]:
 
 
 def _misascribed(turn: Turn, line: str, speakers: Iterable[str]) -> bool:
-    start = line.find(turn.text[:_BEGINNING])
+    start = line.find(turn.text[:BEGINNING_CHARACTERS])
     label = content_of(line[:start] if start >= 0 else line.partition(": ")[0])
     own = content_of(turn.speaker)
     others = frozenset().union(*map(content_of, speakers)) - own

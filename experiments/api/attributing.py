@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
 from attribution.failures import failed_cases
 from attribution.recordings import recording_of
+from attribution.survival.matching.matcher import LLM, WORDS
 from experiments.api.attributed import Attributed
 from experiments.api.starting import Model, settings_from
 from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
@@ -33,6 +34,7 @@ def attributed(
     *,
     cases: Iterable[Case] | None = None,
     method: str = "survival",
+    matcher: str = WORDS,
     model: Model | None = None,
     prompts: str = "champion",
     data: Path | None = None,
@@ -42,12 +44,12 @@ def attributed(
     Raises:
         ConfigError, DataError, RunError, TraceError: an argument is invalid or cannot be read.
     """
-    factory = open_attributor(method)
+    factory = open_attributor(method, matcher=matcher)
     config = settings_from(home, models={"task": model}, settings={})
-    asks = isinstance(factory, AsksModel)
-    with nullcontext() if method == SURVIVAL else open_access(config, home, surely=asks) as access:
+    asks = isinstance(factory, AsksModel) or matcher == LLM
+    with nullcontext() if (method, matcher) == (SURVIVAL, WORDS) else open_access(config, home, surely=asks) as access:
         make = bound(factory, access)
-        said = Attributions(Header(method=method, model=config.models.task.model if asks else None))
+        said = Attributions(Header(method=method, matcher=matcher, model=config.models.task.model if asks else None))
         if isinstance(source, ExecutionGraph):
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
@@ -75,9 +77,11 @@ def attributed(
     return Attributed(said, str(source), method, Path.cwd())
 
 
-def attributed_run(folder: RunFolder, home: Path, *, method: str, model: Model | None, prompts: str) -> Attributed:
+def attributed_run(
+    folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, prompts: str
+) -> Attributed:
     """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""
-    found = attributed(folder.path, home, method=method, model=model, prompts=prompts)
+    found = attributed(folder.path, home, method=method, matcher=matcher, model=model, prompts=prompts)
     return Attributed(found.attributions, f"{folder.id}: the {prompts} prompts", method, found.folder)
 
 

@@ -104,12 +104,18 @@ class Result:
         return self._of("champion").blame
 
     def attribute(
-        self, *, method: str = "survival", model: Model | None = None, prompts: str = "champion"
+        self,
+        *,
+        method: str = "survival",
+        matcher: str = "words",
+        model: Model | None = None,
+        prompts: str = "champion",
     ) -> Attributed:
         """Attribute the run's wrong answers.
 
         Args:
             method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+            matcher: what decides whether a text carries what an answer needs: `words`, `meaning` or `llm`.
             model: the model to ask.
             prompts: whose answers, `seed` or `champion`.
 
@@ -118,7 +124,7 @@ class Result:
         """
         from experiments.api.attributing import attributed_run
 
-        return attributed_run(self._folder, self.home, method=method, model=model, prompts=prompts)
+        return attributed_run(self._folder, self.home, method=method, matcher=matcher, model=model, prompts=prompts)
 
     @property
     def report(self) -> Page:

@@ -36,6 +36,11 @@ Examples:
     help="Attribution method: survival, assisted, agent, triage or your own.",
 )
 @click.option(
+    "--matcher",
+    metavar="NAME",
+    help="What decides whether a text carries what a question needs: words, meaning, llm or your own.",
+)
+@click.option(
     "--optimizer",
     metavar="NAME",
     help="Search algorithm: closed-loop, local-search, random, gepa, miprov2, simba, copro, bootstrap, reference or "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.attributor import AttributorFactory, open_attributor
+from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from experiments.data.loaders import Dataset
 from experiments.experiment.handwritten import handwritten
 from experiments.experiment.settings_choice import check_settings
@@ -36,6 +37,7 @@ class Opened:
 
     system: MemorySystem
     attributor: AttributorFactory
+    matcher: MatcherFactory | None
     optimizer: Optimizer
     proposers: Sequence[ProposerFactory]
     objectives: Mapping[str, ObjectiveFactory]
@@ -69,7 +71,8 @@ def open_named(
     from optimizer.proposers.proposals import open_proposers
     from optimizer.search.optimizers import open_optimizer
 
-    system, attributor = ready_system(config), open_attributor(config.attribution)
+    system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
+    matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
     check_settings(config, system)
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
@@ -82,4 +85,6 @@ def open_named(
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
-    return Opened(system, attributor, optimizer, proposers, objectives, access, seed, rewrites, depends_on, server)
+    return Opened(
+        system, attributor, matcher, optimizer, proposers, objectives, access, seed, rewrites, depends_on, server
+    )

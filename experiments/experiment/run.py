@@ -235,6 +235,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
             attribution=config.search.attribution,
             local_objectives=config.search.local_objectives,
             objectives=run.parts.objectives,
+            matcher=run.parts.matcher,
             studies=run.studies,
             calls=config.search.calls,
         ),

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.metrics import METRIC_DOOR
+from attribution.survival.matching.matcher import MATCHERS, WORDS
 from experiments.data.datasets import DATASETS, SAMPLE
 from experiments.data.settings import DataLimits, LocomoSettings, Positive
 from optimizer.objectives.objectives import OBJECTIVES
@@ -170,6 +171,8 @@ class RunConfig(_Section):
     models: Models = Models()
     metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
+    matcher: Annotated[str, AfterValidator(partial(_known_to, MATCHERS))] = WORDS
+    """What decides whether a text carries what a question needs, for attribution and local objectives."""
     optimizer: Annotated[str, BeforeValidator(_with_commas), AfterValidator(_known_optimizers)] = LOCAL_SEARCH
     """One, or several side by side: a list, or names with commas between them."""
     proposers: Annotated[

@@ -63,7 +63,7 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
 
     Without such a part there is nothing to keep.
     """
-    parts = (config.system, config.dataset, config.metric, config.attribution, *config.proposers)
+    parts = (config.system, config.dataset, config.metric, config.attribution, config.matcher, *config.proposers)
     parts += (*optimizers_of(config.optimizer), *config.search.objectives.values())
     if not any(map(is_object, parts)):
         return config
@@ -217,6 +217,7 @@ OPTIONS: Mapping[str, str] = {
     "models.task.model": "--model",
     "models.task.base_url": "--base-url",
     "attribution": "--attribution",
+    "matcher": "--matcher",
     "optimizer": "--optimizer",
     "search.selector": "--selector",
     "search.attribution": "--no-attribution",

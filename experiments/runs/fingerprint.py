@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from attribution.attributor import ATTRIBUTORS
 from attribution.judging.metrics import METRIC_DOOR
+from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import FINGERPRINT, RunFolder
@@ -88,6 +89,7 @@ def _own_code(config: RunConfig) -> dict[str, str]:
     named = [
         (SYSTEMS, config.system),
         (ATTRIBUTORS, config.attribution),
+        (MATCHERS, config.matcher),
         *((OPTIMIZERS, name) for name in optimizers_of(config.optimizer)),
         *((PROPOSERS, name) for name in config.proposers),
         *((OBJECTIVES, name) for name in config.search.objectives.values()),

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from attribution.survival.gold import SAME_FACT, Gold
+from attribution.constants import SAME_FACT
+from attribution.survival.gold import Gold
 from attribution.survival.quoting import quote
-from attribution.text.content import Vocabulary, content_of
+from attribution.text.content import Vocabulary
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.layouts import Item
@@ -53,12 +54,12 @@ class ExtractionObjective:
             if not gold.states(turns, [text for text in statements if gold.names_owner(text)], traced=traced)
         ]
         vocabulary = self._golds.vocabulary(given.conversation)
-        people = frozenset().union(*map(content_of, given.conversation.speakers))
+        people = frozenset().union(*map(vocabulary.content_of, given.conversation.speakers))
         lost += [
             quote(fact) for fact in unasked if not any(_tells(fact, each, people, vocabulary) for each in statements)
         ]
-        said = content_of("\n".join(_read(given)))
-        made_up = [text for text in statements if vocabulary.coverage(content_of(text), said) < SUPPORTED]
+        said = vocabulary.content_of("\n".join(_read(given)))
+        made_up = [text for text in statements if vocabulary.coverage(vocabulary.content_of(text), said) < SUPPORTED]
         needs = len(asked) + len(unasked)
         kept = (needs - len(lost)) / needs if needs else 1.0
         value = max(0.0, kept - MADE_UP * len(made_up) / max(len(statements), 1))
@@ -127,7 +128,7 @@ def _read(given: RecordedInput) -> list[str]:
 
 def _tells(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
     """Whether a statement says what an annotated fact says, of the same people."""
-    needed, found = content_of(fact), content_of(statement)
+    needed, found = vocabulary.content_of(fact), vocabulary.content_of(statement)
     return needed & people <= found and vocabulary.coverage(needed, found) >= SAME_FACT
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attribution.survival.gold import Gold
+from attribution.survival.matching.matcher import Matcher
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation
 
@@ -14,10 +15,11 @@ class Golds:
 
     Args:
         verbatim: the system stores what was said word for word.
+        matching: sets up what decides what a text carries in a conversation; by default its words do.
     """
 
-    def __init__(self, *, verbatim: bool) -> None:
-        self._verbatim = verbatim
+    def __init__(self, *, verbatim: bool, matching: Callable[[Conversation], Matcher] | None = None) -> None:
+        self._verbatim, self._matching = verbatim, matching
         self._known: dict[str, tuple[Sequence[Gold], Vocabulary]] = {}
 
     def of(self, conversation: Conversation) -> Sequence[Gold]:
@@ -31,8 +33,10 @@ class Golds:
     def _both(self, conversation: Conversation) -> tuple[Sequence[Gold], Vocabulary]:
         if conversation.id not in self._known:
             vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+            matcher = None if self._matching is None else self._matching(conversation)
             golds = [
-                Gold(question, conversation, vocabulary, verbatim=self._verbatim) for question in conversation.questions
+                Gold(question, conversation, vocabulary, verbatim=self._verbatim, matcher=matcher)
+                for question in conversation.questions
             ]
             self._known[conversation.id] = golds, vocabulary
         return self._known[conversation.id]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from attribution.survival.flow import rewrites
+from attribution.survival.matching.matcher import MatcherFactory
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.doors import Door
@@ -73,13 +74,18 @@ def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]
     }
 
 
-def objectives_of(evaluator: Evaluator, chosen: Mapping[str, ObjectiveFactory]) -> dict[str, Objective]:
+def objectives_of(
+    evaluator: Evaluator, chosen: Mapping[str, ObjectiveFactory], matcher: MatcherFactory | None = None
+) -> dict[str, Objective]:
     """Prompt name → the user's objective, or the built-in one for its operation's stage, if there is one.
+
+    `matcher` sets up what decides what a text carries; by default its words do.
 
     Raises:
         RunError: a user's objective cannot be made.
     """
-    golds = Golds(verbatim=not rewrites(evaluator.system.operations))
+    matching = None if matcher is None else lambda conversation: matcher(conversation, evaluator.access)
+    golds = Golds(verbatim=not rewrites(evaluator.system.operations), matching=matching)
     found: dict[str, Objective] = {}
     for operation in evaluator.system.operations:
         if operation.prompt is None:

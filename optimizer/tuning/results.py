@@ -19,6 +19,7 @@ from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from attribution.survival.matching.matcher import MatcherFactory
     from optimizer.evaluation.variants import Setting, Settings
     from optimizer.objectives.alignment import Alignment
     from optimizer.objectives.objectives import ObjectiveFactory
@@ -44,6 +45,7 @@ class LoopSettings:
         attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
         objectives: prompt name → what makes its local objective, where a user chose it.
+        matcher: sets up what decides for local objectives what a text carries; None for its words.
         studies: keep the Optuna studies of the joint choices.
         calls: model calls that the search may make, without baselines and test; None for any number.
     """
@@ -58,6 +60,7 @@ class LoopSettings:
     attribution: bool = True
     local_objectives: bool = True
     objectives: Mapping[str, ObjectiveFactory] = field(default_factory=dict)
+    matcher: MatcherFactory | None = None
     studies: Studies = field(default_factory=Studies)
     calls: int | None = None
 

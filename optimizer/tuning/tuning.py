@@ -354,7 +354,7 @@ class Tuning:
         evaluator = self._under()
         if not isinstance(evaluator.system, RerunsOperations):
             return None
-        objectives = objectives_of(evaluator, self.settings.objectives)
+        objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
         return LocalEvaluation(evaluator.system, self.prompts, objectives, self._access, evaluator.executor)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:

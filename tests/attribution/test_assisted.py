@@ -31,7 +31,7 @@ def question(conversation: Conversation) -> Question:
 def unsure(conversation: Conversation, hits: list[str]) -> tuple[Case, Recording]:
     with ScriptedMemory(conversation) as memory:
         memory.remember(("D1:1", "D1:2"), CRUNCHY, "Ilya's gecko eats mashed papaya.")
-        case = memory.answer(question(conversation), hits, "papaya")
+        case = memory.answer(question(conversation), hits, "cabbage")
     return case, Recording(memory.recorder.graph, conversation, memory.operations)
 
 
@@ -114,7 +114,7 @@ def test_equal_probes_are_paid_once_and_sure_verdicts_not_at_all(
     before = len(scripted_server.requests)
     with ScriptedMemory(pets) as memory:
         memory.remember(("D1:1", "D1:2"), "Ilya's gecko eats mashed papaya.")
-        sure = memory.answer(pets.questions[0], ["m1"], "papaya")
+        sure = memory.answer(pets.questions[0], ["m1"], "cabbage")
     found, _ = attributed(sure, Recording(memory.recorder.graph, pets, memory.operations), access)
     assert found.main is not None
     assert found.main.error_type == "ExtractionError"

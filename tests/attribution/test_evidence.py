@@ -46,6 +46,28 @@ def test_embeddings_rank_and_are_made_once_a_conversation(
         EvidenceIndex(pets).search(case("gecko"), ranking="both")
 
 
+def talk(*said: str) -> Conversation:
+    turns = [
+        {"id": f"D1:{at}", "speaker": speaker, "text": text}
+        for at, (speaker, _, text) in enumerate((one.partition(": ") for one in said), start=1)
+    ]
+    return Conversation.model_validate(
+        {"id": "talk", "speakers": ["Ana", "Ben"], "sessions": [{"id": "D1", "turns": turns}]}
+    )
+
+
+def test_what_the_person_asked_about_says_comes_before_what_is_said_to_them() -> None:
+    index = EvidenceIndex(talk("Ben: Ana, do you keep geese?", "Ana: I keep nine geese, by the mill up the river."))
+    assert index.search(case("How many geese does Ana keep?"))[0] == "D1:2"
+    assert index.search(case("Do Ana and Ben keep geese?"))[0] == "D1:1"
+
+
+def test_of_like_turns_the_one_beside_a_likely_turn_comes_first_and_none_for_that_alone() -> None:
+    said = ["Ana: A goose lays.", "Ben: Fog again.", "Ben: Which goose lays in winter?", "Ana: A goose lays."]
+    found = EvidenceIndex(talk(*said)).search(case("Which goose lays in winter?"))
+    assert found == ["D1:3", "D1:4", "D1:1"]
+
+
 def test_fusion_prefers_what_both_rankings_have() -> None:
     assert fused([["a", "b", "c"], ["d", "b", "e"]])[0] == "b"
     assert recall(["a", "b"], ["b", "c"]) == 0.5

@@ -9,7 +9,7 @@ from scripted_memory import ScriptedMemory
 
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
-from attribution.survival.verdicts.mistakes import same_answer
+from attribution.survival.verdicts.other_words import same_answer
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -86,17 +86,17 @@ def test_a_relative_time_that_is_stored_but_not_found_is_the_retrievals_error(ta
 
 
 @pytest.mark.parametrize(
-    ("reply", "is_format"), [("It was her third race that she won.", True), ("She won 1-3 races.", False)]
+    ("reply", "is_right"), [("It was her third race that she won.", True), ("She won 1-3 races.", False)]
 )
 def test_a_reply_of_several_numbers_is_not_the_right_one_in_another_form(
-    talk: Conversation, reply: str, is_format: bool
+    talk: Conversation, reply: str, is_right: bool
 ) -> None:
     with ScriptedMemory(talk) as memory:
         memory.remember(("D1:6",), "Ann won a race.")
         question = asked("How many races has Ann won?", "3", 6)
         case = memory.answer(question, ["m1"], reply, "em")
         blame = memory.blame(replace(case, judgement=replace(case.judgement, contains=True)))
-    assert blame.reason.startswith("format") is is_format
+    assert (blame.error_type == "JudgeError") is is_right
 
 
 def test_a_time_that_the_evidence_goes_on_about_is_told_by_the_turns_near_it(talk: Conversation) -> None:

@@ -89,6 +89,9 @@ def test_number_words_months_and_weekdays_are_listed_in_one_place() -> None:
     listed: dict[str, list[str]] = {"eleven": [], "thursday": [], "november": [], "tuesday": []}
     for package in ("tracing", "attribution", "optimizer", "experiments"):
         for path in sorted((ROOT / package).rglob("*.py")):
+            if (ROOT / "experiments" / "bench") in path.parents:
+                # What makes benchmarks has lists of its own: it may not ask what it measures.
+                continue
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             texts = [
                 node.value.lower() for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)

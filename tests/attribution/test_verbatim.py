@@ -118,7 +118,9 @@ def test_a_cutter_that_loses_nothing_is_not_blamed_whatever_is_asked(given: bool
     types = Counter(main.error_type for case in cases if (main := survival.attribute(case).main))
     assert len(cases) > 70
     # A wrong form is the answer's error whatever it was given, and of two turns that tell it one may be annotated.
-    assert types[error_type] >= len(cases) - 1
+    # Of two gold answers the conversation says otherwise.
+    assert types["AnnotationError"] <= 2
+    assert types[error_type] >= len(cases) - types["AnnotationError"] - 1
 
 
 def test_of_a_foreign_buffer_and_its_chunks_the_step_that_cut_the_turn_is_named(satchels: Conversation) -> None:

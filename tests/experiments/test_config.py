@@ -149,8 +149,9 @@ def test_every_bundled_configuration_is_valid() -> None:
 
 def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
-    values |= {"models.task.model": "m", "attribution": "agent", "optimizer": "gepa", "search.selector": "all"}
-    values |= {"search.attribution": False, "search.local_objectives": False, "prompts.start": "mine"}
+    values |= {"models.task.model": "m", "attribution": "agent", "matcher": "llm", "optimizer": "gepa"}
+    values |= {"search.selector": "all", "search.attribution": False, "search.local_objectives": False}
+    values |= {"prompts.start": "mine"}
     values |= {"executor.kind": "ray", "executor.address": "10.0.0.1:6379"}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3

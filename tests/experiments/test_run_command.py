@@ -286,10 +286,6 @@ def test_a_spent_budget_ends_a_run_cleanly_with_the_best_so_far(command: Command
 
 def test_an_interrupted_run_is_saved_and_says_where(command: Command, scripted_server: ScriptedServer) -> None:
     import _thread
-    import signal
-
-    # A shell that starts the tests in the background has them ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(body: dict[str, Any]) -> Reply:
         if scripted_server.count == 6:

@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from attribution.cases import Blame
+from attribution.constants import ABOUT, PART_OF_IT, SAME_SUBJECT
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
-from attribution.survival.grading import ABOUT
 from attribution.survival.need import PRIORS, Need
 from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from tracing.graph.elements import Operation, Variable
-
-_SAME_SUBJECT = 0.5
-_PART_OF_IT = 0.5
 
 
 def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
@@ -57,7 +54,7 @@ def _ignored(view: CaseView, trail: Trail) -> Blame:
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
     """Blame for an extraction that kept a value but not its subject, so that no search could find it."""
     flow = view.flow
-    if not flow.rewrites() or any(view.grade(entry, trail.need).about >= ABOUT for entry in trail.stored):
+    if not flow.rewrites() or any(view.grade(entry, trail.need, traced=True).about >= ABOUT for entry in trail.stored):
         return None
     readers = [reader for turn in trail.need.turns for reader in flow.readers(turn)]
     if not readers:
@@ -135,9 +132,9 @@ def _garbled(view: CaseView, need: Need) -> tuple[Variable, str] | None:
     if closest is not None and closest[1].coverage >= threshold and closest[1].person != "right":
         how = "which gives it to somebody else" if closest[1].person == "other" else "which does not tell whose it is"
         return closest[0], how
-    similar = [item for item in read if item[1].about >= _SAME_SUBJECT and item[1].person == "right"]
+    similar = [item for item in read if item[1].about >= SAME_SUBJECT and item[1].person == "right"]
     if similar:
         return max(similar, key=lambda item: item[1].about)[0], "which says something else"
-    if closest is not None and threshold > closest[1].coverage >= threshold * _PART_OF_IT:
+    if closest is not None and threshold > closest[1].coverage >= threshold * PART_OF_IT:
         return closest[0], "which keeps only a part of it"
     return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attribution.cases import Blame, ErrorType
+from attribution.constants import SAME_REQUEST
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import event_of, trouble_of
 from attribution.survival.need import Need
@@ -15,8 +16,6 @@ from attribution.survival.verdicts.strength import LOST, NOT_DELETED, NOT_UPDATE
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
 from tracing.graph.elements import Operation, Variable
-
-_SAME_REQUEST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
         for fact, _ in view.flow.extracted(turn):
             text = text_of(fact.value)
             words = content_of(text)
-            same = view.vocabulary.coverage(wanted, words) >= _SAME_REQUEST
+            same = view.vocabulary.coverage(wanted, words) >= SAME_REQUEST
             cued = says_retracted(text) and view.grader.about(words) > 0
             if view.grader.person(words) != "other" and (same or cued or _deletes(view, fact)):
                 found[fact.id] = fact

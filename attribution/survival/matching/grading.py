@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Literal
-
-from attribution.survival.need import STATED, Need
+from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, STATED
+from attribution.survival.matching.matcher import Grade, Person
+from attribution.survival.need import Need
 from attribution.survival.needs import clause_with, listed
 from attribution.survival.outdated import fact_of
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
+from attribution.text.names import names_in, short_for
 from attribution.text.phrases import denies
 from attribution.text.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
-
-Person = Literal["right", "absent", "other"]
-
-ABOUT = 0.34
-"""Least share of the question's subject that a text must name to be about it."""
-
-_CLEARLY_ABOUT = 0.5
-_PHRASE = 3
-_DENIED = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """How well one text carries a need.
-
-    Attributes:
-        coverage: part of the need's content in the text, 0 to 1.
-        person: whether it is about the person asked about, nobody, or another speaker.
-        about: part of the question's subject in the text, 0 to 1.
-        relevant: whether person and subject are near enough for the coverage to count.
-        carries: whether it is relevant and its coverage is enough.
-        traced: whether the graph shows that it was made from the need's turns.
-        found: its content words.
-    """
-
-    coverage: float
-    person: Person
-    about: float
-    relevant: bool
-    carries: bool
-    traced: bool = False
-    found: frozenset[str] = frozenset()
 
 
 class Grader:
@@ -57,12 +24,12 @@ class Grader:
     def __init__(
         self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, confused: bool = False
     ) -> None:
-        speakers = {word for speaker in conversation.speakers for word in content_of(speaker)}
+        speakers = frozenset().union(*map(content_of, conversation.speakers))
         asked = content_of(question.question)
         self._vocabulary, self._confused = vocabulary, confused
-        self._persons = (asked & speakers) | _short_for(question.question, speakers)
+        self._persons = (asked & speakers) | short_for(question.question, conversation.speakers)
         self._others = frozenset(speakers) - self._persons
-        self._names = _names_in(question.question) - speakers
+        self._names = names_in(question.question) - speakers
         fact = fact_of(question, conversation)
         value = frozenset().union(*map(content_of, question.answers))
         self._speakers = conversation.speakers
@@ -133,18 +100,18 @@ class Grader:
             found = content_of(without_stamp(text)[1])
             coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
-                coverage, found = _DENIED, frozenset()
+                coverage, found = LEFT_OF_A_DENIED_ANSWER, frozenset()
             elif self._says_indirectly(need, text, about=about, traced=traced):
                 coverage = 1.0
         person: Person = "right" if verbatim else self.person(whose_words)
-        whose = person == "right" or (person == "absent" and about >= _CLEARLY_ABOUT and not self._confused)
+        whose = person == "right" or (person == "absent" and about >= CLEARLY_ABOUT and not self._confused)
         if need.basis == "dated":
             which = about >= ABOUT
         elif need.basis == "implied":
             which = traced or about >= ABOUT
         else:
             # A phrase is rarely used for two things; a single word often is.
-            phrase = any(len(form) >= _PHRASE for form in need.forms)
+            phrase = any(len(form) >= PHRASE_WORDS for form in need.forms)
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
@@ -162,12 +129,6 @@ class Grader:
         return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
 
 
-def _short_for(text: str, names: set[str]) -> set[str]:
-    """The names that a text abbreviates: Mel for Melanie, but not `pet` for Petra."""
-    words = frozenset().union(*map(content_of, re.findall(r"\b[A-Z]\w+", text)))
-    return {name for name in names for word in words if 3 <= len(word) < len(name) and name.startswith(word)}
-
-
 def _gives_time(need: Need, text: str) -> bool:
     """Whether a text gives a needed time, in words or, for what was said on the day it happened, by its time stamp."""
     said, rest = without_stamp(text)
@@ -177,7 +138,3 @@ def _gives_time(need: Need, text: str) -> bool:
     return (
         need.on_that_day and day is not None and any(as_precise_as((day.toordinal(),) * 2, one) for one in need.times)
     )
-
-
-def _names_in(text: str) -> frozenset[str]:
-    return frozenset().union(*(content_of(word) for word in re.findall(r"(?<!^)(?<![.?!] )\b[A-Z]\w+", text)))

@@ -1,0 +1,73 @@
+"""The language in which texts are read: found once for a conversation, and in force while its texts are compared.
+
+Words mean different things in different languages (`die`, `son`, `once`), so nothing is read in several at once.
+Chinese and Japanese characters are read in the same way whatever the language.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from itertools import islice
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from attribution.constants import LANGUAGE_LEAD, LANGUAGE_SAMPLE, LANGUAGE_WORDS
+from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+
+_READING: ContextVar[Language] = ContextVar("reading", default="en")
+
+
+def language() -> Language:
+    """The language in which texts are read at present; English unless `reading` says otherwise."""
+    return _READING.get()
+
+
+@contextmanager
+def reading(language: Language) -> Iterator[None]:
+    """Read texts in a language for as long as the context is open, in this thread or task."""
+    token = _READING.set(language)
+    try:
+        yield
+    finally:
+        _READING.reset(token)
+
+
+def language_of(texts: Iterable[str]) -> Language:
+    """The language of a conversation's texts, by the function words in the first of them; English if that is unclear.
+
+    A text in another language must have clearly more words of that language than of any other.
+    """
+    seen = Counter(word for text in islice(texts, LANGUAGE_SAMPLE) for word in _words(text))
+    found = {language: sum(seen[word] for word in own) for language, own in FUNCTION_WORDS.items()}
+    (first, most), (_, second) = sorted(found.items(), key=lambda one: -one[1])[:2]
+    return first if most >= LANGUAGE_WORDS and most >= LANGUAGE_LEAD * second else "en"
+
+
+class _InALanguage(Protocol):
+    @property
+    def language(self) -> Language: ...
+
+
+_S = TypeVar("_S", bound=_InALanguage)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def in_its_language(
+    method: Callable[Concatenate[_S, _P], _R],
+) -> Callable[Concatenate[_S, _P], _R]:
+    """A method during which texts are read in the `language` of its object."""
+
+    @wraps(method)
+    def read(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with reading(self.language):
+            return method(self, *args, **kwargs)
+
+    return read
+
+
+def _words(text: str) -> list[str]:
+    return "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split()

@@ -1,0 +1,119 @@
+"""Names: which words of a question are names, and whether two names can be one person's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from nicknames import NickNamer
+
+from attribution.constants import SHORTEST_ABBREVIATION
+from attribution.text.content import content_of
+from attribution.text.languages.dictionary import dictionary_form, is_known
+from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+from attribution.text.languages.nicknames import FORMAL_NAMES
+from attribution.text.languages.reading import language, reading
+from attribution.text.languages.time_names import english_name
+from attribution.text.tokens import cased_words
+
+_CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
+_TITLE_WORDS = """
+    mr mrs ms miss dr prof sir madam herr herrn frau don doña señor señora sr sra monsieur madame mme mlle m
+"""
+_TITLES = frozenset(_TITLE_WORDS.split())
+_FEMININE = re.compile("[ae]?|n[ae]|l?l[ae]|elle|ett[ae]|in[ae]")
+_BEFORE_A_NOUN = re.compile(
+    r"(?:\b(?:der|die|das|den|dem|des|eine?[nmrs]?|kein\w*|mein\w*|dein\w*|sein\w*|ihr\w*|unser\w*|eu(?:er|re)\w*"
+    r"|diese\w*|jede\w*|welche\w*|alle\w*|viele|wie viele|zu[mr]|ims?|ins|am|beim|vom|ans|aufs|fürs"
+    r"|(?-i:[a-zäöüß]{3,}e[nmrs]?|[A-ZÄÖÜ]\w+s))\s)$",
+    re.I,
+)
+# Adjectives of nationality and languages are spelt with a capital letter in English, and name nobody.
+_OF_A_COUNTRY = re.compile(r"\w+(?:ish|ese|ean|ian|ican|utch|erman|rench|wiss|reek|hai)s?$", re.I)
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The content words that a text uses as names, other than its first word: spelt with a capital letter.
+
+    In English these are not the names of days, months and nationalities, in German not its nouns.
+    """
+    return _names_in(text, language())
+
+
+def is_name(word: str) -> bool:
+    """Whether a word of an answer may be a name, by itself: capitalised, and no German noun."""
+    return word[:1].isupper() and _may_name(word, language())
+
+
+def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
+    """The content words of those names that a text abbreviates or has a nickname of: Mel for Melanie, Bob for Robert.
+
+    A word that merely begins like a name, such as pet for Petra, does not abbreviate it.
+    """
+    said = {word.casefold() for word in _CAPITALISED.findall(text)}
+    parts = [part for name in names for part in cased_words(name)]
+    return frozenset(
+        word for part in parts if any(is_short_for(short, part) for short in said) for word in content_of(part)
+    )
+
+
+def is_short_for(short: str, name: str) -> bool:
+    """Whether one given name is the other's nickname, or its beginning but not the other sex's form: Eric, Erica."""
+    return _is_short_for(short.casefold(), name.casefold(), language())
+
+
+@lru_cache(maxsize=4096)
+def _names_in(text: str, language: Language) -> frozenset[str]:
+    found: set[str] = set()
+    with reading(language):
+        for word in _CAPITALISED.finditer(text):
+            begins = not text[: word.start()].strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", text[: word.start()])
+            titled = text[: word.start()].rstrip(" .").rpartition(" ")[2].lower() in _TITLES
+            if begins and not titled:
+                continue
+            noun = language == "de" and _BEFORE_A_NOUN.search(text[: word.start()]) is not None and not titled
+            if _may_name(word[0], language, after_article=noun):
+                found |= content_of(word[0])
+    return frozenset(found)
+
+
+def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
+    lower = word.casefold()
+    if lower in _TITLES or lower in FUNCTION_WORDS[language] or english_name(lower, language) is not None:
+        return False
+    if language == "en":
+        with reading("en"):
+            return not (content_of(word) <= _calendar() or (_OF_A_COUNTRY.fullmatch(word) and is_known(lower, "en")))
+    return language != "de" or not (after_article or _is_german_noun(word))
+
+
+def _is_german_noun(word: str) -> bool:
+    """Whether the dictionary lists it in another form; names are listed as they are, but for a genitive."""
+    return is_known(word, "de") and dictionary_form(word, "de") not in (word, word.removesuffix("s"))
+
+
+@lru_cache
+def _calendar() -> frozenset[str]:
+    from attribution.text.calendar_names import MONTHS, WEEKDAYS
+
+    return frozenset().union(*map(content_of, (*MONTHS, *WEEKDAYS)))
+
+
+@lru_cache(maxsize=4096)
+def _is_short_for(short: str, name: str, language: Language) -> bool:
+    if short == name:
+        return False
+    if language == "en":
+        formal = frozenset(_english().canonicals_of(short))
+    else:
+        formal = FORMAL_NAMES[language].get(short, frozenset())
+    if name in formal:
+        return True
+    left = name[len(short) :]
+    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(left) is None
+
+
+@lru_cache(maxsize=1)
+def _english() -> NickNamer:
+    return NickNamer()

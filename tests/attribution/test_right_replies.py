@@ -1,0 +1,82 @@
+"""Right replies in other words are the judge's error, and wrong ones that look much the same are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from attribution.judging.normal_forms import decision_of, lengths_of, same_items, same_value
+from attribution.survival.matching.matcher import JudgesReplies
+from attribution.survival.verdicts.other_words import said_right
+from tracing.systems.conversations import Question
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "same"),
+    [
+        ("three years", "36 months", True),
+        ("three years", "30 months", False),
+        ("two weeks", "about 14 days", True),
+        ("3 Jahre", "36 Monate", True),
+        ("2 semanas", "14 días", True),
+        ("7 May 2023", "2023-05-07", True),
+        ("7 May 2023", "2023-05-08", False),
+        ("The week before 6 July 2023", "29 June 2023", None),
+        ("12", "a dozen", True),
+        ("12", "13 of them", False),
+        ("Yes", "Likely yes", True),
+        ("Likely no", "Most likely she would", False),
+        ("Oslo", "Bergen", None),
+    ],
+)
+def test_values_are_compared_in_normal_form(answer: str, reply: str, same: bool | None) -> None:
+    assert same_value(answer, reply) is same
+
+
+@pytest.mark.parametrize(
+    ("reply", "same"),
+    [
+        ("swimming, chess and hiking", True),
+        ("They like chess & swimming & hiking", True),
+        ("chess and hiking", False),
+        ("chess, hiking and rowing", False),
+        ("chess, hiking, swimming and rowing", False),
+        ("hiking and swimming, but not chess", None),
+    ],
+)
+def test_a_list_has_the_same_items_in_any_order(reply: str, same: bool | None) -> None:
+    assert same_items("What do they do?", "hiking, chess and swimming", reply) is same
+
+
+def test_lengths_of_time_and_decisions_are_read() -> None:
+    assert lengths_of("half a year, or six months") == {("months", 6.0)}
+    assert [decision_of(text) for text in ("Nein.", "Sí, claro", "Nothing", "Probably not", "Norway")] == [
+        False,
+        True,
+        None,
+        False,
+        None,
+    ]
+
+
+class Says:
+    """A matcher's opinion of every reply."""
+
+    def __init__(self, opinion: bool | None) -> None:
+        self.opinion = opinion
+
+    def right(self, question: Question, reply: str) -> bool | None:
+        return self.opinion
+
+
+@pytest.mark.parametrize(("opinion", "right"), [(True, True), (False, False), (None, True)])
+def test_a_matcher_that_reads_replies_has_the_last_word(opinion: bool | None, right: bool) -> None:
+    judge: JudgesReplies = Says(opinion)
+    asked = Question(id="q", question="How long?", answers=("three years",), evidence=())
+    assert said_right(asked, "36 months", judge) is right
+
+
+def test_an_unknown_or_withdrawn_answer_is_not_pardoned_by_a_matcher() -> None:
+    asked = Question(id="q", question="Which colour?", answers=("unknown",), evidence=())
+    assert not said_right(asked, "blue", Says(True))
+    known = Question(id="q", question="Which colour?", answers=("red",), evidence=())
+    assert not said_right(known, "I don't know", Says(True))
