@@ -1,15 +1,21 @@
-"""`memtune data audit`: how much each operation could gain on a data set."""
+"""`memtune data audit`: how much each operation could gain on a data set, and which of its gold answers look wrong."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.commands.options import config_from, dataset_from, home_option, setup_options
 from experiments.commands.output import write_output
+
+if TYPE_CHECKING:
+    from experiments.runs.config import RunConfig
+
+_MOST_TURNS, _LONGEST_TURN = 4, 200
+"""How much is shown of what speaks against a gold answer: turns, and characters of each."""
 
 
 @click.command(
@@ -19,6 +25,7 @@ Examples:
   memtune data audit --split all
   memtune data audit --system rag --limit-conversations 6
   memtune data audit --json ladder.json
+  memtune data audit --gold --dataset locomo --data locomo10.json
 """
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
@@ -26,22 +33,75 @@ Examples:
 @click.option(
     "--split",
     type=click.Choice(["train", "validation", "test", "all"]),
-    default="train",
-    show_default=True,
-    help="The conversations to audit.",
+    help="The conversations to audit [default: train; with --gold, every conversation].",
+)
+@click.option(
+    "--gold",
+    is_flag=True,
+    help="Only list suspicious gold answers with the turns that speak against them; no model, no run.",
 )
 @click.option(
     "--json",
     "out",
     type=click.Path(path_type=Path),
-    help="Also write the rungs to this file; `memtune report` shows them from ladder.json in a run's folder.",
+    help="Also write the rungs to this file; `memtune report` shows them from ladder.json in a run's folder. With "
+    "--gold, the suspicious gold answers.",
 )
 @home_option
-def audit(config: str | None, split: str, out: Path | None, home: Path | None, **given: Any) -> None:
+def audit(
+    config: str | None, split: str | None, out: Path | None, home: Path | None, *, gold: bool, **given: Any
+) -> None:
     """Print the oracle ladder: how well questions are answered from gold context, from gold facts, and by the pipeline.
 
-    The step from one rung to the next is what the operations between them could gain at most.
+    The step from one rung to the next is what the operations between them could gain at most. With --gold, list the
+    gold answers that the conversation speaks against: nobody says them, another speaker does, the dated turns give
+    another time, the cited turn is about something else, or the question takes for granted what was not.
     """
+    settings = config_from(config, given)
+    if gold:
+        _list_suspicious(settings, split, out)
+    else:
+        _climb(settings, split or "train", out, home)
+
+
+def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -> None:
+    """Print the suspicious gold answers, the surest first."""
+    import json
+    from dataclasses import asdict
+
+    from attribution.annotations.audit import Audit
+    from experiments.data.loaders import read_dataset
+    from experiments.data.reading import Reading
+    from experiments.display.literal_console import LiteralConsole
+    from tracing.recording.redaction import excerpt
+
+    if split in (None, "all"):
+        conversations = [one for one in read_dataset(settings, Reading()) if one.split != "sealed"]
+    else:
+        splits = dataset_from(settings).splits
+        named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        conversations = list(named[str(split)])
+    found = [(one, suspicion) for one in conversations for suspicion in Audit(one).suspicions()]
+    found.sort(key=lambda pair: -pair[1].confidence)
+    rows = [{"conversation": one.id, **asdict(suspicion)} for one, suspicion in found]
+    if out is not None:
+        write_output(out, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--json")
+    console = LiteralConsole()
+    asked = sum(len(one.questions) for one in conversations)
+    console.print(f"{settings.dataset}: {len(found)} of {asked} gold answers are suspicious")
+    for one, suspicion in found:
+        turns = {turn.id: turn for turn in one.turns()}
+        question = next(each for each in one.questions if each.id == suspicion.question)
+        console.print()
+        console.print(f"{question.id} ({one.id}), {suspicion.doubt}, {suspicion.confidence:.2f}: {question.question}")
+        console.print(f"  gold: {question.answers[0]}")
+        console.print(f"  {suspicion.reason}", soft_wrap=True)
+        for turn in suspicion.turns[:_MOST_TURNS]:
+            console.print(f"  {turn} {excerpt(turns[turn].spoken, _LONGEST_TURN)}", soft_wrap=True)
+
+
+def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None) -> None:
+    """Print the rungs of the oracle ladder."""
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
@@ -54,7 +114,6 @@ def audit(config: str | None, split: str, out: Path | None, home: Path | None, *
     from optimizer.evaluation.ladder import audit as climb
     from tracing.systems.prompts import seed_candidate
 
-    settings = config_from(config, given)
     splits = dataset_from(settings).splits
     known = {"train": splits.train, "validation": splits.validation, "test": splits.test}
     conversations = known.get(split) or (*splits.train, *splits.validation, *splits.test)

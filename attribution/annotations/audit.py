@@ -1,0 +1,73 @@
+"""The audit of a conversation's gold answers: the evidence of every kind against each, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attribution.annotations.claim import claim_of
+from attribution.annotations.confidence import IN_DATA, IN_FAILURES, confidence_of, is_calibrated
+from attribution.annotations.dated import other_date
+from attribution.annotations.event import other_event
+from attribution.annotations.premise import false_premise
+from attribution.annotations.speaker import other_speaker
+from attribution.annotations.suspicion import Finding, Suspicion
+from attribution.annotations.transcript import Transcript
+from attribution.annotations.unsaid import unsaid
+from attribution.text.dates import days_of
+from attribution.text.phrases import says_unknown
+from attribution.text.tokens import CJK_CHARACTER
+from tracing.systems.conversations import Conversation, Question
+
+_SPEAKERS = 2
+
+
+class Audit:
+    """Audits the gold answers of one conversation; what they share is computed once. No model is asked."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._talk = Transcript(conversation)
+        self._days = days_of(conversation)
+
+    def suspicions(self) -> Iterator[Suspicion]:
+        """The suspicious gold answers of all questions, in their order."""
+        for question in self._conversation.questions:
+            found = self.suspicion(question)
+            if found is not None:
+                yield found
+
+    def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:
+        """The strongest evidence that a gold answer is wrong; None if there is none that counts.
+
+        Args:
+            question: as annotated. Without evidence turns only what nobody says counts.
+            reply: an answer that was judged wrong; where it is what the conversation supports, that counts too.
+        """
+        prior = IN_FAILURES if reply else IN_DATA
+        counting = [one for one in self.findings(question, reply) if one.strong or one.supported]
+        if not counting:
+            return None
+        main = max(counting, key=lambda one: confidence_of(one, prior=prior))
+        calibrated = is_calibrated(main) and len(self._conversation.speakers) == _SPEAKERS
+        reason = main.reason if calibrated else f"{main.reason} (how sure that is was not calibrated on such cases)"
+        sure = confidence_of(main, prior=prior)
+        return Suspicion(question.id, main.doubt, sure, reason, main.turns, main.supported)
+
+    def findings(self, question: Question, reply: str = "") -> list[Finding]:
+        """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known."""
+        known = [answer for answer in question.answers if answer.strip() and not says_unknown(answer)]
+        if question.unanswerable or not known:
+            return []
+        talk, claim = self._talk, claim_of(question, self._talk)
+        timed = other_date(claim, reply, talk, self._days)
+        if CJK_CHARACTER.search("".join((question.question, *question.answers))):
+            # Pairs of characters are no words, so what is missing among them says little.
+            return [timed] if timed is not None else []
+        found = (
+            timed,
+            other_speaker(claim, reply, talk),
+            unsaid(claim, reply, talk),
+            other_event(claim, reply, talk),
+            false_premise(claim, reply, talk, self._days),
+        )
+        return [one for one in found if one is not None]

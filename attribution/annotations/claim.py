@@ -1,0 +1,110 @@
+"""What an annotation claims: that certain turns answer a question about somebody in a certain way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from attribution.annotations.transcript import Transcript
+from attribution.text.content import content_of, time_words
+from attribution.text.phrases import clauses_of, says_unknown
+from attribution.text.question_kinds import is_inferred
+from tracing.systems.conversations import Question, Turn
+
+SAID = 0.6
+"""Least share of an answer's words with which turns say it."""
+
+ON_TOPIC = 0.34
+"""Least share of a question's words with which turns are about its matter."""
+
+NEARBY = 2
+"""How far from a cited turn the rest of what it is about may be said, in turns."""
+
+_SHORT_NAME = 3
+_CAPITALISED = re.compile(r"\b[^\W\d_]\w*")
+_CONCLUDES = re.compile(
+    r"\b(?:(?-i:[Cc]an|may|[Ss]hould)|based on|describ\w+|attributes?|traits?|personality|characteri\w+)\b",
+    re.IGNORECASE,
+)
+_PRESUMES = re.compile(r"presum|apparent|seem", re.IGNORECASE)
+_ADDRESSES = re.compile(
+    r"\b(?:you\w*|ya|du|dich|dir|dein\w*|euch|euer|eure\w*|tú|usted\w*|vosotr\w+|toi|tes?|vous|votre|vos)\b|[你您]|あなた",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedClaim:
+    """The parts of an annotated question.
+
+    Attributes:
+        question: as annotated.
+        person: the one speaker that the question names; None if it names none or several.
+        topic: content words of the question, without speakers' names and times.
+        cited: places of the cited turns.
+        around: places of these and of the turns nearby.
+        concludes: whether the answer is a conclusion, which nobody has to say.
+    """
+
+    question: Question
+    person: str | None
+    topic: frozenset[str]
+    cited: frozenset[int]
+    around: frozenset[int]
+    concludes: bool
+
+    def words_of(self, answer: str, talk: Transcript) -> frozenset[str]:
+        """The content words that an answer adds to the question."""
+        return content_of(answer) - content_of(self.question.question) - talk.names
+
+
+def claim_of(question: Question, talk: Transcript) -> AnnotatedClaim:
+    """The parts of a question that is asked about this conversation."""
+    asked = question.question
+    named = [name for name in talk.conversation.speakers if names(asked, name)]
+    topic = content_of(asked) - talk.names - time_words(asked)
+    concludes = (
+        is_inferred(question)
+        or _CONCLUDES.search(asked) is not None
+        or any(_PRESUMES.search(answer) for answer in question.answers)
+    )
+    return AnnotatedClaim(
+        question,
+        named[0] if len(named) == 1 else None,
+        topic,
+        talk.near(question.evidence, 0),
+        talk.near(question.evidence, NEARBY),
+        concludes,
+    )
+
+
+def is_supported(claim: AnnotatedClaim, reply: str, talk: Transcript, places: frozenset[int]) -> bool:
+    """Whether a reply says something that turns at these places say."""
+    words = claim.words_of(reply, talk)
+    return bool(words) and not says_unknown(reply) and talk.share(words, places) >= SAID
+
+
+def clauses_with(turn: Turn, words: frozenset[str], talk: Transcript) -> list[str]:
+    """The clauses of a turn that say the most of these words; none if it says none."""
+    at = talk.place[turn.id]
+    said = [word for word in words if at in talk.where(word)]
+    counted = [(sum(talk.in_text(word, clause) for word in said), clause) for clause in clauses_of(turn.text)]
+    most = max((count for count, _ in counted), default=0)
+    return [clause for count, clause in counted if count == most and most > 0]
+
+
+def addresses(text: str, person: str) -> bool:
+    """Whether a text speaks to somebody, or names the person."""
+    return _ADDRESSES.search(text) is not None or names(text, person)
+
+
+def names(text: str, name: str) -> bool:
+    """Whether a text names a person, in full, by a part of the name or by a short form of it (Mel for Melanie)."""
+    parts = {part.casefold() for part in re.findall(r"\w+", name) if len(part) >= 2}
+    for found in _CAPITALISED.findall(text):
+        word = found.casefold()
+        if word in parts or (
+            found[0].isupper() and len(word) >= _SHORT_NAME and any(part.startswith(word) for part in parts)
+        ):
+            return True
+    return False

@@ -1,0 +1,68 @@
+"""How likely a gold answer is wrong, given evidence of a kind: from how often it was found in spoiled and sound ones.
+
+Counted on the development conversations of `memtune bench annotations` (LoCoMo's conv-41, conv-43 and conv-47, and half
+of the bundled sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong
+were left out. All are English conversations of two people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attribution.annotations.suspicion import Doubt, Finding
+
+IN_FAILURES = 0.15
+"""Share of wrong gold answers among answers that were judged wrong: 13 of 81 in an outside audit of one Mem0 run."""
+
+IN_DATA = 0.06
+"""The same among all questions of a data set."""
+
+_SPOILED, _SOUND = 1165, 4829
+_UNSEEN = 4
+"""Added to what was counted in sound ones, where hardly any was: half a case of each 600 different ones."""
+
+_FEWEST = 10
+
+_COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
+    ("unsaid", True, False): (56, 20),
+    ("unsaid", True, True): (91, 0),
+    ("unsaid", False, False): (30, 56),
+    ("unsaid", False, True): (28, 0),
+    ("speaker", True, False): (57, 0),
+    ("speaker", True, True): (111, 0),
+    ("date", True, False): (50, 0),
+    ("date", True, True): (102, 0),
+    ("date", False, False): (8, 0),
+    ("date", False, True): (4, 0),
+    ("event", True, False): (71, 0),
+    ("event", True, True): (52, 0),
+    ("event", False, False): (49, 15),
+    ("event", False, True): (35, 0),
+    ("premise", True, False): (8, 0),
+    ("premise", True, True): (4, 0),
+    ("premise", False, False): (5, 11),
+    ("premise", False, True): (22, 4),
+}
+"""By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
+
+
+def confidence_of(finding: Finding, *, prior: float) -> float:
+    """The probability that the annotation is wrong, by Bayes' rule.
+
+    Args:
+        finding: the evidence.
+        prior: the share of wrong gold answers among those that are looked at.
+    """
+    spoiled, sound = _COUNTED[_class(finding)]
+    right = prior * spoiled / _SPOILED
+    wrong = (1 - prior) * (sound + _UNSEEN) / _SOUND
+    return round(right / (right + wrong), 3)
+
+
+def is_calibrated(finding: Finding) -> bool:
+    """Whether enough evidence like this was counted for its confidence to mean much."""
+    return sum(_COUNTED[_class(finding)]) >= _FEWEST
+
+
+def _class(finding: Finding) -> tuple[Doubt, bool, bool]:
+    return finding.doubt, finding.strong, finding.supported

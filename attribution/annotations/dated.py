@@ -1,0 +1,118 @@
+"""Evidence that the gold answer is another time than the dated turns give, computed from the days they were said on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+
+from attribution.annotations.claim import AnnotatedClaim
+from attribution.annotations.lengths import other_length
+from attribution.annotations.suspicion import Finding, quoted
+from attribution.annotations.transcript import Transcript
+from attribution.text.calendar_names import WEEKDAY
+from attribution.text.content import is_date
+from attribution.text.dates import Span, spans_of
+from attribution.text.question_kinds import is_count
+
+Days = Mapping[str, date | None]
+"""The day on which each turn was said, by its id."""
+
+_SHARED = 0.34
+_UNDATED = 45
+_SHORT = 3
+_WEEK, _SEASON, _YEAR = 7, 80, 365
+_LAST_WEEKDAY = re.compile(rf"\b(?:last|past|previous|recent) {WEEKDAY}", re.IGNORECASE)
+
+
+def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
+    """What speaks against the answer because the turns give another time; None if they may mean the same.
+
+    A vaguer or a finer time that contains the other is the same. Times that the turns nearby name count too. Where
+    no turn names a time, the day of the session counts, and the answer must be weeks away from it.
+    """
+    question = claim.question
+    if not claim.cited:
+        return None
+    cited = [talk.turns[at].id for at in sorted(claim.cited)]
+    near = [talk.turns[at].id for at in sorted(claim.around - claim.cited)]
+    told, nearby = times_of(cited, talk, days), times_of(near, talk, days)
+    if is_count(question):
+        return other_length(claim, reply, talk, [*told, *nearby, *_days(cited, days)])
+    gold = [span for answer in question.answers for span in spans_of(answer)]
+    if not gold or not all(is_date(answer) and spans_of(answer) for answer in question.answers):
+        return None
+    # A turn of several that names no time tells of its day.
+    undated = _days((turn for turn in cited if not times_of([turn], talk, days)), days)
+    if any(_may_be(one, span) for one in gold for span in (*told, *nearby, *(undated if told else ()))):
+        return None
+    if told and any(
+        _gap(one, span) <= 1 and max(_length(one), _length(span)) <= _SHORT for one in gold for span in told
+    ):
+        return None
+    spoken = _days(cited, days)
+    # "Recently", or no time at all, may be weeks ago.
+    if not told and (not spoken or any(_gap(one, span) <= _UNDATED for one in gold for span in (*spoken, *nearby))):
+        return None
+    supported = any(_may_be(one, span) for one in spans_of(reply, days[cited[-1]]) for span in (*told, *spoken))
+    when = " or ".join(map(_shown, dict.fromkeys(told or spoken)))
+    says = f"{', '.join(cited)} {'gives' if len(cited) == 1 else 'give'}"
+    what = f"{says} {when}" if told else f"{says} no time and was said on {when}"
+    reason = f"{what}, not the gold answer {quoted(question.answers[0])}"
+    if supported:
+        reason += f"; the reply {quoted(reply)} agrees with that"
+    return Finding("date", bool(told), supported, reason, tuple(cited))
+
+
+def times_of(turns: Iterable[str], talk: Transcript, days: Days) -> list[Span]:
+    """The times that turns name, in each way that people mean them."""
+    found: list[Span] = []
+    for turn in turns:
+        text, said = talk.turns[talk.place[turn]].text, days[turn]
+        for span in spans_of(text, said):
+            found += _readings(span, text, said)
+    return found
+
+
+def _readings(span: Span, text: str, said: date | None) -> Iterator[Span]:
+    """A time as it was resolved, and as it may be meant too.
+
+    "Last Tuesday" on a Friday may be ten days ago, "last summer" in December the one just over, and "after three years"
+    looks back as often as ahead.
+    """
+    yield span
+    if said is None:
+        return
+    day = said.toordinal()
+    if _length(span) == 1 and day - said.weekday() <= span[0] < day and _LAST_WEEKDAY.search(text):
+        yield span[0] - _WEEK, span[1] - _WEEK
+    if _SEASON <= _length(span) < _YEAR and span[1] + _YEAR < day:
+        yield span[0] + _YEAR, span[1] + _YEAR
+    if _length(span) >= _YEAR and span[0] > day:
+        yield 2 * day - span[1], 2 * day - span[0]
+
+
+def _days(turns: Iterable[str], days: Days) -> list[Span]:
+    return [(day.toordinal(), day.toordinal()) for turn in turns if (day := days[turn])]
+
+
+def _may_be(one: Span, other: Span) -> bool:
+    """Whether two times may be the same: one contains the other, or they share a good part of the shorter one."""
+    length = min(_length(one), _length(other))
+    common = min(one[1], other[1]) - max(one[0], other[0]) + 1
+    if 1 < length <= 2 * _WEEK:
+        common += 2
+    return common >= max(1.0, _SHARED * length)
+
+
+def _gap(one: Span, other: Span) -> int:
+    return max(0, one[0] - other[1], other[0] - one[1])
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0] + 1
+
+
+def _shown(span: Span) -> str:
+    first, last = date.fromordinal(span[0]), date.fromordinal(span[1])
+    return f"{first}" if first == last else f"{first} to {last}"

@@ -1,0 +1,86 @@
+"""Evidence that a question asks about something that was not: a thing that nobody mentions, or another time."""
+
+from __future__ import annotations
+
+import re
+
+from attribution.annotations.claim import ON_TOPIC, SAID, AnnotatedClaim
+from attribution.annotations.dated import Days, times_of
+from attribution.annotations.suspicion import Doubt, Finding, quoted
+from attribution.annotations.transcript import Transcript
+from attribution.text.calendar_names import MONTH
+from attribution.text.content import content_of
+from attribution.text.dates import spans_of
+from attribution.text.phrases import says_unknown
+
+_MONTH = re.compile(MONTH)
+_WORD = re.compile(r"[\w'’-]+")
+_BEFORE_A_THING = frozenset(
+    word
+    for line in (
+        "a an the his her its my our their your",
+        "of to at for with in on from during after before about by over",
+    )
+    for word in line.split()
+)
+_FIRST_PLACE, _REACH = 3, 2
+_FITS, _FEWEST_WORDS = 0.75, 3
+_EARLY, _LATE = 3, 31
+
+
+def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
+    """What speaks against the question itself; None for a conclusion, and where only a paraphrase may be missing.
+
+    A name that nobody says counts by itself, and so does a time at which the cited turns were not said and of which
+    they don't tell. Another thing that nobody mentions is often just the question's word for it: that is weak, and
+    looked for only where the cited turns fit in all else.
+    """
+    if claim.concludes or not claim.cited:
+        return None
+    found = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
+    if found is None:
+        return None
+    doubt, strong, reason = found
+    supported = says_unknown(reply)
+    if supported:
+        reason += f"; the reply {quoted(reply)} says that there is no answer"
+    return Finding(doubt, strong, supported, reason, claim.question.evidence)
+
+
+def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, bool, str] | None:
+    question = claim.question
+    unheard = [word for word in claim.topic if not talk.where(word) and not _MONTH.fullmatch(word)]
+    rest = claim.topic.difference(unheard)
+    held = any(talk.share(claim.words_of(answer, talk), claim.cited) >= SAID for answer in question.answers)
+    if len(unheard) != 1 or len(rest) < _FEWEST_WORDS or not held or talk.share(rest, claim.around) < _FITS:
+        return None
+    words = _WORD.findall(question.question)
+    at = next((at for at, word in enumerate(words) if unheard[0] in content_of(word)), 0)
+    before = {word.lower() for word in words[max(0, at - _REACH) : at]}
+    if at < _FIRST_PLACE or before.isdisjoint(_BEFORE_A_THING):
+        return None
+    reason = (
+        f"nobody in the conversation mentions {quoted(words[at])}, which the question takes for granted; "
+        f"{', '.join(question.evidence)}, cited for it, fits otherwise"
+    )
+    return "premise", words[at][0].isupper(), reason
+
+
+def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tuple[Doubt, bool, str] | None:
+    """The question names a time, and the cited turns are said at another and don't tell of it.
+
+    Where they are not on its matter either, they are about another event.
+    """
+    question = claim.question
+    asked = spans_of(question.question)
+    spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
+    if not asked or not spoken:
+        return None
+    told = times_of((talk.turns[at].id for at in claim.around), talk, days)
+    if any(first - _EARLY <= span[1] and span[0] <= last + _EARLY for first, last in asked for span in told):
+        return None
+    if any(first - _EARLY <= day.toordinal() <= last + _LATE for first, last in asked for day in spoken.values()):
+        return None
+    when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
+    reason = f"{when} and tells of no time that the question names, for the gold answer {quoted(question.answers[0])}"
+    return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", True, reason

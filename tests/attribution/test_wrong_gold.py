@@ -1,0 +1,129 @@
+"""Wrong gold answers: survival blames the annotation where the conversation speaks against it, and only there."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_memory import RAG, ScriptedMemory
+
+from attribution.cases import Blame
+from tracing.systems.conversations import Conversation, Question
+
+FRIENDS = Conversation.model_validate(
+    {
+        "id": "friends",
+        "speakers": ["Nadia", "Oskar"],
+        "sessions": [
+            {
+                "id": "D1",
+                "time": "2:10 pm on 4 March, 2023",
+                "turns": [
+                    {
+                        "id": "D1:1",
+                        "speaker": "Nadia",
+                        "text": "I adopted a hedgehog yesterday and called him Biscuit.",
+                    },
+                    {"id": "D1:2", "speaker": "Oskar", "text": "Lovely! I repaired my grandmother's accordion."},
+                    {"id": "D1:3", "speaker": "Nadia", "text": "Did it take long?"},
+                    {"id": "D1:4", "speaker": "Oskar", "text": "Three weeks, and I learned to solder for it."},
+                ],
+            },
+            {
+                "id": "D2",
+                "time": "7:00 pm on 18 June, 2023",
+                "turns": [
+                    {"id": "D2:1", "speaker": "Oskar", "text": "Last weekend I hiked along the river with my cousin."},
+                    {"id": "D2:2", "speaker": "Nadia", "text": "Nice. I baked rye bread for the street festival."},
+                    {"id": "D2:3", "speaker": "Oskar", "text": "Your rye bread is famous by now."},
+                    {"id": "D2:4", "speaker": "Nadia", "text": "I also sold jars of plum jam there."},
+                ],
+            },
+        ],
+    }
+)
+
+
+def blame(question: str, gold: str, evidence: str, reply: str) -> Blame:
+    """The verdict on a reply that was judged wrong, by a memory that found every turn."""
+    asked = Question(id="q", question=question, answers=(gold,), evidence=tuple(evidence.split()))
+    with ScriptedMemory(FRIENDS, RAG) as memory:
+        for session in FRIENDS.sessions:
+            memory.chunk([turn.id for turn in session.turns])
+        found = memory.attribute(memory.answer(asked, ["m1", "m2"], reply))
+    assert found.main is not None
+    return found.main
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "evidence", "reply", "told"),
+    [
+        pytest.param(
+            "Which animal did Nadia adopt?", "a chinchilla", "D1:1", "hedgehog", "nobody in the conversation says",
+            id="nobody says it",
+        ),
+        pytest.param(
+            "What did Nadia sell at the festival?", "plum jam, candles", "D2:4", "plum jam", "'candles'",
+            id="nobody says one item of it",
+        ),
+        pytest.param(
+            "What did Nadia repair?", "her grandmother's accordion", "D1:2", "not mentioned", "is what Oskar says",
+            id="another speaker says it",
+        ),
+        pytest.param(
+            "When did Nadia adopt the hedgehog?", "11 March 2023", "D1:1", "3 March 2023", "2023-03-03",
+            id="the dated evidence gives another day",
+        ),
+        pytest.param(
+            "How long did Oskar need for the accordion?", "five months", "D1:4", "three weeks", "21 days",
+            id="the evidence gives another length",
+        ),
+        pytest.param(
+            "What did Oskar do along the river with his cousin?", "learned to solder", "D1:4", "hiked", "D2:1",
+            id="the cited turn is about another event",
+        ),
+        pytest.param(
+            "What did Nadia bake for the street festival in Lisbon?", "rye bread", "D2:2", "not mentioned", "'Lisbon'",
+            id="the premise is false",
+        ),
+        pytest.param(
+            "What did Nadia bake for the street festival in May 2022?", "rye bread", "D2:2", "not mentioned",
+            "2023-06-18", id="the premise names another time",
+        ),
+    ],
+)  # fmt: skip
+def test_a_gold_answer_that_the_conversation_speaks_against_is_the_annotations_error(
+    question: str, gold: str, evidence: str, reply: str, told: str
+) -> None:
+    found = blame(question, gold, evidence, reply)
+    assert (found.operation, found.error_type) == ("annotation", "AnnotationError")
+    assert told in found.reason
+    assert found.evidence, "the messages that speak against it"
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "evidence", "reply"),
+    [
+        pytest.param("Which animal did Nadia adopt?", "hedgehogs", "D1:1", "a cat", id="another form of the word"),
+        pytest.param("Which animal did Nadia adopt?", "a hedghog", "D1:1", "a cat", id="a slip of the pen"),
+        pytest.param("When did Nadia adopt the hedgehog?", "March 2023", "D1:1", "May 2023", id="a vaguer time"),
+        pytest.param("When did Oskar hike?", "10 June 2023", "D2:1", "May 2023", id="a finer time"),
+        pytest.param("When did Oskar hike?", "The week before 18 June 2023", "D2:1", "May", id="a time told otherwise"),
+        pytest.param("How long did the repair take Oskar?", "21 days", "D1:4", "a year", id="another unit"),
+        pytest.param("What is Nadia famous for?", "rye bread", "D2:3", "soup", id="told by the other, to the person"),
+        pytest.param("Did Nadia repair the accordion?", "No", "D1:2", "unclear", id="no, for it was the other"),
+        pytest.param("Nadia收养了什么动物？", "刺猬", "D1:1", "猫", id="told in another language"),
+        pytest.param("Would Nadia enjoy a cooking class?", "Likely yes", "D2:2", "No", id="a conclusion"),
+        pytest.param("What did Nadia sell?", "plum jam", "D2:2", "candles", id="only the citation is wrong"),
+        pytest.param("What did Nadia bake for the fair?", "rye bread", "D2:2", "cake", id="the question's own word"),
+    ],
+)  # fmt: skip
+def test_a_right_gold_answer_is_not_accused(question: str, gold: str, evidence: str, reply: str) -> None:
+    assert blame(question, gold, evidence, reply).error_type != "AnnotationError"
+
+
+def test_a_reply_that_the_conversation_supports_counts_against_the_gold_answer_too() -> None:
+    asked = ("Which animal did Nadia adopt?", "a chinchilla", "D1:1")
+    assert blame(*asked, "a hedgehog").confidence > blame(*asked, "a parrot").confidence
+
+
+def test_evidence_that_was_only_assumed_speaks_against_no_gold_answer() -> None:
+    assert blame("What did Nadia repair?", "an accordion", "", "a clock").error_type != "AnnotationError"
