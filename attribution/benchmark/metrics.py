@@ -88,7 +88,9 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
         ece_cross_fitted: the same with each fifth of the cases calibrated on the other four. If the method's own
             calibration was fitted on this suite, `ece` flatters it and this does not.
-        tokens_per_case, ms_per_case: means. by_type, by_fault: n, eta and oia for each. cases: one row for each.
+        tokens_per_case, ms_per_case: means. by_type, by_fault, by_condition: n, eta and oia for each. by_type has a row
+            for every type that occurs or was named; its eta is the type's recall, `named` how often it was named, and
+            `precision` the share of these that are right (None if it never was). cases: one row for each.
         confusion: for each true type, how often each type was named; "abstained" where none was.
 
     Raises:
@@ -118,12 +120,13 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "macro_f1": _mean(_f1(scored, error_type) for error_type in types),
         "abstention": _mean(one.main is None for one in scored),
         "distance": _mean(distances),
-        "ece": _ece(sure),
-        "ece_cross_fitted": _ece(cross_fitted(sure)),
+        "ece": calibration_error(sure),
+        "ece_cross_fitted": calibration_error(cross_fitted(sure)),
         "tokens_per_case": _mean(one.prediction.tokens for one in scored),
         "ms_per_case": _mean(one.prediction.ms for one in scored),
-        "by_type": _by(scored, lambda one: one.labelled.error_type),
+        "by_type": _by_type(scored),
         "by_fault": _by([one for one in scored if one.labelled.fault], lambda one: str(one.labelled.fault)),
+        "by_condition": _by([one for one in scored if one.labelled.condition], lambda one: str(one.labelled.condition)),
         "confusion": _confusion(scored),
         "cases": [_row(one) for one in scored],
     }
@@ -145,6 +148,7 @@ def _row(one: _Scored) -> dict[str, Any]:
         "gold_type": one.labelled.error_type,
         "gold_operation_ids": list(one.labelled.operation_ids),
         "fault": one.labelled.fault,
+        "condition": one.labelled.condition,
         "type": main.error_type if main else None,
         "operation": main.operation if main else None,
         "operation_id": main.operation_id if main else None,
@@ -172,6 +176,20 @@ def _by(scored: Iterable[_Scored], key: Callable[[_Scored], str]) -> dict[str, d
     }
 
 
+def _by_type(scored: Sequence[_Scored]) -> dict[str, dict[str, Any]]:
+    """By error type, what was found of it and how often it was named rightly."""
+    rows = _by(scored, lambda one: one.labelled.error_type)
+    named: dict[str, list[bool]] = defaultdict(list)
+    for one in scored:
+        if one.main is not None:
+            named[one.main.error_type].append(one.type_right)
+    nothing = {"n": 0, "eta": None, "oia": None, "oia_n": 0}
+    return {
+        name: {**rows.get(name, nothing), "named": len(named[name]), "precision": _mean(named[name])}
+        for name in sorted({*rows, *named})
+    }
+
+
 def _f1(scored: Iterable[_Scored], error_type: Hashable) -> float:
     true = named = both = 0
     for one in scored:
@@ -181,7 +199,8 @@ def _f1(scored: Iterable[_Scored], error_type: Hashable) -> float:
     return 2 * both / (true + named) if true + named else 0.0
 
 
-def _ece(pairs: Sequence[tuple[float, bool]]) -> float | None:
+def calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
+    """Expected calibration error (Guo et al. 2017) of (confidence, right), 10 bins of equal width; None without any."""
     bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for confidence, right in pairs:
         bins[min(BINS - 1, int(confidence * BINS))].append((confidence, right))

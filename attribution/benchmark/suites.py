@@ -1,13 +1,15 @@
 """Loading suites of labelled cases, and running a method of attribution over one.
 
 Annotated graphs are smartcomment files with MemTraceBench's `annotations`: for each failure its error type, the
-operation at fault (null where several share the fault), and the operations that are acceptable too.
+operation at fault (null where several share the fault), and the operations that are acceptable too. Required are
+`prediction_id`, `final_error_type`, and `query` or `query_id`; `golden_answers` or `golden_answers_id` where the right
+answer is known; `source_evidence_ids`, a list of message ids, where the evidence is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -37,19 +39,21 @@ def load_suite(path: Path) -> Suite:
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     cases: list[LabelledCase] = []
     skipped: list[str] = []
+    doubts: list[str] = []
     for file in files:
         try:
-            found, troubles = _annotated(smartcomment.load(file), file)
+            found = labelled_cases(smartcomment.load(file), str(file), file.stem)
         except TraceError as error:
             if file == path:
                 raise
-            found, troubles = [], [str(error)]
-        cases += found
-        skipped += troubles
+            found = Suite(file.stem, (), (str(error),))
+        cases += found.cases
+        skipped += found.skipped
+        doubts += found.doubts
     if not cases:
         why = f" ({skipped[0]})" if skipped else ""
         raise TraceError(f"{path}: holds no case with a label{why}; give a smartcomment file with data.annotations")
-    return Suite(path.stem, tuple(cases), tuple(skipped))
+    return Suite(path.stem, tuple(cases), tuple(skipped), tuple(doubts))
 
 
 def run(suite: Suite, make: Callable[[Recording], Attributor], access: ModelAccess | None = None) -> list[Prediction]:
@@ -90,27 +94,48 @@ def _predict(method: Attributor | MemtuneError, case: Case, access: ModelAccess 
     return Prediction(attribution, tokens, (time.perf_counter() - started) * 1000)
 
 
-def _annotated(graph: ExecutionGraph, file: Path) -> tuple[list[LabelledCase], list[str]]:
-    recording = recording_of(graph, file.stem)
+def labelled_cases(graph: ExecutionGraph, where: str, name: str) -> Suite:
+    """The labelled cases of an annotated graph.
+
+    Args:
+        graph: as it was read.
+        where: begins what is said of a label.
+        name: of the suite and its conversation.
+    """
+    recording = recording_of(graph, name)
     cases: list[LabelledCase] = []
     skipped: list[str] = []
+    doubts: list[str] = []
     for place, raw in enumerate(smartcomment.annotations_of(graph)):
-        where = f"{file}: data.annotations[{place}]"
+        label = f"{where}: data.annotations[{place}]"
+
+        def tell(problem: str, label: str = label) -> None:
+            doubts.append(f"{label}.{problem}")
+
         error_type = _TYPES.get(str(raw.get("final_error_type")))
         if error_type is None:
-            skipped.append(f"{where}.final_error_type: {raw.get('final_error_type')!r} is not an error type")
+            skipped.append(f"{label}.final_error_type: {raw.get('final_error_type')!r} is not an error type")
             continue
-        case = case_of(raw, recording)
+        case = case_of(raw, recording, tell)
         if case is None:
-            skipped.append(f"{where}: names no question and reply of the graph")
+            skipped.append(f"{label}: names no question and reply of the graph; correct query_id or prediction_id")
             continue
         final = raw.get("final_op_id")
-        acceptable = _ids(raw.get("acceptable_op_ids"), graph)
-        gold = _ids([final], graph) if final else acceptable
+        acceptable = _operations(raw.get("acceptable_op_ids"), "acceptable_op_ids", graph, tell)
+        gold = _operations([final], "final_op_id", graph, tell) if final else acceptable
         cases.append(LabelledCase(case, recording, error_type, gold, tuple(dict.fromkeys((*gold, *acceptable)))))
-    return cases, skipped
+    return Suite(name, tuple(cases), tuple(skipped), tuple(doubts))
 
 
-def _ids(raw: Any, graph: ExecutionGraph) -> tuple[str, ...]:
-    listed: Sequence[Any] = raw if isinstance(raw, list) else ()
-    return tuple(dict.fromkeys(oid for oid in listed if isinstance(oid, str) and oid in graph.operations))
+def _operations(raw: Any, key: str, graph: ExecutionGraph, tell: Callable[[str], None]) -> tuple[str, ...]:
+    """Those of the listed operations that the graph has; others are told."""
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        tell(f"{key}: is {raw!r}, not a list; give a list of operation ids")
+        raw = [raw]
+    known = [oid for oid in raw if isinstance(oid, str) and oid in graph.operations]
+    for oid in raw:
+        if oid not in known:
+            tell(f"{key}: {oid!r} names no operation of the graph; correct it, or leave it out")
+    return tuple(dict.fromkeys(known))

@@ -16,10 +16,13 @@ from attribution.benchmark.metrics import score
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge
-from attribution.labelled import Suite
+from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording
-from experiments.bench.fault_kinds import KINDS
-from experiments.bench.injected import Injected, Injector
+from attribution.replay.method import Replay
+from attribution.survival.matching.matcher import WORDS
+from experiments.bench.injected_faults.hard import hardened
+from experiments.bench.injected_faults.injector import Injected, Injector
+from experiments.bench.injected_faults.kinds import KINDS
 from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.data.loaders import load_dataset
 from experiments.runs.config import RunConfig
@@ -29,7 +32,11 @@ from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
 from tracing.systems.registry import open_system
 
-INJECTED = "injected"
+INJECTED, HARD = "injected", "injected-hard"
+"""Suites that make their own cases: as they are recorded, and as foreign traces or with missing parts."""
+
+IN_PROCESS = ("rag", "long-context", "fact-memory", "evermemos", "trace-memory")
+"""The systems to inject faults into where none is named: those that need no further library or environment."""
 
 CONTROLS = ("replay", "majority", "random")
 """Measured in addition to the attribution methods: an upper and two lower bounds."""
@@ -37,7 +44,9 @@ CONTROLS = ("replay", "majority", "random")
 SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # The scripted embedding puts unrelated texts at right angles, a real one close together.
     "fact-memory": {"near": 0.4},
+    "trace-memory": {"near": 0.4},
     "mem0": {"reply_schema": "never"},
+    "mem0@2": {"reply_schema": "always"},
 }
 
 Progress = Callable[[str, int, int], None]
@@ -78,7 +87,7 @@ def open_bench(
     """The suite at a path, or one of injected faults; its models are closed at the end.
 
     Args:
-        suite: a path, or "injected".
+        suite: a path, "injected" or "injected-hard".
         config: data set, metric and settings of the run that faults are injected into.
         systems: names of the systems to inject into.
         models: opens their models; None for the scripted one.
@@ -90,9 +99,10 @@ def open_bench(
         DataError: no case could be made or read.
         ConfigError, ModelError: a setting does not fit; a call of the run without faults failed.
     """
-    if suite != INJECTED:
+    if suite not in (INJECTED, HARD):
         loaded = load_suite(Path(suite))
-        yield Bench(loaded, {}, None, None, tuple(f"skipped: {line}" for line in loaded.skipped))
+        notes = (*(f"skipped: {line}" for line in loaded.skipped), *(f"doubtful: {line}" for line in loaded.doubts))
+        yield Bench(loaded, {}, None, None, notes)
         return
     splits = load_dataset(config).splits
     conversations = [*splits.train, *splits.validation, *splits.test]
@@ -106,7 +116,11 @@ def open_bench(
                 settings = {**settings, **config.system_settings}
             system = open_system(name, settings)
             injector = Injector(
-                system, access, lambda question, reply: judge(reply, question.answers, metric), seed=seed
+                system,
+                access,
+                lambda question, reply: judge(reply, question.answers, metric),
+                seed=seed,
+                rewords=models is None,
             )
             phase = f"faults in {name}"
             injected = injector.inject(
@@ -120,7 +134,8 @@ def open_bench(
                     "does not know its prompts; name one with --model and --base-url"
                 )
             made[name] = injector, injected
-        yield _bench(made, access)
+        bench = _bench(made, access)
+        yield _hardened(bench, seed) if suite == HARD else bench
 
 
 def needs_models(method: str) -> bool:
@@ -138,14 +153,14 @@ def needs_models(method: str) -> bool:
     return method != SURVIVAL
 
 
-def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int) -> Make:
+def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int, matcher: str = WORDS) -> Make:
     """What sets a method up for a recording; `helper` has the models that it may ask.
 
     Raises:
         ConfigError: there is no such method, or it is not for this suite.
     """
     if method not in CONTROLS:
-        return bound(open_attributor(method), helper or bench.access)
+        return bound(open_attributor(method, matcher=matcher), helper or bench.access)
     if method == "replay":
         if bench.replay is None:
             raise ConfigError(
@@ -180,7 +195,7 @@ def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, 
     result["by_system"] = {}
     for name, part in bench.systems.items():
         own = score(predictions[part], Suite(name, bench.suite.cases[part]), seed=seed)
-        kept = {key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault")}
+        kept = {key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault", "by_condition")}
         result["by_system"][name] = {**kept, "by_nature": _by_nature(own["by_fault"])}
     return result
 
@@ -223,14 +238,34 @@ def _bench(made: Mapping[str, tuple[Injector, Injected]], access: ModelAccess) -
         harmless = sum(injected.harmless.values())
         notes.append(
             f"{name}: {injected.passed} of {injected.asked} questions were answered right without a fault; "
-            f"{len(injected.cases)} faults made an answer wrong, {harmless} did not"
+            f"{len(injected.cases)} faults made an answer wrong, {harmless} did not; "
+            f"{sum(injected.ambiguous.values())} left another copy of the content in the memory and are not counted"
         )
 
     def replay(recording: Recording) -> Attributor:
         injector, injected = owners[recording]
-        return injector.replay(injected, recording)
+        return replay_of(injector, injected, recording)
 
     return Bench(Suite(INJECTED, tuple(cases)), systems, replay, access, tuple(notes))
+
+
+def _hardened(bench: Bench, seed: int) -> Bench:
+    """The same cases under hard conditions; what runs a system again does not fit them."""
+    cases: list[LabelledCase] = []
+    systems: dict[str, slice] = {}
+    for name, part in bench.systems.items():
+        found = hardened(bench.suite.cases[part], seed)
+        systems[name] = slice(len(cases), len(cases) + len(found))
+        cases += found
+    left = len(bench.suite.cases) - len(cases)
+    notes = (*bench.notes, *([f"{left} cases cannot be told as a foreign trace"] if left else []))
+    return Bench(Suite(HARD, tuple(cases)), systems, None, None, notes)
+
+
+def replay_of(injector: Injector, injected: Injected, recording: Recording) -> Replay:
+    """What replays the cases of a recording with an injected fault; the fault stays, whatever is repaired."""
+    system, conversation = injected.systems[recording], recording.conversation
+    return Replay(system, injector.candidate, injector.access, conversation, injector.judged, graph=recording.graph)
 
 
 def _calls(access: ModelAccess | None) -> float:
@@ -241,9 +276,12 @@ def _by_nature(by_fault: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
     """The rows of kinds of fault, summed by what they do to the content."""
     sums: dict[str, dict[str, Any]] = {}
     for name, row in by_fault.items():
-        total = sums.setdefault(KINDS[name].nature, {"n": 0, "eta": 0.0, "oia": 0.0})
+        total = sums.setdefault(KINDS[name].nature, {"n": 0, "eta": 0.0, "oia": None, "oia_n": 0})
         n = total["n"] + row["n"]
-        for key in ("eta", "oia"):
-            total[key] = (total[key] * total["n"] + row[key] * row["n"]) / n
+        total["eta"] = (total["eta"] * total["n"] + row["eta"] * row["n"]) / n
         total["n"] = n
+        if row["oia_n"]:
+            located = total["oia_n"] + row["oia_n"]
+            total["oia"] = ((total["oia"] or 0.0) * total["oia_n"] + row["oia"] * row["oia_n"]) / located
+            total["oia_n"] = located
     return sums

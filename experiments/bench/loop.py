@@ -172,7 +172,7 @@ def _run(
             seed_candidate=seed_candidate(system.prompts),
             settings=LoopSettings(rounds, config.proposals, config.seed),
             access=access,
-            failures=Failures(open_attributor(config.attribution), access, system.operations),
+            failures=Failures(open_attributor(config.attribution, matcher=config.matcher), access, system.operations),
             observer=observer,
             optimizer=counted,
             proposers=open_proposers(config.proposers),

@@ -1,8 +1,11 @@
 """A deterministic model on loopback that works without mistakes from annotated conversations: the bench's control.
 
 It reads what it is sent as a model would, at the HTTP boundary, and knows the conversations' gold facts: it extracts
-the facts of the turns it sees, decides as annotated on the memories it is shown, and answers with what the first line
+the facts of the turns it sees, decides as annotated on the memories it is shown, and answers with what the first text
 about the question says, right or wrong. All errors with it are therefore injected.
+
+A text is about a fact if it has one of the fact's wordings, or its turn with the speaker's name, word for word, with
+any value in the place of the answer. So the model shares no judgement of likeness with what it is to measure.
 """
 
 from __future__ import annotations
@@ -19,9 +22,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from attribution.judging.words import judge
-from attribution.text.content import content_of
-from attribution.text.tokens import normalise
+from experiments.bench.injected_faults.wordings import Wordings, values_of
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.llm.settings import ModelSettings, Role
 from tracing.systems.conversations import Conversation, Fact, Question
@@ -29,12 +30,20 @@ from tracing.systems.conversations import Conversation, Fact, Question
 MODEL = "scripted"
 UNKNOWN = "unknown"
 
-_FORMS = ("boundaries", "is_sufficient", "content", "atomic_fact", "profile")
-"""Keys of the replies that EverMemOS asks for."""
+_FORMS = ("boundaries", "is_sufficient", "content", "atomic_fact", "profile", "memory")
+"""Keys of the replies that EverMemOS and Mem0 2.x ask for."""
 
-_ABOUT = 0.6
-_SAME = 0.6
+_NEW = ("New fact: ", "New: ")
+"""Before the new fact in a request for a decision."""
+
 _DIMENSIONS = 256
+_SHORT = 2
+_STEM = 6
+_COMMON_WORDS = """
+    a an and are as at be but by did do does for from had has have her his how i in is it its many me my now of on or
+    our s she so that the their them they this to was we were what when where which who will with you your
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @contextmanager
@@ -57,11 +66,59 @@ def serve(model: ScriptedModel) -> Iterator[dict[Role, ModelSettings]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A fact or question with the conversation it belongs to."""
+class _Told:
+    """What a text says on a matter: the value, and where."""
 
-    conversation: Conversation
+    place: int
+    value: str
+
+
+class _Matter:
+    """What a fact or turn tells, found in texts by its wordings with any value in the place of its answers.
+
+    Args:
+        wordings: in which it may be told.
+        values: its answers, the canonical one first; without any of them in a wording, the first is what that tells.
+    """
+
+    def __init__(self, wordings: Sequence[str], values: Sequence[str]) -> None:
+        self._values = values
+        told = (text.strip().removesuffix(".") for text in wordings if len(text.split()) > _SHORT)
+        self._patterns = [_with_any_value(text, values) for text in dict.fromkeys(told)]
+
+    def told(self, text: str) -> _Told | None:
+        """What a text says first on the matter; None where it says nothing."""
+        found = [match for pattern in self._patterns if (match := pattern.search(text)) is not None]
+        if not found:
+            return None
+        first = min(found, key=lambda match: match.start())
+        value = next((group for group in first.groups() if group), "")
+        accepted = not value or value.casefold() in {each.casefold() for each in self._values}
+        return _Told(first.start(), (self._values[0] if self._values else "") if accepted else value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A fact with what it tells, and what the fact that it changes told."""
+
     fact: Fact
+    matter: _Matter
+    former: _Matter | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a question is about: its answer, and what held before; as facts, and as it was said.
+
+    Attributes:
+        withdrawn: the answer is that it is not known, and `fact` and `said` are the withdrawal.
+    """
+
+    fact: _Matter
+    said: _Matter
+    former_fact: _Matter
+    former_said: _Matter
+    withdrawn: bool
 
 
 class ScriptedModel:
@@ -73,11 +130,11 @@ class ScriptedModel:
             for conversation in conversations
             for turn in conversation.turns()
         ]
-        self._facts = [_Known(conversation, fact) for conversation in conversations for fact in conversation.facts]
+        self._facts = [known for conversation in conversations for known in _known(Wordings.of(conversation))]
         self._questions = {
-            question.question: (conversation, question)
-            for conversation in conversations
-            for question in conversation.questions
+            question.question: _asked(question, wordings)
+            for wordings in map(Wordings.of, conversations)
+            for question in wordings.conversation.questions
         }
 
     def chat(self, request: Request) -> dict[str, Any]:
@@ -109,18 +166,19 @@ class ScriptedModel:
             return json.dumps(self._formed(form, text))
         if "new retrieved facts" in text:
             return self._decide_all(text)
-        if "New fact: " in text:
-            memories, _, fact = text.rpartition("New fact: ")
-            listed = re.findall(r"^(\d+): (.*)$", memories.rpartition("Memories:\n")[2], re.MULTILINE)
+        asked_about = next((label for label in _NEW if label in text), None)
+        if asked_about is not None:
+            memories, _, fact = text.rpartition(asked_about)
+            listed = re.findall(r"^(\d+): (.*)$", memories, re.MULTILINE)
             event, at = self._decide(fact.strip(), [memory for _, memory in listed])
             return json.dumps({"event": event, "id": listed[at or 0][0] if listed else ""})
         if "Question: " in text:
             context, _, asked = text.rpartition("Question: ")
-            return self._answer(asked.splitlines()[0].strip(), context.partition("Memories:\n")[2].splitlines())
+            return self._answer(asked.splitlines()[0].strip(), context)
         return json.dumps({"facts": [fact for turn, facts in self._told if turn in text for fact in facts]})
 
     def _formed(self, form: str, text: str) -> dict[str, Any]:
-        """The reply to a request of EverMemOS, by a key of its form: nothing is divided, lost or missing."""
+        """The reply to a request, by a key of its form: nothing is divided, lost or missing."""
         if form == "boundaries":
             return {"reasoning": "", "boundaries": [], "should_wait": False}
         if form == "is_sufficient":
@@ -130,6 +188,8 @@ class ScriptedModel:
             return {"title": "A talk", "content": "\n".join(told)}
         if form == "atomic_fact":
             return {"event_log": {"time": "", "atomic_fact": text.partition("Text:\n")[2].splitlines()}}
+        if form == "memory":
+            return {"memory": [{"text": fact} for turn, facts in self._told if turn in text for fact in facts]}
         return {"profile": re.findall(r"^(?:- )?(.+\.(?: \(.*\))?)$", text.partition("\n\n")[2], re.MULTILINE)}
 
     def _decide_all(self, text: str) -> str:
@@ -147,79 +207,80 @@ class ScriptedModel:
         """The event for a fact, and the number of the memory it is about."""
         if text in memories:
             return "NONE", memories.index(text)
-        known = max(self._facts, key=lambda known: _likeness(known.fact.text, text), default=None)
-        if known is None or known.fact.of is None or _likeness(known.fact.text, text) < _SAME:
-            return "ADD", None
-        old = next(fact for fact in known.conversation.facts if fact.id == known.fact.of)
-        likest = max(range(len(memories)), key=lambda at: _likeness(old.text, memories[at]), default=None)
-        if likest is None or _likeness(old.text, memories[likest]) < _SAME:
-            return "ADD", None
-        return ("DELETE" if known.fact.action == "delete" else "UPDATE"), likest
+        for known in self._facts:
+            if known.former is None or known.matter.told(text) is None:
+                continue
+            former = (at for at, memory in enumerate(memories) if known.former.told(memory) is not None)
+            if (at := next(former, None)) is not None:
+                return ("DELETE" if known.fact.action == "delete" else "UPDATE"), at
+        return "ADD", None
 
-    def _answer(self, asked: str, context: Sequence[str]) -> str:
-        """What the first line about the question says."""
-        if asked not in self._questions:
+    def _answer(self, asked: str, context: str) -> str:
+        """What the context says first on the question."""
+        about = self._questions.get(asked)
+        if about is None:
             return UNKNOWN
-        conversation, question = self._questions[asked]
-        fact = next((fact for fact in conversation.facts if fact.id == question.fact), None)
-        lines = [line.removeprefix("- ") for line in context]
-        if fact is not None and fact.action == "delete":
-            return _withdrawn(conversation, question, fact, lines)
-        references = _references(conversation, question, fact)
-        answers = frozenset().union(*map(content_of, question.answers))
-        for line in lines:
-            about = [reference for reference in references if _is_about(line, reference, answers, conversation)]
-            if about and judge(line, question.answers, "contains").score:
-                return question.answers[0]
-            if about:
-                foreign = set(normalise(line)).difference(normalise(about[0]))
-                return " ".join(word for word in normalise(line) if word in foreign) or UNKNOWN
-        return UNKNOWN
+        told, said = about.fact.told(context), about.said.told(context)
+        former, formerly = about.former_fact.told(context), about.former_said.told(context)
+        if about.withdrawn:
+            stands = former or formerly
+            return stands.value if stands is not None and told is None and said is None else UNKNOWN
+        # Facts have no dates to tell which of two holds, messages stand in the order in which they were said.
+        first = min((one for one in (told, said, former) if one is not None), key=lambda one: one.place, default=None)
+        found = first or formerly
+        return found.value if found is not None and found.value else UNKNOWN
 
 
 def vector_of(text: str) -> list[float]:
     """A vector of length 1 that is near those of texts with the same content words."""
     counts = [0.0] * _DIMENSIONS
-    for word in content_of(text):
+    words = {word[:_STEM] for word in re.findall(r"\w+", text.casefold()) if word not in _COMMON}
+    for word in sorted(words):
         counts[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % _DIMENSIONS] += 1.0
     length = math.sqrt(sum(x * x for x in counts))
     return [x / length for x in counts] if length else [1.0, *counts[1:]]
 
 
-def _withdrawn(conversation: Conversation, question: Question, fact: Fact, lines: Sequence[str]) -> str:
-    """The reply about what was withdrawn: the former value where it still stands alone."""
-    old = next((other for other in conversation.facts if other.id == fact.of), None)
+def _known(wordings: Wordings) -> Iterator[_Known]:
+    conversation = wordings.conversation
+    matters = {
+        fact.id: _Matter(
+            wordings.of_fact[fact.id], [each for values in values_of(fact, conversation) for each in values]
+        )
+        for fact in conversation.facts
+    }
+    for fact in conversation.facts:
+        yield _Known(fact, matters[fact.id], matters.get(fact.of or ""))
+
+
+def _asked(question: Question, wordings: Wordings) -> _Asked:
+    facts = {fact.id: fact for fact in wordings.conversation.facts}
+    fact = facts.get(question.fact or "")
+    former = facts.get(fact.of or "") if fact is not None else None
     near = question.near_miss
-    if (
-        old is None
-        or near is None
-        or any(_likeness(text, line) >= _SAME for text in _references(conversation, question, fact) for line in lines)
-    ):
-        return UNKNOWN
-    told = [old.text, *(turn.spoken for turn in conversation.turns() if turn.id == old.turn)]
-    stands = any(
-        _likeness(text, line) >= _SAME and judge(line, (near.value,), "contains").score
-        for text in told
-        for line in lines
+    values = () if question.unanswerable else question.answers
+    former_values = (near.value,) if near is not None and former is not None and near.turn == former.turn else ()
+
+    def told(fact: Fact | None, values: Sequence[str]) -> _Matter:
+        return _Matter(wordings.of_fact[fact.id] if fact is not None else (), values)
+
+    def said(turns: Sequence[str], values: Sequence[str]) -> _Matter:
+        return _Matter([turn.spoken for turn in wordings.conversation.turns() if turn.id in turns], values)
+
+    return _Asked(
+        told(fact, values),
+        said(question.evidence, values),
+        told(former, former_values),
+        said([former.turn] if former is not None else [], former_values),
+        question.unanswerable,
     )
-    return near.value if stands else UNKNOWN
 
 
-def _references(conversation: Conversation, question: Question, fact: Fact | None) -> list[str]:
-    """The texts that answer a question: the gold fact, and what was said in the evidence turns."""
-    said = [turn.spoken for turn in conversation.turns() if turn.id in question.evidence]
-    return [fact.text, *said] if fact is not None else said
-
-
-def _is_about(line: str, reference: str, answers: frozenset[str], conversation: Conversation) -> bool:
-    subject, found = content_of(reference) - answers, content_of(line)
-    speakers = frozenset().union(*map(content_of, conversation.speakers))
-    if not subject or (subject & speakers) != (found & speakers):
-        return False
-    return len(subject & found) / len(subject) >= _ABOUT
-
-
-def _likeness(reference: str, text: str) -> float:
-    """Part of the words of either that both have."""
-    left, right = content_of(reference), content_of(text)
-    return len(left & right) / len(left | right) if left | right else 0.0
+def _with_any_value(text: str, values: Sequence[str]) -> re.Pattern[str]:
+    """Finds a text with any value in the place of the first of these values that is in it."""
+    for value in sorted(values, key=len, reverse=True):
+        found = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
+        if found is not None:
+            rest = re.escape(text[found.end() :]) or r"(?=[.,;\n]|$)"
+            return re.compile(re.escape(text[: found.start()]) + r"([^\n]+?)" + rest)
+    return re.compile(re.escape(text))

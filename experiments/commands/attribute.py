@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,9 @@ Examples:
   memtune attribute production/     (with feedback.csv: what users said of the answers)
   memtune attribute latest --method triage --model gpt-4.1-mini --base-url https://api.openai.com/v1
   memtune attribute latest --replay
+  memtune attribute latest --matcher meaning
   memtune attribute trace.jsonl --question "Where does Mara live?" --reply Bergen
+  memtune attribute traces/ --complaints log.csv
 """,
 )
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
@@ -49,6 +52,14 @@ Examples:
     "triage uses the agent where survival is unsure; your own as module:Object.",
 )
 @click.option(
+    "--matcher",
+    metavar="NAME",
+    default="words",
+    show_default=True,
+    help="What decides whether a text carries what the answer needs: words; meaning adds the embedding model; llm asks "
+    "the model; your own as module:Object.",
+)
+@click.option(
     "--replay",
     is_flag=True,
     help="For one run: check each blame by running its system again with the blamed output corrected.",
@@ -66,6 +77,12 @@ Examples:
 @click.option("--question", metavar="TEXT", help="Complain about one answer: its question, as it was asked.")
 @click.option("--reply", metavar="TEXT", help="The wrong answer, if the trace has several.")
 @click.option("--right", metavar="TEXT", help="The right answer, if you know it.")
+@click.option(
+    "--complaints",
+    type=click.Path(path_type=Path),
+    metavar="LOG",
+    help="Look at the answers that users called wrong in a log (csv or jsonl: question, reply, answers, trace).",
+)
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
@@ -85,12 +102,14 @@ def attribute(
     sources: tuple[str, ...],
     out: Path | None,
     method: str,
+    matcher: str,
     replay: bool,
     prompts: str,
     data: Path | None,
     question: str | None,
     reply: str | None,
     right: str | None,
+    complaints: Path | None,
     workers: int,
     timeout: float,
     model: str | None,
@@ -105,6 +124,7 @@ def attribute(
     Exit code 0, or 1 if a trace was damaged or a case failed; all other cases are attributed.
     """
     from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+    from attribution.survival.matching.matcher import MEANING, WORDS
     from experiments.attributing.attributions import AttributionsFile, Header
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
@@ -113,16 +133,18 @@ def attribute(
     from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
-    factory = open_attributor(method, seconds=timeout)
+    factory = open_attributor(method, seconds=timeout, matcher=matcher)
     where = home_folder(home)
     complaint = _complaint(question, reply, right)
-    target = out or Path(DEFAULT_OUT if complaint is None else COMPLAINTS)
+    if complaint is not None and complaints is not None:
+        raise ConfigError("--question and --complaints: give one of them")
+    target = out or Path(DEFAULT_OUT if complaint is None and complaints is None else COMPLAINTS)
     if replay and (len(sources) > 1 or prompts == "all"):
         raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --prompts all")
-    found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint)
+    found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint, complaints=complaints)
     with ExitStack() as stack:
         access = None
-        if method != SURVIVAL:
+        if method != SURVIVAL or matcher != WORDS:
             access = stack.enter_context(
                 model_access(
                     where,
@@ -134,7 +156,8 @@ def attribute(
                 )
             )
         make = bound(factory, access)
-        header = Header(method=method, model=access.task.settings.model if access else None, replayed=replay)
+        asked = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
+        header = Header(method=method, matcher=matcher, model=asked, replayed=replay)
         if replay:
             make, models = stack.enter_context(checked_by_replay(make, sources[0], where, prompts, calls=budget_calls))
             access = access or models
@@ -148,15 +171,19 @@ def attribute(
             raise
         names = (os.path.relpath(one.path, target.resolve().parent) for one in found)
         traces = [file.said.traces[name] for name in names if name in file.said.traces]
-        complained = [file.said.cases[key] for key in batch.wrong] if complaint is not None else []
+        looked_at = [file.said.cases[key] for key in batch.wrong if key in file.said.cases]
     for trace in traces:
         if trace.problem is not None:
             say(f"warning: {trace.problem}", err=True)
     if tally.incomplete or tally.failed:
         troubles = (case.failed or case.incomplete for case in file.said.cases.values())
         say(f"warning: {next(filter(None, troubles))}", err=True)
-    for case in complained:
-        say(_verdict(case))
+    if complaint is not None:
+        for case in looked_at:
+            say(_verdict(case))
+    if complaints is not None:
+        for line in _clusters(looked_at):
+            say(line)
     say(f"{tally.line()}; see {target}, or: memtune report {target}")
     if not tally.complete:
         context.exit(1)
@@ -173,6 +200,21 @@ def _complaint(question: str | None, reply: str | None, right: str | None) -> Co
     if not question.strip():
         raise ConfigError("--question is empty; give the question as it was asked")
     return Complaint(question, reply or "", (right,) if right and right.strip() else ())
+
+
+def _clusters(cases: Sequence[CaseLine]) -> list[str]:
+    """What went wrong in several cases, the most frequent first, with the surest case of each."""
+    from experiments.diagnosis.case_clusters import case_clusters
+
+    lines = []
+    for cluster in case_clusters(cases):
+        surest = cluster.cases[0]
+        sure = surest.main.confidence if surest.main is not None else 0.0
+        lines += [
+            f"{len(cluster.cases)} × {cluster.error_type} at {cluster.operation}: {cluster.words}",
+            f"  for example {surest.question!r} answered {surest.reply!r}, confidence {sure:.2f}",
+        ]
+    return lines
 
 
 def _verdict(case: CaseLine) -> str:

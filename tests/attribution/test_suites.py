@@ -129,6 +129,52 @@ def test_a_suite_holds_what_the_labels_say_and_reports_the_label_it_cannot_read(
     assert "BadLuck" in suite.skipped[0]
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("source_evidence_ids", ["D1:1@1", "D9:9"], "'D9:9' names no message of the graph; correct it"),
+        (
+            "source_evidence_ids",
+            "D1:1@1",
+            """is 'D1:1@1', not a list; give a list of ids, such as ["D1:1@1"]""",
+        ),
+        ("source_evidence_ids", ["D1:1@1", 7], "7 names no message of the graph"),
+        ("source_evidence_ids", ["D1:1@1", "m1@1"], "'m1@1' names no message of the graph"),
+        ("acceptable_op_ids", "a0", "is 'a0', not a list; give a list of operation ids"),
+        ("final_op_id", "gone", "'gone' names no operation of the graph; correct it"),
+    ],
+)
+def test_what_a_label_says_of_no_part_of_the_graph_is_told_with_file_and_key(
+    annotated: Path, key: str, value: Any, told: str
+) -> None:
+    document = json.loads(annotated.read_text())
+    document["data"]["annotations"][0][key] = value
+    annotated.write_text(json.dumps(document))
+    suite = load_suite(annotated)
+    assert suite.cases[0].case.question.evidence == ("D1:1",)
+    assert len(suite.cases) == 2
+    (line, *_) = suite.doubts
+    assert line.startswith(f"{annotated}: data.annotations[0].{key}: ")
+    assert told in line
+
+
+def test_sound_labels_raise_no_doubt_but_of_the_operation_that_is_gone(annotated: Path) -> None:
+    assert load_suite(annotated).doubts == (
+        f"{annotated}: data.annotations[1].acceptable_op_ids: 'gone' names no operation of the graph; correct it, or "
+        "leave it out",
+    )
+
+
+def test_evidence_that_a_query_names_wrongly_is_told(annotated: Path) -> None:
+    document = json.loads(annotated.read_text())
+    next(one for one in document["data"]["nodes"] if one["name"] == "q0")["metadata"]["evidence"] = "D1:1"
+    annotated.write_text(json.dumps(document))
+    told: list[str] = []
+    cases = failed_cases(recording_of(smartcomment.load(annotated), "g"), told.append)
+    assert cases[0].question.evidence == ("D1:1",)
+    assert told == ["""query q0: evidence: is 'D1:1', not a list; give a list of ids, such as ["D1:1"]"""]
+
+
 def test_a_folder_is_read_whole_and_a_broken_file_in_it_is_reported(annotated: Path) -> None:
     (annotated.parent / "broken.json").write_text("{")
     suite = load_suite(annotated.parent)

@@ -15,8 +15,11 @@ from scripted_server import ScriptedServer, prompt_of
 
 from attribution.judging.words import judge
 from attribution.replay.method import Replay
-from experiments.bench.fault_kinds import KINDS
-from experiments.bench.injected import Injected, Injector
+from experiments.bench.attributing import HARD, replay_of
+from experiments.bench.injected_faults.hard import CONDITIONS
+from experiments.bench.injected_faults.injector import Injected, Injector
+from experiments.bench.injected_faults.kinds import KINDS
+from experiments.bench.injected_faults.wordings import STYLES
 from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.command import main
 from experiments.data.loaders import load_dataset
@@ -54,24 +57,46 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
-def test_replay_names_the_faulty_operations_of_both_systems(bench: Bench) -> None:
-    code, figures, out, _ = bench("--method", "replay")
+def test_replay_names_most_faulty_operations_of_every_system_in_process(bench: Bench) -> None:
+    limits = ["--limit-questions", "6", "--cases", "10"]
+    code, figures, out, _ = bench("--method", "replay", *limits)
     assert code == 0
     assert set(figures) >= KEYS
-    assert figures["n"] == figures["oia_n"] == len(figures["cases"]) == 36
-    assert figures["oia"] >= 0.95
-    assert set(figures["by_system"]) == {"rag", "fact-memory"}
+    assert figures["n"] == figures["oia_n"] == len(figures["cases"]) == 50
+    # Its repairs know the gold facts by attribution's matching, which the faults do not share.
+    assert figures["oia"] >= 0.75
+    assert set(figures["by_system"]) == {"rag", "long-context", "fact-memory", "evermemos", "trace-memory"}
     assert set(figures["by_fault"]) <= set(KINDS)
-    assert len(figures["by_fault"]) >= 10
-    assert set(figures["by_nature"]) == {"removed", "altered", "misled"}
+    assert set(figures["by_nature"]) <= {"removed", "altered", "misled", "several"}
+    assert set(figures["by_condition"]) <= set(STYLES)
     assert "fact-memory, all" in out
     assert "model calls" in out
+
+
+def test_the_hard_split_has_the_same_faults_under_conditions_of_its_own(bench: Bench) -> None:
+    code, figures, out, _ = bench("--method", "survival", "--suite", HARD, "--system", "fact-memory", "--cases", "24")
+    assert code == 0
+    assert set(figures["by_condition"]) == set(CONDITIONS)
+    assert figures["n"] == sum(row["n"] for row in figures["by_condition"].values()) == 24
+    assert "foreign trace" in out
+    code, _, _, err = bench("--method", "replay", "--suite", HARD, "--system", "fact-memory", "--cases", "4")
+    assert code == 2
+    assert "cannot be run again" in err
+
+
+def test_precision_stands_beside_recall(bench: Bench) -> None:
+    _, figures, out, _ = bench("--method", "majority", "--system", "rag", "--cases", "8")
+    (named,) = [name for name, row in figures["by_type"].items() if row["named"]]
+    assert figures["by_type"][named]["eta"] == 1.0
+    assert figures["by_type"][named]["precision"] == figures["eta"] < 1.0
+    assert all(row["precision"] is None for name, row in figures["by_type"].items() if name != named)
+    assert "precision" in out
 
 
 def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
     survival = bench("--method", "survival", "--system", "fact-memory")[1]
     majority = bench("--method", "majority", "--system", "fact-memory")[1]
-    assert survival["oia"] >= 0.85
+    assert survival["oia"] >= 0.75
     assert survival["calls_per_case"] == survival["tokens_per_case"] == 0
     assert survival["oia"] > majority["oia"]
     assert survival["eta"] > survival["random_eta"]
@@ -125,10 +150,12 @@ def test_the_agent_is_measured_with_a_model_of_its_own(bench: Bench, scripted_se
     code, figures, _, _ = bench("--method", "agent", "--system", "rag", *endpoint)
     assert code == 0
     right = sum(row["gold_type"] == "ResponseError" for row in figures["cases"]) / figures["n"]
-    assert figures["eta"] == figures["oia"] == pytest.approx(right)
+    assert figures["eta"] == pytest.approx(right)
+    assert figures["oia"] >= figures["eta"]  # where two share the fault, the answer may be one of them
     assert 0 < right < 1
     assert figures["tokens_per_case"] > 100
-    assert len(scripted_server.requests) == 2 * figures["n"]
+    # Two faults that leave the same trace are asked about once: the second time the cache answers.
+    assert figures["n"] < len(scripted_server.requests) <= 2 * figures["n"]
 
 
 @pytest.mark.parametrize(
@@ -179,15 +206,6 @@ def own_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     sys.modules.pop("benched", None)
-
-
-@pytest.mark.parametrize(("system", "least"), [("long-context", 1.0), ("evermemos", 0.8)])
-def test_faults_are_injected_into_the_other_systems_in_process_too(bench: Bench, system: str, least: float) -> None:
-    limits = ("--limit-conversations", "4", "--limit-questions", "5", "--cases", "8")
-    code, figures, _, err = bench("--method", "replay", "--system", system, *limits)
-    assert (code, err) == (0, "")
-    assert figures["n"] == 8
-    assert figures["oia"] >= least
 
 
 @pytest.mark.usefixtures("own_systems")
@@ -252,7 +270,7 @@ def test_without_the_fault_the_answer_was_right_and_with_it_it_is_wrong_every_ti
 
 def test_the_truth_is_an_execution_of_the_stage_that_the_kind_of_fault_spoils(made: tuple[Injector, Injected]) -> None:
     _, injected = made
-    assert len({labelled.fault for labelled in injected.cases}) >= 15
+    assert len({labelled.fault for labelled in injected.cases}) >= 20
     stages = {
         "ExtractionError": {"extract_facts"},
         "UpdateError": {"decide_update", "store"},
@@ -264,19 +282,24 @@ def test_the_truth_is_an_execution_of_the_stage_that_the_kind_of_fault_spoils(ma
         operations = labelled.recording.graph.operations
         named = {operations[oid].name for oid in labelled.operation_ids}
         assert labelled.operation_ids
-        assert named <= stages[labelled.error_type], labelled.fault
+        if KINDS[str(labelled.fault)].nature == "several":
+            assert named & stages[labelled.error_type]
+            assert named - stages[labelled.error_type]
+        else:
+            assert named <= stages[labelled.error_type], labelled.fault
 
 
 def test_a_repair_elsewhere_does_not_stop_the_fault(made: tuple[Injector, Injected]) -> None:
     injector, injected = made
     misled = [one for one in injected.cases if one.error_type == "ResponseError"]
+    assert misled
     dropped = [one for one in injected.cases if one.fault == "dropped fact"]
     for labelled in misled:
-        replay = injector.replay(injected, labelled.recording)
+        replay = replay_of(injector, injected, labelled.recording)
         assert isinstance(replay, Replay)
         assert replay.run(labelled.case.question, ()).reply == labelled.case.reply
     for labelled in dropped:
-        replay = injector.replay(injected, labelled.recording)
+        replay = replay_of(injector, injected, labelled.recording)
         found = replay.run(labelled.case.question, ()).wrong_outputs
         assert [wrong.place.operation for wrong in found] == ["extract_facts"]
         assert replay.run(labelled.case.question, [wrong.place for wrong in found]).rescued

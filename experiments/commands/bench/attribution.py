@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   memtune bench attribution --suite injected --method survival --json survival.json
+  memtune bench attribution --suite injected-hard --method survival --system rag
   memtune bench attribution --suite injected --method replay --system fact-memory --cases 300 --seed 1
   memtune bench attribution --suite injected --method replay --system mem0 --cases 40
   memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
@@ -31,9 +32,9 @@ Examples:
 @click.option(
     "--suite",
     required=True,
-    metavar="PATH|injected|memtracebench",
-    help="An annotated graph or a folder of them; `injected`: passed cases with one injected fault; `memtracebench`: "
-    "downloaded once from its hub ($HF_ENDPOINT).",
+    metavar="PATH|injected|injected-hard|memtracebench",
+    help="An annotated graph or a folder of them; `injected`: passed cases with injected faults; `injected-hard`: the "
+    "same as foreign traces or with missing parts; `memtracebench`: downloaded once from its hub ($HF_ENDPOINT).",
 )
 @click.option(
     "--method",
@@ -41,6 +42,13 @@ Examples:
     metavar="NAME",
     help="What to measure: an attribution method (your own as module:Object), or one of the controls "
     "replay, majority and random.",
+)
+@click.option(
+    "--matcher",
+    metavar="NAME",
+    default="words",
+    show_default=True,
+    help="What decides for the method what a text carries: words, meaning, llm or your own.",
 )
 @setup_options
 @click.option(
@@ -56,29 +64,39 @@ Examples:
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
 def attribution(
-    suite: str, method: str, count: int, seed: int, target: Path | None, home: Path | None, **given: Any
+    suite: str,
+    method: str,
+    matcher: str,
+    count: int,
+    seed: int,
+    target: Path | None,
+    home: Path | None,
+    **given: Any,
 ) -> None:
     """Measure an attribution method on wrong answers whose decisive operation is known.
 
-    `injected` makes its own labelled cases: it runs the system (RAG and the fact memory, unless --system names one) on
-    the data, injects one fault into one operation of a passed case, and keeps it if the answer becomes wrong. Without
-    --model the system uses a scripted model on loopback that makes no mistakes. With `assisted` and `agent`, --model
-    names the model that helps attribution, and the system's stays scripted.
+    `injected` makes its own labelled cases: it runs the systems that need no library of their own, or the one that
+    --system names, on the data, injects a fault into a passed case, and keeps it if the answer becomes wrong. Faults
+    are aimed by the data's annotations and by lineage, never by attribution's matching of texts. Without --model the
+    system uses a scripted model on loopback that makes no mistakes. With `assisted` and `agent`, --model names the
+    model that helps attribution, and the system's stays scripted.
     """
     import json
 
-    from experiments.bench.attributing import attributor, measure, needs_models, open_bench
+    from attribution.survival.matching.matcher import WORDS
+    from experiments.bench.attributing import IN_PROCESS, attributor, measure, needs_models, open_bench
     from experiments.data.published.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, open_access
 
     config = config_from(None, given)
-    systems = [config.system] if given.get("system") else ["rag", "fact-memory"]
-    helped = needs_models(method)
+    systems = [config.system] if given.get("system") else list(IN_PROCESS)
+    asks = needs_models(method)
+    helped = asks or matcher != WORDS
 
     def models() -> AbstractContextManager[ModelAccess]:
-        return open_access(config, home_folder(home))
+        return open_access(config, home_folder(home), surely=asks or bool(given.get("model")))
 
     with (
         run_view() as view,
@@ -93,7 +111,7 @@ def attribution(
         ) as bench,
         models() if helped else nullcontext() as helper,
     ):
-        make = attributor(method, bench, helper, seed=seed)
+        make = attributor(method, bench, helper, seed=seed, matcher=matcher)
         result = measure(bench, make, helper, seed=seed, progress=view.progress)
     if target is not None:
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
@@ -104,12 +122,12 @@ def attribution(
 
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
-    """Accuracy by system and kind of fault, or by error type if nothing was injected."""
-    from experiments.bench.fault_kinds import KINDS
+    """Accuracy by system, kind of fault and condition, if faults were injected, and by error type."""
+    from experiments.bench.injected_faults.kinds import KINDS
     from experiments.display.tables import plain_table
 
     table = plain_table(f"{method} on {suite}", gap=2)
-    for name in ("", "content", "n", "error type", "operation"):
+    for name in ("", "content", "n", "error type", "operation", "precision"):
         table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
     for system, own in result["by_system"].items():
         for fault in [fault for fault in KINDS if fault in own["by_fault"]]:
@@ -117,21 +135,26 @@ def _table(result: dict[str, Any], suite: str, method: str) -> Table:
         for nature, row in own["by_nature"].items():
             table.add_row(f"{system}, all", nature, *_cells(row), style="italic")
         table.add_row(f"{system}, all", "", *_cells(own), style="bold", end_section=True)
-    if not result["by_system"]:
-        for error_type, row in result["by_type"].items():
-            table.add_row(error_type, "", *_cells(row))
+    for condition, row in result["by_condition"].items():
+        table.add_row(condition, "", *_cells(row))
+    if result["by_condition"]:
+        table.add_section()
+    for error_type, row in result["by_type"].items():
+        table.add_row(error_type, "", *_cells(row), _share(row["precision"]))
     table.add_row("all", "", *_cells(result), style="bold")
     return table
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     """n, error type accuracy and operation accuracy, with the intervals where they are known."""
 
     def part(key: str) -> str:
-        if row[key] is None:
-            return "–"
         low, high = row.get(f"{key}_ci") or (None, None)
-        return f"{row[key]:.3f}" if low is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
+        return _share(row[key]) if low is None or row[key] is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
 
     return str(row["n"]), part("eta"), part("oia")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from experiments.commands.bench.annotations import gold_answers
 from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.evidence import evidence
 from experiments.commands.bench.gate import gate
 from experiments.commands.bench.loop import loop
+from experiments.commands.bench.matcher import matcher
 from experiments.commands.bench.optimize import optimize
 from experiments.commands.bench.throughput import throughput
 from experiments.commands.bench.trace_memory import trace_memory
@@ -19,5 +21,5 @@ def bench() -> None:
     """Measure a part of memtune: its cost or its accuracy."""
 
 
-for _command in (attribution, evidence, gate, loop, optimize, throughput, trace_memory, tracing):
+for _command in (gold_answers, attribution, evidence, gate, loop, matcher, optimize, throughput, trace_memory, tracing):
     bench.add_command(_command)

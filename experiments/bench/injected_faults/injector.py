@@ -12,10 +12,9 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement
 from attribution.labelled import LabelledCase
 from attribution.recordings import Recording
-from attribution.replay.method import Replay
-from attribution.survival.flow import rewrites
-from experiments.bench.fault_kinds import KINDS, Kind
-from experiments.bench.faults import Fault, FaultTarget, target_of
+from experiments.bench.injected_faults.faults import Fault, FaultTarget, SeveralFaults, target_of
+from experiments.bench.injected_faults.kinds import KINDS, Kind
+from experiments.bench.injected_faults.wordings import STYLES, Reworded, Style, Wordings, style_of
 from tracing.errors import BudgetExceededError, ConfigError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
@@ -32,15 +31,21 @@ Progress = Callable[[int, int], None]
 
 
 class FaultySystem:
-    """A memory system one of whose operations does something wrong whenever it runs."""
+    """A memory system that does something wrong whenever the operation at fault runs.
 
-    def __init__(self, system: MemorySystem, fault: Fault) -> None:
-        self._system, self.fault = system, fault
+    Args:
+        system: as it is.
+        fault: what it does wrong.
+        reworded: how it words what it extracts.
+    """
+
+    def __init__(self, system: MemorySystem, fault: Fault | SeveralFaults, reworded: Reworded) -> None:
+        self._system, self.fault, self._reworded = system, fault, reworded
         self.prompts, self.operations = system.prompts, system.operations
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Build as the system does, with the fault."""
-        with intervene(self.fault):
+        with intervene(self.fault), intervene(self._reworded):
             return build_memory(self._system, conversation, candidate, access)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
@@ -58,6 +63,8 @@ class Injected:
         systems: what runs each recording's system again, fault included.
         asked, passed: questions of the run without faults, and those answered right.
         harmless: by kind, faults that left the answer right.
+        ambiguous: by kind, faults that spoilt one copy of the content while the memory held another: whose fault the
+            wrong answer is, theirs or that of what did not find or use the other, no annotation says.
     """
 
     cases: list[LabelledCase] = field(default_factory=list)
@@ -65,13 +72,16 @@ class Injected:
     asked: int = 0
     passed: int = 0
     harmless: Counter[str] = field(default_factory=Counter)
+    ambiguous: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
     """A conversation's memory as it is without faults, and what its operations emitted."""
 
-    conversation: Conversation
+    wordings: Wordings
+    style: Style
+    reworded: Reworded
     memory: Memory
     records: list[dict[str, Any]]
     built: Heard
@@ -85,12 +95,24 @@ class _Passed:
 
 
 class Injector:
-    """Makes wrong answers with one system, by the faults of `fault_kinds.KINDS`."""
+    """Makes wrong answers with one system, by the faults of `kinds.KINDS`.
 
-    def __init__(self, system: MemorySystem, access: ModelAccess, judged: Judged, *, seed: int) -> None:
-        self._system, self._access, self._judged, self._seed = system, access, judged, seed
-        self._candidate = seed_candidate(system.prompts)
-        self._verbatim = not rewrites(system.operations)
+    Args:
+        system: to inject into.
+        access: its models.
+        judged: says whether a reply is right.
+        rewords: whether what it extracts is worded in the styles of `wordings`, where it is an annotated fact word for
+            word. A real model has words of its own.
+        seed: of the choice of cases, values and styles.
+    """
+
+    def __init__(
+        self, system: MemorySystem, access: ModelAccess, judged: Judged, *, seed: int, rewords: bool = True
+    ) -> None:
+        self._system, self.access, self.judged, self._seed = system, access, judged, seed
+        extracts = any(spec.prompt is not None for spec in system.operations if spec.stage == "extract")
+        self._rewords = rewords and extracts
+        self.candidate = seed_candidate(system.prompts)
 
     def inject(self, conversations: Sequence[Conversation], count: int, progress: Progress) -> Injected:
         """Inject up to `count` faults, the kinds in turn, each into passed cases in an order drawn from the seed.
@@ -121,13 +143,6 @@ class Injector:
                 progress(len(made.cases), count)
         return made
 
-    def replay(self, injected: Injected, recording: Recording) -> Replay:
-        """What replays the cases of a recording."""
-        system = injected.systems[recording]
-        return Replay(
-            system, self._candidate, self._access, recording.conversation, self._judged, graph=recording.graph
-        )
-
     def _opportunities(self, name: str, passed: Sequence[_Passed]) -> list[_Passed]:
         drawn = list(passed)
         random.Random(f"{self._seed} {name}").shuffle(drawn)  # noqa: S311 - a choice of examples, no secret
@@ -138,7 +153,7 @@ class Injector:
         kind = KINDS[name]
         while queue:
             chosen = queue.pop()
-            target = target_of(chosen.case, chosen.base.conversation, verbatim=self._verbatim, seed=self._seed)
+            target = target_of(chosen.case.question, chosen.base.wordings, seed=self._seed)
             building, answering = self._fires(kind, target, chosen)
             if not (building or answering):
                 continue
@@ -152,6 +167,9 @@ class Injector:
                 made.harmless[name] += 1
                 continue
             labelled, system = found
+            if kind.spoils and system.fault.remains:
+                made.ambiguous[name] += 1
+                continue
             made.cases.append(labelled)
             made.systems[labelled.recording] = system
             return True
@@ -161,7 +179,7 @@ class Injector:
         """Whether the fault finds its operation in what was emitted without it, in building and in answering."""
         trial = kind.make(target)
         chosen.base.built.tell(trial)
-        building = bool(trial.fired)
+        building = trial.builds
         chosen.answered.tell(trial)
         return building, bool(trial.fired)
 
@@ -169,30 +187,37 @@ class Injector:
         self, name: str, kind: Kind, target: FaultTarget, chosen: _Passed, *, rebuild: bool
     ) -> tuple[LabelledCase, FaultySystem] | None:
         """The case with the fault in it; None where its answer stays right."""
-        conversation, question = chosen.base.conversation, chosen.case.question
-        system = FaultySystem(self._system, kind.make(target))
-        memory, records = chosen.base.memory, chosen.base.records
+        base, question = chosen.base, chosen.case.question
+        conversation = base.wordings.conversation
+        system = FaultySystem(self._system, kind.make(target), base.reworded)
+        memory, records = base.memory, base.records
         if rebuild:
             with trace(prefix="b") as building:
-                memory = build_memory(system, conversation, self._candidate, self._access)
+                memory = build_memory(system, conversation, self.candidate, self.access)
             records = building.records()
+        else:
+            base.built.tell(system.fault)  # so that it knows where the content went
         graph, case = self._asked(system, conversation, question, memory, records)
-        fired = tuple(dict.fromkeys(system.fault.fired))
+        fired = system.fault.fired
         if case.passed or not fired:
             return None
         recording = Recording(graph, conversation, tuple(self._system.operations))
-        return LabelledCase(case, recording, kind.error_type, fired, fired, name), system
+        return LabelledCase(
+            case, recording, kind.error_type, fired, fired, name, base.style if self._rewords else None
+        ), system
 
     def _built(self, conversation: Conversation) -> _Base:
-        heard = Heard()
-        with trace(prefix="b") as building, intervene(heard):
-            memory = build_memory(self._system, conversation, self._candidate, self._access)
-        return _Base(conversation, memory, building.records(), heard)
+        heard, wordings = Heard(), Wordings.of(conversation)
+        style = style_of(conversation, self._seed) if self._rewords else STYLES[0]
+        reworded = Reworded(wordings, style, self._seed)
+        with trace(prefix="b") as building, intervene(heard), intervene(reworded):
+            memory = build_memory(self._system, conversation, self.candidate, self.access)
+        return _Base(wordings, style, reworded, memory, building.records(), heard)
 
     def _answered(self, base: _Base, question: Question) -> _Passed:
         heard = Heard()
         with intervene(heard):
-            _, case = self._asked(self._system, base.conversation, question, base.memory, base.records)
+            _, case = self._asked(self._system, base.wordings.conversation, question, base.memory, base.records)
         return _Passed(base, case, heard)
 
     def _asked(
@@ -206,6 +231,6 @@ class Injector:
         with trace(prefix="a") as answering:
             answering.adopt(records)
             with session(question.id):
-                answer = answer_question(system, memory, question, self._candidate, self._access)
-        judgement = self._judged(question, answer.text)
+                answer = answer_question(system, memory, question, self.candidate, self.access)
+        judgement = self.judged(question, answer.text)
         return answering.graph, Case(conversation.id, question, answer.text, judgement, answer.variable)
