@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, ReplayVerdict
 from attribution.judging.words import Judgement
+from attribution.survival.matching.matcher import WORDS
 from tracing.errors import DataError
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
@@ -33,11 +34,13 @@ class Header(_Line):
     type: Literal["attributions"] = "attributions"
     version: Literal[1] = 1
     method: str
+    matcher: str = WORDS
     model: str | None = None
     replayed: bool = False
 
     def __str__(self) -> str:
-        made = " with ".join(filter(None, (self.method, self.model)))
+        by = self.method if self.matcher == WORDS else f"{self.method} by {self.matcher}"
+        made = " with ".join(filter(None, (by, self.model)))
         return f"{made}, checked by replay" if self.replayed else made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from attribution.failures import case_of, complaint, failed_cases
 from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
+from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
 from experiments.data.own.traced_chats import chat_of
 from experiments.data.reading import Reading
@@ -108,7 +109,11 @@ class Source:
             return self._by_feedback(recording, self.feedback, problem, system_known=bool(told))
         if self.judging is not None and known is not None:
             return self._judged(recording, self.judging, problem)
-        cases = _annotated(recording) or failed_cases(recording)
+        doubts: list[str] = []
+        cases = _annotated(recording, doubts.append) or failed_cases(recording, doubts.append)
+        if doubts and problem is None:
+            more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+            problem = f"{self.path}: {doubts[0]}{more}"
         if not cases and not any(one.kind == "judge_score" for one in graph.variables.values()):
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
             raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
@@ -165,6 +170,7 @@ def sources_of(
     prompts: str = "champion",
     data: Path | None = None,
     complaint: Complaint | None = None,
+    complaints: Path | None = None,
 ) -> list[Source]:
     """The named traces: files, folders of them, and runs by id, `latest` (finished) or folder.
 
@@ -174,6 +180,7 @@ def sources_of(
         prompts: for a run, the traces of `seed`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
         complaint: about one answer in the one named trace; only this answer is attributed.
+        complaints: a log of answers that users called wrong; only these are attributed.
 
     A folder with `feedback.csv` or `feedback.jsonl` gives the traces that have feedback.
 
@@ -205,6 +212,9 @@ def sources_of(
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}
+    if complaints is not None:
+        said = complaints_in(complaints, [one.path for one in found.values()], Reading())
+        return [replace(one, feedback=tuple(said[one.path])) for one in found.values() if one.path in said]
     if complaint is None:
         return list(found.values())
     if len(found) != 1:
@@ -269,10 +279,13 @@ def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:
     return {one.id: one for one in conversations} | {file_name(one.id): one for one in conversations}
 
 
-def _annotated(recording: Recording) -> list[Case]:
+def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:
     from tracing.interchange import smartcomment
 
-    found = (case_of(raw, recording) for raw in smartcomment.annotations_of(recording.graph))
+    found = [
+        case_of(raw, recording, lambda problem, place=place: tell(f"data.annotations[{place}].{problem}"))  # type: ignore[misc]
+        for place, raw in enumerate(smartcomment.annotations_of(recording.graph))
+    ]
     return [case for case in found if case is not None]
 
 

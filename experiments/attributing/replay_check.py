@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.replay.method import Checked, Replay
+from attribution.survival.matching.matcher import WORDS, open_matcher
 from experiments.data.loaders import load_dataset
 from experiments.experiment.judging import calibrate_judge
 from experiments.experiment.wiring import open_parts
@@ -48,6 +49,8 @@ def checked_by_replay(
         calibrate_judge(parts.evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
         candidate = folder.prompts(prompts)
 
+        matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
+
         def checked(recording: Recording) -> Checked:
             replay = Replay(
                 parts.system,
@@ -56,6 +59,7 @@ def checked_by_replay(
                 recording.conversation,
                 parts.evaluator.judged,
                 graph=recording.graph,
+                matcher=matcher,
             )
             return Checked(make(recording), replay)
 

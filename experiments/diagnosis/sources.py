@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.survival.matching.matcher import WORDS
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
@@ -48,8 +49,13 @@ def diagnosed(
     folder = RunFolder.find(home, source, finished=True)
     config = load_config(str(folder.path / CONFIG))
     method, factory, aside = config.attribution, open_attributor(config.attribution), []
-    if isinstance(factory, AsksModel):
+    if config.matcher != WORDS:
         aside = [
+            f"The run matched texts by {config.matcher}. This page asks no model and goes by words; for the other, "
+            f"give the file of `memtune attribute {folder.id} --matcher {config.matcher}`."
+        ]
+    if isinstance(factory, AsksModel):
+        aside += [
             f"The run attributed with {method}. This page asks no model: {SURVIVAL} attributed; for the other, give "
             f"the file of `memtune attribute {folder.id} --method {method}`."
         ]

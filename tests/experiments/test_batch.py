@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from data_files import SOUND
 from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, traced_run
 
@@ -272,6 +273,19 @@ def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Pa
         sources_of([str(alone)], home)[0].read()
     (source,) = sources_of([str(alone)], home, data=folder.path / "data.jsonl")
     assert len(source.read().cases) == 3
+
+
+def test_a_graph_whose_evidence_names_no_message_has_that_as_its_problem(tmp_path: Path) -> None:
+    SOUND["memeval"](tmp_path)
+    path = tmp_path / "g0.json"
+    (sound,) = sources_of([str(path)], tmp_path)
+    assert sound.read().problem is None
+    path.write_text(path.read_text().replace('"source_evidence_ids": ["', '"source_evidence_ids": ["gone", "'))
+    (source,) = sources_of([str(path)], tmp_path)
+    found = source.read()
+    assert found.cases[0].question.evidence == ("D1:1",)
+    assert found.problem is not None
+    assert found.problem.startswith(f"{path}: data.annotations[0].source_evidence_ids: 'gone' names no message")
 
 
 @pytest.mark.parametrize("before", ["prompt", "message"])

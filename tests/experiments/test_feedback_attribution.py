@@ -62,3 +62,48 @@ def test_feedback_on_a_trace_that_is_not_there_is_refused(tmp_path: Path) -> Non
     written(folder / "feedback.jsonl", json.dumps({"trace": "nine", "right": False}) + "\n")
     with pytest.raises(DataError, match=r"feedback\.jsonl:1: trace: 'nine' is not a trace in .*; correct it"):
         sources_of([str(folder)], tmp_path / "home")
+
+
+def test_a_log_of_complaints_is_attributed_and_clustered_by_what_went_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = traces(tmp_path / "traces")
+    (folder / "feedback.jsonl").unlink()
+    log = "question,reply,answers,trace\n"
+    log += "".join(
+        f"where did  mara move to?,,{right},{name}\n" for name, right in (("one", "Oslo"), ("two.jsonl", ""))
+    )
+    written(tmp_path / "log.csv", log + '"What food does Mara\'s tortoise come out for?",,,traces/one.jsonl\n')
+    assert run("attribute", "traces", "--complaints", "log.csv", "--home", str(tmp_path / "home")) == 0
+    said = capsys.readouterr().out
+    cases = Attributions.read(tmp_path / "complaints.jsonl").cases.values()
+    assert sorted((case.trace, case.question, case.answers) for case in cases) == [
+        ("traces/one.jsonl", "What food does Mara's tortoise come out for?", ("",)),
+        ("traces/one.jsonl", "Where did Mara move to?", ("Oslo",)),
+        ("traces/two.jsonl", "Where did Mara move to?", ("",)),
+    ]
+    clusters = [line for line in said.splitlines() if " × " in line]
+    assert sum(int(line.split(" × ")[0]) for line in clusters) == 3
+    assert any("ResponseError at answer" in line for line in clusters)
+    assert "for example 'Where did Mara move to?'" in said
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"question": "Who?"}, "trace: '' fits 3 of 3 traces; add it"),
+        ({"question": "Who?", "trace": "four"}, "trace: 'four' fits 0 of 3 traces; name one of the traces given"),
+        ({"reply": "Bonn", "trace": "one"}, "question: Field required"),
+        ({"question": "Who?", "trace": "one", "right": "Bonn"}, "right: "),
+    ],
+)
+def test_a_complaint_that_fits_no_trace_is_refused_with_its_line(
+    tmp_path: Path, row: dict[str, str], told: str
+) -> None:
+    folder = traces(tmp_path / "traces")
+    log = written(tmp_path / "log.jsonl", json.dumps(row) + "\n")
+    with pytest.raises(DataError) as caught:
+        sources_of([str(folder)], tmp_path / "home", complaints=log)
+    assert str(caught.value).startswith(f"{log}:1: ")
+    assert told in str(caught.value)

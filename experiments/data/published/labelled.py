@@ -44,7 +44,7 @@ def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
         questions = []
         for number, raw in enumerate(smartcomment.annotations_of(graph)):
             where = f"{file}: data.annotations.{number}"
-            case = case_of(raw, made)
+            case = case_of(raw, made, lambda problem, where=where: reading.problem(f"{where}.{problem}"))  # type: ignore[misc]
             if case is None:
                 reading.problem(f"{where}: names no question and reply of the graph; correct query_id or prediction_id")
             elif not case.knows_answer:

@@ -2,8 +2,8 @@
 
 Decisions, so that scores can be compared: turns keep their `dia_id`; the caption of a shared image follows the turn's
 text in brackets, since questions ask about images; category 5 has no gold answer in the file and gets ways to say "not
-mentioned", unless the file gives one. Evidence ids with other separators (`D8:6; D9:17`, `D:11:26`) are corrected, ids
-of turns that do not exist are ignored and counted.
+mentioned", unless the file gives one, and its misleading answer (`adversarial_answer`) is the near miss. Evidence ids
+with other separators (`D8:6; D9:17`, `D:11:26`) are corrected, ids of turns that do not exist are ignored and counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.reading import Ids, Reading, conversation_made, needed
-from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 ADVERSARIAL = 5
@@ -40,6 +40,7 @@ class _Question(_Row):
     question: str
     category: int = Field(ge=1, le=5)
     answer: str | int | float | None = None
+    adversarial_answer: str | int | float | None = None
     evidence: tuple[str, ...] = ()
 
 
@@ -110,6 +111,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
             named = [f"D{session}:{turn}" for session, turn in _TURN_ID.findall(" ".join(row.evidence))]
             evidence = tuple(dict.fromkeys(turn for turn in named if turn in known))
             reading.left_out(name, "evidence ids that name no turn", len(set(named)) - len(evidence))
+            misleading = _forms(row.adversarial_answer) if unanswerable and evidence else ()
             questions.append(
                 Question(
                     id=f"{name}-q{number:03}",
@@ -118,6 +120,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
                     kind=CATEGORIES[row.category],
                     unanswerable=unanswerable,
                     evidence=evidence,
+                    near_miss=NearMiss(turn=evidence[0], value=misleading[0]) if misleading else None,
                 )
             )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
