@@ -171,7 +171,14 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("data", "validate", "cut.jsonl", "--dataset", "jsonl"), []),
     ],
     "data fetch": [(("data", "fetch", ARGUMENT), MARKUP), (("data", "fetch", "locomo", ARGUMENT), GIVEN)],
-    "data audit": [(("data", "audit", "config.yaml"), EVERYTHING)],
+    "data audit": [
+        (("data", "audit", "config.yaml"), EVERYTHING),
+        (("data", "audit", "config.yaml", "--gold"), []),
+    ],
+    "bench annotations": [
+        (("bench", "annotations", "--data", "data.jsonl"), []),
+        (("bench", "annotations", "--data", ARGUMENT), GIVEN),
+    ],
     "bench attribution": [
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
@@ -187,6 +194,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "bench loop": [
         (("bench", "loop", "--optimizer", "closed-loop", "--system", "rag", "--conversations", "3"), []),
         (("bench", "loop", "--system", ARGUMENT), []),
+    ],
+    "bench matcher": [
+        (("bench", "matcher", "--matcher", "words", "--json", f"{OUT}.json"), []),
+        (("bench", "matcher", "--matcher", ARGUMENT), []),
     ],
     "bench optimize": [
         (("bench", "optimize", "--arm", ARGUMENT), ["[/INST]"]),

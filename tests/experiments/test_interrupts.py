@@ -42,22 +42,13 @@ def start(mlflow_home: Path, tmp_path: Path, said: Path, scripted_server: Script
     def started(*arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "experiments.command", *arguments]
         with said.open("a") as err:
-            begun.append(
-                subprocess.Popen(
-                    command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=err, preexec_fn=_heeding_ctrl_c
-                )
-            )
+            begun.append(subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=err))
         return begun[-1]
 
     yield started
     for process in begun:
         process.kill()
         process.wait()
-
-
-def _heeding_ctrl_c() -> None:
-    # What a shell starts in the background ignores it, and so do its children.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupted(process: subprocess.Popen[str], server: ScriptedServer, said: Path) -> None:
@@ -135,7 +126,7 @@ sys.argv = ["memtune", "runs", "--help"]
 memtune.main()
 """
     command, pipe = [sys.executable, "-c", lines], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=_heeding_ctrl_c) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert any(line == b"here\n" for line in process.stdout)
         process.send_signal(number)

@@ -161,6 +161,18 @@ def test_labelled_graphs_give_the_dialogue_and_the_labelled_questions(tmp_path: 
         conversations_of("memeval", path)
 
 
+@pytest.mark.parametrize("evidence", [["D1:1", "D9:9"], "D1:1"])
+def test_evidence_of_a_labelled_graph_that_names_no_message_is_a_problem(tmp_path: Path, evidence: object) -> None:
+    path = SOUND["memeval"](tmp_path)
+    document = json.loads((tmp_path / "g0.json").read_text())
+    document["data"]["annotations"][0]["source_evidence_ids"] = evidence
+    (tmp_path / "g0.json").write_text(json.dumps(document))
+    with pytest.raises(
+        DataError, match=r"g0\.json: data\.annotations\.0\.source_evidence_ids: .*(correct it|give a list)"
+    ):
+        conversations_of("memeval", path)
+
+
 @here
 def test_the_real_files_are_read_whole_and_without_a_problem() -> None:
     assert SHARED is not None

@@ -24,7 +24,10 @@ time.sleep(60)
 def alive(number: int) -> bool:
     status = Path(f"/proc/{number}/stat")
     if status.parent.parent.joinpath("self").exists():
-        return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+        try:
+            return status.read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
     return not subprocess.run(["ps", "-p", str(number)], capture_output=True, check=False).returncode
 
 

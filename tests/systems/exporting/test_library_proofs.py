@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from filelock import FileLock
 
 from experiments.command import main
@@ -61,12 +60,13 @@ def libraries(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     return ready
 
 
-def _marked(name: str) -> ParameterSet:
-    alone = name.startswith("mem0@")
-    return pytest.param(name, marks=pytest.mark.slow if alone else pytest.mark.libraries)
-
-
-@pytest.mark.parametrize("name", map(_marked, PROMPTS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith("mem0@") else pytest.mark.libraries)
+        for name in PROMPTS
+    ],
+)
 def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, libraries: Callable[[str], None]) -> None:
     libraries(name)
     exporter = open_exporter(name)

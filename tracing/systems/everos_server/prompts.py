@@ -15,6 +15,9 @@ from tracing.systems.prompts import Contract, PromptSpec
 _LONGEST = 16_000
 """In characters: EverOS's own texts have five to seven thousand, and a rewrite may add to them."""
 
+_LONGEST_EPISODE = 2000
+"""In characters, for a model that is held to a schema: a small one would repeat itself until it is cut short."""
+
 BOUNDARY_PROMPT = PromptSpec(
     name="boundary_detection",
     text=(
@@ -47,19 +50,22 @@ BOUNDARY_PROMPT = PromptSpec(
 EPISODE_PROMPT = PromptSpec(
     name="episode_extract",
     text=(
-        "Write down what is told in this conversation as one episode, in the third person. Name every person, keep "
-        "every name, number and place, and give dates in full.\n\n"
+        "Retell this conversation as one short text in the third person. Name every person, keep every name, number "
+        "and place, and give dates in full.\n\n"
         "Conversation start time: {conversation_start_time}\n"
         "Conversation:\n{conversation}\n\n"
         "{custom_instructions}\n\n"
-        'Reply as JSON: {{"title": "a few words", "content": "the episode"}}'
+        'Reply as JSON: {{"title": "...", "content": "..."}}'
     ),
     operation="extract_episode",
     contract=Contract(
         placeholders=frozenset({"conversation_start_time", "conversation", "custom_instructions"}),
         reply_schema={
             "type": "object",
-            "properties": {"title": {"type": "string", "maxLength": 120}, "content": {"type": "string"}},
+            "properties": {
+                "title": {"type": "string", "maxLength": 120},
+                "content": {"type": "string", "maxLength": _LONGEST_EPISODE},
+            },
             "required": ["title", "content"],
             "additionalProperties": False,
         },
