@@ -14,7 +14,7 @@ from attribution.text.content import Vocabulary, content_of
 from attribution.text.dates import moment, spans_of
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language, language_of, reading
-from attribution.text.phrases import says_unknown
+from attribution.text.phrases import says_retracted, says_unknown
 from attribution.text.question_kinds import expected_count, is_count, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -123,6 +123,21 @@ def test_a_reply_that_does_not_know_says_so_in_its_language_or_in_english(one: L
     with reading(one):
         assert says_unknown(reply)
         assert not says_unknown("Toledo")
+
+
+@pytest.mark.parametrize(
+    ("one", "kept", "plain"),
+    [
+        ("en", "Please keep my address secret.", "They found a secret garden."),
+        ("de", "Bitte halte meine Adresse geheim.", "Sie fanden einen geheimen Garten."),
+        ("es", "Por favor, mantén mi dirección en secreto.", "Encontraron un jardín secreto."),
+        ("fr", "Garde mon adresse secrète, s'il te plaît.", "Ils ont trouvé un jardin secret."),
+    ],
+)
+def test_what_is_to_be_kept_secret_is_taken_back_in_every_language(one: Language, kept: str, plain: str) -> None:
+    with reading(one):
+        assert says_retracted(kept)
+        assert not says_retracted(plain)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         facts="direcci(?:ón|ones)|números?|teléfonos?|declaraci(?:ón|ones)|comentarios?|datos?|información|plan(?:es)?"
         "|ideas?|notas?|mensajes?|respuestas?|sueldo|salario|nombres?|correos?|citas?|cumpleaños",
         kept=r"qued\w+|manten\w+|mantien\w+|permane\w+|guard\w+|sea",
-        hidden=r"(?:privad[oa]|en privado|en hiddeno|confidencial)\b",
+        hidden=r"(?:(?:en )?(?:privad|secret)[oa]s?|confidencial(?:es)?)\b",
     ),
     "fr": _withdrawals(
         ended=r"n(?:e |['’])\w+(?: \w+)? plus(?! (?:que|de \d))|chang\w+ d['’](?:avis|idée)|annul(?:ée?s?|er|e|ons|ez)"
