@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
-from functools import lru_cache
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
@@ -31,10 +30,6 @@ _LENGTH = re.compile(
     re.IGNORECASE,
 )
 _AROUND = content_of("for about around nearly almost roughly over more than exactly approximately after ago")
-_DOZEN = re.compile(
-    r"\b(?P<half>half an? |ein halbes |media |une demi-)?(?:an? |ein |una |une )?(?:dozen|dutzend|docena|douzaine)\b",
-    re.I,
-)
 _ITEMS = re.compile(
     r"\s*[,;&/]\s*(?:(?:and|or|und|oder|y|e|et|ou)\b)?|\s+(?:and|or|und|oder|y|e|et|ou)\s+(?:also\s+)?", re.I
 )
@@ -46,6 +41,12 @@ _GUARDED = re.compile(
 _NO = frozenset(("no", "not", "nope", "nein", "non"))
 _SHORT = 5
 _ITEM_WORDS = 4
+
+
+def same_form(question: str, answer: str, reply: str) -> bool | None:
+    """Whether a reply gives the value of an answer in any form; None if it is not a value, or the reply has none."""
+    found = same_value(answer, reply)
+    return same_items(question, answer, reply) if found is None else found
 
 
 def same_value(answer: str, text: str, said: date | None = None) -> bool | None:
@@ -92,7 +93,6 @@ def _same_decision(answer: str, text: str, said: date | None) -> bool | None:
     return wanted == given
 
 
-@lru_cache(maxsize=8192)
 def decision_of(text: str) -> bool | None:
     """Yes or no, however sure, as a text of few words or its first words say it; None if they say neither."""
     found = _GUARDED.match(text.strip())
@@ -169,6 +169,5 @@ def _same_number(answer: str, text: str, said: date | None) -> bool | None:
     return given == set(wanted) if given else None
 
 
-@lru_cache(maxsize=8192)
 def _in_digits(text: str) -> str:
-    return " ".join(normalise(_DOZEN.sub(lambda found: "6" if found["half"] else "12", text)))
+    return " ".join(normalise(text))

@@ -105,7 +105,9 @@ def cjk_number(numeral: str) -> int:
 
 
 def _number_of_dozens(found: re.Match[str]) -> str:
-    return "6" if found["half"] else str(12 * int(found["n"] or 1))
+    number = 6 if found["half"] else 12 * int(found["n"] or 1)
+    # French joins the next word to it: une demi-douzaine d'œufs.
+    return f"{number} " if found[0].endswith(("'", "’")) else str(number)
 
 
 @lru_cache

@@ -13,6 +13,8 @@ from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import reading
 from attribution.text.numbers import cjk_number, quantity_of
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, symptoms_of
@@ -47,6 +49,27 @@ def test_judge_probe_and_proposers_agree_on_what_a_text_contains(text: str, valu
     made = Item("reply", "reply", "prediction", text)
     example = Example(FactMemory().prompts["answer"], case, None, {}, (made,))
     assert ("near miss" in symptoms_of(example, "answer")) is expected
+
+
+def test_half_of_a_surrogate_pair_is_no_word_and_hides_none() -> None:
+    assert words("\ud83d she owns twenty-two clocks") == words("she owns 22 clocks")
+
+
+@pytest.mark.parametrize(
+    ("one", "text", "number"),
+    [
+        ("en", "half a dozen eggs", "6"),
+        ("en", "two dozen eggs", "24"),
+        ("de", "ein Dutzend Eier", "12"),
+        ("de", "ein halbes Dutzend Eier", "6"),
+        ("es", "media docena de huevos", "6"),
+        ("fr", "une demi-douzaine d'œufs", "6"),
+    ],
+)
+def test_a_dozen_is_a_number_in_every_language(one: Language, text: str, number: str) -> None:
+    with reading(one):
+        assert words(text)[0] == number
+        assert len(words(text)) == 2
 
 
 def test_words_leave_possessive_endings_out() -> None:
@@ -86,12 +109,9 @@ def test_dates_know_every_number_that_tokens_know(text: str, first: str, last: s
 
 
 def test_number_words_months_and_weekdays_are_listed_in_one_place() -> None:
-    listed: dict[str, list[str]] = {"eleven": [], "thursday": [], "november": [], "tuesday": []}
+    listed: dict[str, list[str]] = {"seventeen": [], "thursday": [], "november": [], "tuesday": []}
     for package in ("tracing", "attribution", "optimizer", "experiments"):
         for path in sorted((ROOT / package).rglob("*.py")):
-            if (ROOT / "experiments" / "bench") in path.parents:
-                # What makes benchmarks has lists of its own: it may not ask what it measures.
-                continue
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             texts = [
                 node.value.lower() for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -100,8 +120,8 @@ def test_number_words_months_and_weekdays_are_listed_in_one_place() -> None:
                 if any(word in text.split() for text in texts):
                     where.append(path.name)
     assert listed == {
-        "eleven": ["numbers.py"],
-        "thursday": ["calendar_names.py"],
-        "november": ["calendar_names.py"],
-        "tuesday": ["calendar_names.py"],
+        "seventeen": ["numbers.py"],
+        "thursday": ["calendar_names.py", "english_times.py"],
+        "november": ["calendar_names.py", "english_times.py"],
+        "tuesday": ["calendar_names.py", "english_times.py"],
     }

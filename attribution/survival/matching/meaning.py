@@ -16,7 +16,7 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT
-from attribution.judging.normal_forms import items_of, same_items, same_value
+from attribution.judging.normal_forms import items_of, same_form, same_value
 from attribution.survival.matching.contraries import contrary, of_another, unreal
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.reviewed import Reviewed
@@ -65,9 +65,7 @@ class Meaning:
     def right(self, question: Question, reply: str) -> bool | None:
         """Whether a reply has the answer's value, or is so near to it in meaning that it says the same."""
         for answer in question.answers:
-            found = same_value(answer, reply)
-            if found is None:
-                found = same_items(question.question, answer, reply)
+            found = same_form(question.question, answer, reply)
             if found is not None:
                 return found
         if says_unknown(reply) or not reply.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attribution.judging.normal_forms import same_items, same_value
+from attribution.judging.normal_forms import same_form
 from attribution.survival.case_view import CaseView
 from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.outdated import is_unknowable
@@ -48,9 +48,3 @@ def same_answer(reply: str, answers: Sequence[str]) -> bool:
         if spans and spans == given and is_date(answer) and is_date(reply):
             return True
     return False
-
-
-def same_form(question: str, answer: str, reply: str) -> bool | None:
-    """Whether a reply gives the value of an answer in any form; None if it is not a value, or the reply has none."""
-    found = same_value(answer, reply)
-    return same_items(question, answer, reply) if found is None else found

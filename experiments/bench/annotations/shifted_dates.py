@@ -6,27 +6,16 @@ import random
 import re
 from datetime import date, timedelta
 
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
-_MONTH = "|".join(_MONTHS)
+from experiments.bench.english_times import MONTHS, NUMBERS
+
+_MONTH = "|".join(MONTHS)
 _DAY_FIRST = re.compile(rf"\b(?P<d>\d{{1,2}}) (?P<m>{_MONTH}),? (?P<y>\d{{4}})\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(rf"\b(?P<m>{_MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b", re.IGNORECASE)
 _MONTH_ONLY = re.compile(rf"\b(?P<m>{_MONTH}),? (?P<y>\d{{4}})\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?P<y>20\d{2})\b")
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_DURATION = re.compile(rf"\b(?P<n>\d{{1,2}}|{'|'.join(_NUMBERS)}) (?P<u>(?:day|week|month|year)s?)\b", re.IGNORECASE)
+_DURATION = re.compile(
+    rf"\b(?P<n>\d{{1,2}}|{'|'.join(NUMBERS[:10])}) (?P<u>(?:day|week|month|year)s?)\b", re.IGNORECASE
+)
 _DAYS = (-14, -10, -7, -5, 5, 7, 10, 14, -30, 30, -365, 365)
 _MONTHS_OFF = (-12, -2, -1, 1, 2, 12)
 
@@ -54,7 +43,7 @@ def shifted(answer: str, chance: random.Random) -> str | None:
     found = _DURATION.search(answer)
     if found:
         count = found["n"].lower()
-        number = int(count) if count.isdigit() else _NUMBERS.index(count) + 1
+        number = int(count) if count.isdigit() else NUMBERS.index(count) + 1
         other = number + chance.choice((2, 3, 4)) * (1 if number < 5 else chance.choice((-1, 1)))
         return _replaced(answer, found, f"{other} {found['u'].rstrip('s')}s")
     return None
@@ -70,15 +59,15 @@ def _day(found: re.Match[str], chance: random.Random) -> str | None:
     except ValueError:
         return None
     moved = told + timedelta(days=chance.choice(_DAYS))
-    name = _MONTHS[moved.month - 1]
+    name = MONTHS[moved.month - 1]
     day_first = found["d"] == found[0][: len(found["d"])]
     return f"{moved.day} {name} {moved.year}" if day_first else f"{name} {moved.day}, {moved.year}"
 
 
 def _month(found: re.Match[str], chance: random.Random) -> str:
     at = int(found["y"]) * 12 + _number(found["m"]) - 1 + chance.choice(_MONTHS_OFF)
-    return f"{_MONTHS[at % 12]} {at // 12}"
+    return f"{MONTHS[at % 12]} {at // 12}"
 
 
 def _number(month: str) -> int:
-    return _MONTHS.index(month.capitalize()) + 1
+    return MONTHS.index(month.capitalize()) + 1

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Mapping, Sequence
 
+from experiments.bench.english_times import MONTHS, NUMBERS, WEEKDAYS
 from experiments.bench.injected_faults.faults import Fault, FaultTarget, Trails
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change
 
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_SERIES = (tuple(calendar.month_name)[1:], tuple(calendar.day_name), _NUMBERS)
+_SERIES = (MONTHS, WEEKDAYS, NUMBERS)
 
 
 class DroppedFact(Fault):
