@@ -9,6 +9,7 @@ from typing import Protocol
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.words import WordMatcher
 from attribution.survival.need import Need
+from attribution.text.languages.reading import in_its_language
 from tracing.systems.conversations import Question
 
 CARRIES = 0.5
@@ -40,7 +41,10 @@ class Reviewed:
 
     def __init__(self, words: WordMatcher, opinions: Opinions) -> None:
         self._words, self._opinions = words, opinions
+        self.language = words.language
+        """The conversation's language, in which texts are read."""
 
+    @in_its_language
     def may_carry(self, claim: Claim, texts: Sequence[str]) -> Sequence[bool]:
         """Those with any word of the need, and those that may carry it in others."""
         by_words = self._words.may_carry(claim, texts)
@@ -48,6 +52,7 @@ class Reviewed:
         worth = iter(self._opinions.worth(claim, others) if others else ())
         return [may or next(worth) for may in by_words]
 
+    @in_its_language
     def grades(self, claim: Claim, passages: Sequence[Passage]) -> Sequence[Grade]:
         """How well each passage carries the claim: by words, corrected where there is an opinion."""
         grades = self._words.grades(claim, passages)
@@ -60,6 +65,7 @@ class Reviewed:
                 corrected[at] = _corrected(grades[at], opinion, claim.need)
         return corrected
 
+    @in_its_language
     def right(self, question: Question, reply: str) -> bool | None:
         """Whether a reply is right in other words."""
         return self._opinions.right(question, reply)
