@@ -49,11 +49,7 @@ def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Seq
 
 def _lengths(text: str) -> list[float]:
     """The lengths of time that a text names, in days."""
-    found: list[float] = []
-    for each in _LENGTH.finditer(text):
-        count = int(each["count"]) if each["count"].isdigit() else quantity_of(each["count"])
-        found.append(count * _UNITS[each["unit"].lower()])
-    return found
+    return [quantity_of(each["count"]) * _UNITS[each["unit"].lower()] for each in _LENGTH.finditer(text)]
 
 
 def _as_long(one: float, other: float) -> bool:

@@ -46,9 +46,8 @@ class Gold:
         self._fact = fact_of(question, conversation)
         self._vocabulary = vocabulary
         self.is_verbatim = verbatim
-        with reading(self.language):
-            words = WordMatcher(conversation, vocabulary)
-            self._matcher, self._grader = matcher or words, words.grader(question)
+        words = WordMatcher(conversation, vocabulary)
+        self._matcher, self._grader = matcher or words, words.grader(question)
         self._turns = {turn.id: turn for turn in conversation.turns()}
         self._times = {turn.id: session.time for session in conversation.sessions for turn in session.turns}
 

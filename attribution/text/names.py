@@ -9,6 +9,7 @@ from functools import lru_cache
 from nicknames import NickNamer
 
 from attribution.constants import SHORTEST_ABBREVIATION
+from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.content import content_of
 from attribution.text.languages.dictionary import dictionary_form, is_known
 from attribution.text.languages.function_words import FUNCTION_WORDS, Language
@@ -95,8 +96,6 @@ def _is_german_noun(word: str) -> bool:
 
 @lru_cache
 def _calendar() -> frozenset[str]:
-    from attribution.text.calendar_names import MONTHS, WEEKDAYS
-
     return frozenset().union(*map(content_of, (*MONTHS, *WEEKDAYS)))
 
 

@@ -44,16 +44,16 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_the_parts_have_no_pair_and_no_reply_in_common() -> None:
-    held, other = pairs_of("held_out"), pairs_of("development")
+    held, other = pairs_of("held-out"), pairs_of("development")
     assert len(held) >= 150
     assert {pair.language for pair in held} == set(LANGUAGES)
     assert not {pair.text for pair in held} & {pair.text for pair in other}
-    right, wrong = ([one for one in replies_of("held_out") if one.right is is_right] for is_right in (True, False))
+    right, wrong = ([one for one in replies_of("held-out") if one.right is is_right] for is_right in (True, False))
     assert min(len(right), len(wrong)) >= 120
     assert not {(one.question, one.reply) for one in (*right, *wrong)} & {
         (one.question, one.reply) for one in replies_of("development")
     }
-    assert replies_of("held_out") == replies_of("held_out")
+    assert replies_of("held-out") == replies_of("held-out")
 
 
 def test_words_are_measured_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_words_are_measured_without_a_model(tmp_path: Path, capsys: pytest.Captu
         main(["bench", "matcher", "--matcher", "words", "--json", str(target), "--home", str(tmp_path / "home")])
     assert caught.value.code == 0
     figures = json.loads(target.read_text())
-    assert figures["part"] == "held_out"
+    assert figures["part"] == "held-out"
     words = figures["matchers"]["words"]
     assert words["pairs"]["paraphrase"]["all"]["n"] == 50
     assert words["pairs"]["opposite"]["all"]["right"] > 0.8

@@ -1,6 +1,6 @@
 """Pairs of a claim (a question with its answer) and a text that carries it or does not, in four languages.
 
-What is measured on, `held_out`, was written before any matcher; rules are developed on other pairs.
+What is measured on, `held-out`, was written before any matcher; rules are developed on other pairs.
 """
 
 from __future__ import annotations

@@ -15,27 +15,26 @@ from importlib.resources import files
 from itertools import chain
 from typing import Literal
 
-Part = Literal["held_out", "development"]
+from experiments.bench.english_times import MONTHS, NUMBERS, WEEKDAYS
 
-_SEEDS: dict[Part, int] = {"held_out": 1914, "development": 7}
+Part = Literal["held-out", "development"]
+
+_SEEDS: dict[Part, int] = {"held-out": 1914, "development": 7}
 _MADE = 18
-_MONTHS = (
-    "January February March April May June July August September October November December".split()  # noqa: SIM905
-)
 _NUMBERS = {
-    "held_out": ((12, "a dozen"), (21, "twenty-one"), (7, "seven"), (15, "fifteen"), (40, "forty"), (3, "three")),
+    "held-out": ((12, "a dozen"), (21, "twenty-one"), (7, "seven"), (15, "fifteen"), (40, "forty"), (3, "three")),
     "development": ((11, "eleven"), (30, "thirty"), (6, "six"), (18, "eighteen"), (24, "twenty-four"), (9, "nine")),
 }
 _THINGS: dict[Part, Sequence[str]] = {
-    "held_out": ("hiking", "pottery", "chess", "swimming", "baking", "running", "painting", "sailing", "knitting"),
+    "held-out": ("hiking", "pottery", "chess", "swimming", "baking", "running", "painting", "sailing", "knitting"),
     "development": ("fishing", "yoga", "tennis", "dancing", "gardening", "skating", "reading", "climbing", "rowing"),
 }
 _WISHES: dict[Part, Sequence[str]] = {
-    "held_out": ("move abroad", "adopt a second child", "vote for the reform", "buy an electric car"),
+    "held-out": ("move abroad", "adopt a second child", "vote for the reform", "buy an electric car"),
     "development": ("study law", "enjoy a desert tour", "lend the money", "join the choir"),
 }
 _EVENTS: dict[Part, Sequence[str]] = {
-    "held_out": ("the wedding", "the operation", "the marathon", "the fire"),
+    "held-out": ("the wedding", "the operation", "the marathon", "the fire"),
     "development": ("the exhibition", "the flood", "the interview", "the reunion"),
 }
 
@@ -93,14 +92,14 @@ def _date(part: Part, draw: random.Random) -> _Made:
     other = day + draw.choice((timedelta(days=3), timedelta(days=-9), timedelta(days=31), timedelta(days=365)))
     forms: tuple[Callable[[date], str], ...] = (
         lambda d: d.isoformat(),
-        lambda d: f"{_MONTHS[d.month - 1]} {d.day}, {d.year}",
-        lambda d: f"It was on {d.day} {_MONTHS[d.month - 1][:3]} {d.year}.",
-        lambda d: f"on the {d.day}{_ending(d.day)} of {_MONTHS[d.month - 1]} {d.year}",
-        lambda d: f"{d:%A}, {_MONTHS[d.month - 1]} {d.day}{_ending(d.day)}, {d.year}",
+        lambda d: f"{MONTHS[d.month - 1]} {d.day}, {d.year}",
+        lambda d: f"It was on {d.day} {MONTHS[d.month - 1][:3]} {d.year}.",
+        lambda d: f"on the {d.day}{_ending(d.day)} of {MONTHS[d.month - 1]} {d.year}",
+        lambda d: f"{WEEKDAYS[d.weekday()]}, {MONTHS[d.month - 1]} {d.day}{_ending(d.day)}, {d.year}",
         lambda d: d.strftime("%d.%m.%Y"),
     )
     form = draw.choice(forms)
-    answer = f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+    answer = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
     return f"When was {draw.choice(_EVENTS[part])}?", answer, form(day), form(other)
 
 
@@ -147,7 +146,7 @@ def _likely(part: Part, draw: random.Random) -> _Made:
 
 
 def _word(number: int) -> str:
-    return ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")[number]
+    return NUMBERS[number - 1]
 
 
 def _ending(day: int) -> str:

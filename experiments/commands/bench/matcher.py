@@ -36,8 +36,8 @@ Examples:
 )
 @click.option(
     "--part",
-    type=click.Choice(["held_out", "development"]),
-    default="held_out",
+    type=click.Choice(["held-out", "development"]),
+    default="held-out",
     show_default=True,
     help="Rules are developed on the second and measured on the first.",
 )
