@@ -7,6 +7,7 @@ independent. An arm that shows content of a conversation is not scored on it.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,6 +22,10 @@ Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
 
 
+USUAL_GAIN = 0.15
+"""Standard deviation of what texts truly gain on recorded inputs. A choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalScore:
     """An arm beside the champion on the inputs that both were measured on.
@@ -32,6 +37,8 @@ class LocalScore:
         inputs: number of inputs.
         by_conversation: conversation id → gain on its inputs.
         by_input: key of an input → gain on it.
+        error: standard error of the gain, with the conversation as unit; 0 if nothing was measured, and 1 if all inputs
+            are of one conversation.
     """
 
     arm: Arm
@@ -40,6 +47,15 @@ class LocalScore:
     inputs: int
     by_conversation: Mapping[str, float]
     by_input: Mapping[str, float] = field(default_factory=dict)
+    error: float = 0.0
+
+    @property
+    def expected(self) -> float:
+        """The gain to expect elsewhere: nearer to none, the less is known. The best of many has gained by chance too.
+
+        The mean of the posterior if true gains are normally distributed around 0 with `USUAL_GAIN` as deviation.
+        """
+        return self.gain * USUAL_GAIN**2 / (USUAL_GAIN**2 + self.error**2)
 
 
 class Halved(NamedTuple):
@@ -98,7 +114,16 @@ def compared(
     score = sum(total[1] for total in sums.values()) / stake
     gain = score - sum(total[2] for total in sums.values()) / stake
     apart = {name: (total[1] - total[2]) / total[0] for name, total in sums.items()}
-    return LocalScore(arm, score, gain, len(by_input), apart, by_input)
+    error = _error([(sums[name][0], each - gain) for name, each in apart.items()])
+    return LocalScore(arm, score, gain, len(by_input), apart, by_input, error)
+
+
+def _error(groups: Sequence[tuple[float, float]]) -> float:
+    """Standard error of a weighted mean, of groups with their weight and their distance to it."""
+    count, total = len(groups), sum(weight for weight, _ in groups)
+    if count < 2:
+        return 1.0
+    return math.sqrt(count / (count - 1) * sum((weight * off) ** 2 for weight, off in groups)) / total
 
 
 def halved(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, judged_so_far, looks, paired
+from optimizer.proposers.proposals import HAND
 from optimizer.racing.halving import LocalScore
 
 if TYPE_CHECKING:
@@ -52,13 +53,32 @@ Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
 """Evaluates a combination on the conversations of some of the champion's outcomes."""
 
 
-def combinations_of(finalists: Mapping[str, Sequence[LocalScore]]) -> list[Combination]:
-    """All of the best together, the best of each prompt alone, then the second best of each."""
-    found = [each for each in (_ranked(finalists, 0), _ranked(finalists, 1)) if each]
-    best = found[0] if found else {}
+def combinations_of(
+    finalists: Mapping[str, Sequence[LocalScore]], worth: Mapping[str, float] | None = None
+) -> list[Combination]:
+    """The best of each prompt together, and then texts alone, those first that are expected to mend the most answers.
+
+    Together are only texts that gained more than the standard error of that: with few inputs a text that does harm is
+    often the best one by chance, and would spoil the others.
+
+    Args:
+        finalists: prompt name → its texts, best first.
+        worth: prompt name → share of the wrong answers that are its fault; equal shares if not given.
+    """
+    best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0])}
     together = [Combination(best)] if len(best) > 1 else []
-    alone = [Combination({name: scored}) for ranked in found for name, scored in ranked.items()]
-    return [*together, *alone][:MOST]
+    ranked = [each for rank in range(max(map(len, finalists.values()), default=0)) for each in _at(finalists, rank)]
+    ranked.sort(key=lambda each: -each[1].expected * (1.0 if worth is None else worth.get(each[0], 0.0)))
+    return [*together, *(Combination({name: scored}) for name, scored in ranked)][:MOST]
+
+
+def _at(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> list[tuple[str, LocalScore]]:
+    return [(name, scored[rank]) for name, scored in finalists.items() if len(scored) > rank]
+
+
+def _is_supported(scored: LocalScore) -> bool:
+    """Whether a gain is more than chance would often give; what people wrote or nobody measured is not asked."""
+    return scored.arm.source == HAND or not scored.inputs or scored.gain > scored.error
 
 
 def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
@@ -125,7 +145,3 @@ def _further(combination: Combination, champion: Sequence[Outcome], total: int, 
     if isinstance(found, GateDecision):
         return replace(combination, outcomes=outcomes, gain=None, decision=found)
     return replace(combination, outcomes=outcomes, gain=found.delta, decision=judged_so_far(found, total))
-
-
-def _ranked(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> dict[str, LocalScore]:
-    return {name: scored[rank] for name, scored in finalists.items() if rank < len(scored)}

@@ -97,7 +97,7 @@ class _LocalRounds:
         """
         tuning = self.tuning
         with tuning.iteration(n) as iteration:
-            self._choose(iteration, {}, [*tuning.outcomes("train"), *tuning.outcomes("val")])
+            self._choose(iteration, {}, [*tuning.outcomes("train"), *tuning.outcomes("val")], {})
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
@@ -119,19 +119,23 @@ class _LocalRounds:
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         iteration.edited = tuple(finalists)
         before = tuning.champion
-        self._choose(iteration, finalists, pool)
+        self._choose(iteration, finalists, pool, gains)
         iteration.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
 
     def _choose(
-        self, iteration: Iteration, finalists: Mapping[str, Sequence[LocalScore]], pool: Sequence[Outcome]
+        self,
+        iteration: Iteration,
+        finalists: Mapping[str, Sequence[LocalScore]],
+        pool: Sequence[Outcome],
+        gains: Mapping[str, float],
     ) -> None:
-        """The texts that go on, and then, where settings may be tuned, settings with them."""
+        """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
         with JointChoice(tuning, iteration, finalists, pool) as joint:
             affordable = tuning.affordable(iteration.n)
             most = affordable_combinations(len(pool), None if affordable is None else affordable.conversations)
-            self._join(iteration, joint, combinations_of(finalists)[:most], pool)
+            self._join(iteration, joint, combinations_of(finalists, gains)[:most], pool)
             if tuning.variants is not None:
                 pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("val")], self.shown.values())
                 self._join(iteration, joint, joint.with_settings(pool), pool)

@@ -55,6 +55,9 @@ FEWEST_TEXTS = 4
 PORTIONS = (1.0, 0.75, 0.5, 0.35, 0.25)
 """Portions of a whole search, in texts and in inputs, of which the largest that the budget allows is made."""
 
+FEWEST_AT_STAKE = 6.0
+"""What is at stake at the end of the first rung at least: on less, chance alone chooses who goes on."""
+
 Rungs = Sequence[tuple[int, int]]
 """Inputs that texts have met at the end of each rung, and how many of them go on."""
 
@@ -154,10 +157,11 @@ class PromptSearch:
 
     def _reaching(self, portion: float) -> Rungs:
         """The rungs of a search with this portion of the usual stakes; all inputs if there is less at stake."""
+        stakes = [(max(FEWEST_AT_STAKE, portion * stake), left) for stake, left in STAKES]
         sums = list(accumulate(map(self._objective.weight, self._inputs)))
         return [
-            (next((number for number, sum_ in enumerate(sums, start=1) if sum_ >= portion * stake), len(sums)), left)
-            for stake, left in STAKES
+            (next((number for number, sum_ in enumerate(sums, start=1) if sum_ >= stake), len(sums)), left)
+            for stake, left in stakes
         ]
 
     def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> ProposalRequest:

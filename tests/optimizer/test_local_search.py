@@ -112,8 +112,8 @@ def outcome(conversation: Conversation, score: float, tainted: str | None = None
 CHAMPION = [outcome(conversation, 0.5) for conversation in CONVERSATIONS]
 
 
-def scored(text: str) -> LocalScore:
-    return LocalScore(Arm(text, "bank", ""), 0.9, 0.4, 20, {})
+def scored(text: str, gain: float = 0.4, error: float = 0.0, source: str = "bank") -> LocalScore:
+    return LocalScore(Arm(text, source, ""), 0.5 + gain, gain, 20, {}, error=error)
 
 
 class Pipeline:
@@ -145,6 +145,29 @@ def test_texts_that_help_only_together_are_found() -> None:
     assert ranked[0].decision.accepted
     assert len(ranked) == len(combinations)
     assert pipeline.met[frozenset({"e1"})] == pipeline.met[frozenset({"a1"})] == FIRST_LOOK
+
+
+def test_a_gain_that_chance_may_have_made_goes_alone_and_last() -> None:
+    finalists = {
+        "decide": [scored("d1", 0.33, 0.33)],
+        "answer": [scored("a1", 0.3, 0.1)],
+        "extract": [scored("e1", 0.3, 0.1), scored("e2", 0.25, 0.1)],
+    }
+    combinations = combinations_of(finalists, {"extract": 0.7, "answer": 0.25, "decide": 0.05})
+    chosen = [{name: each.arm.text for name, each in one.parts.items()} for one in combinations]
+    assert chosen == [{"extract": "e1", "answer": "a1"}, {"extract": "e1"}, {"extract": "e2"}, {"answer": "a1"}]
+    by_hand = {"extract": [scored("mine", -0.2, 0.3, "hand")], "answer": [scored("a1", 0.3, 0.1)]}
+    assert set(combinations_of(by_hand)[0].parts) == {"extract", "answer"}
+
+
+def test_the_error_of_a_gain_is_that_of_its_conversations() -> None:
+    same = compared(Arm("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
+    assert same.error == pytest.approx(0)
+    assert same.expected == pytest.approx(same.gain)
+    first = [given for given in INPUTS if given.conversation.id == INPUTS[0].conversation.id]
+    alone = compared(Arm("better", "bank", ""), "champion", first, Scripted({"champion": 0.5, "better": 0.9}), one)
+    assert alone.error == 1
+    assert 0 < alone.expected < alone.gain / 10
 
 
 def test_what_cannot_be_scored_or_is_not_ahead_never_wins() -> None:
