@@ -2,7 +2,7 @@
 
 "Sensitivity" is what survival gets right on the 81 labelled cases of conv-26, by error type, if the number is a fifth
 smaller or greater and all else stays; as it is, 0.840. Where neither changes it, those cases do not tell which number
-is right. Not here: how much each kind of verdict is trusted (`survival.verdicts.strength`), curves fitted to
+is right. Not here: how much each kind of verdict is trusted (`survival.verdicts.strength`), what was fitted to
 labelled cases (`survival.calibration`), limits on what is shown, and the budgets of the methods that ask a model.
 """
 
@@ -138,9 +138,6 @@ PART_OF_IT = 0.5
 
 ASSUMED_EVIDENCE = 2
 """Turns that are taken for the evidence where none is annotated. A choice."""
-
-GUESSED_EVIDENCE = 0.7
-"""Factor on the confidence of a verdict from such turns. A choice; not calibrated."""
 
 NEXT_BEST = 0.6
 """Part of what a verdict's confidence leaves that goes to the next best one. A choice; measured only as a whole."""

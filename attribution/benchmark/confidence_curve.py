@@ -1,4 +1,4 @@
-"""Calibration: how often verdicts of a given confidence are right, learnt from labelled cases."""
+"""Curves from a stated confidence to how often it is right, to tell by cross-fitting how good a calibration can be."""
 
 from __future__ import annotations
 
@@ -31,14 +31,6 @@ class ConfidenceCurve:
             return self.points[-1][1]
         (low, first), (high, last) = self.points[at - 1] if at else (0.0, 0.0), self.points[at]
         return first + (last - first) * (said - low) / (high - low)
-
-
-SURVIVAL = ConfidenceCurve(
-    ((0.457, 0.721), (0.664, 0.848), (0.874, 0.892)),
-    81,
-    "people's labels of a Mem0 run on LoCoMo's conv-26; for that file itself it is in-sample",
-)
-"""Of verdicts by survival that blame an operation."""
 
 
 def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from attribution.benchmark.confidence_curve import cross_fitted
 from attribution.bootstrap import Interval, mean_interval
 from attribution.cases import Attribution, Blame
-from attribution.survival.calibration import cross_fitted
 
 if TYPE_CHECKING:
     from attribution.labelled import LabelledCase, Suite

@@ -31,6 +31,7 @@ class Trail:
         context: what the answer was given.
         reviewed: whether a model has reviewed it too.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
+        traced: whether the graph shows that what carries the need at the last stage was made from its turns.
     """
 
     need: Need
@@ -38,7 +39,13 @@ class Trail:
     stored: tuple[Variable, ...]
     context: tuple[Variable, ...]
     clarity: float
+    traced: bool
     reviewed: bool = False
+
+    @property
+    def last(self) -> tuple[Variable, ...]:
+        """What carries the need at the last stage that still has it."""
+        return self.context or self.stored or self.extracted
 
 
 class CaseView:
@@ -131,7 +138,10 @@ class CaseView:
         extracted, in_memory, given_to_it = (
             _carrying(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
         )
-        return Trail(need, extracted, in_memory, given_to_it, clarity)
+        last = {variable.id for variable in given_to_it or in_memory or extracted}
+        from_turns = {variable.id for stage in stages for variable, grade in stage if grade.traced}
+        traced = not last or not last.isdisjoint(from_turns)
+        return Trail(need, extracted, in_memory, given_to_it, clarity, traced)
 
     def still_stored(self, outdated: Need, instead_of: Need | None) -> list[Variable]:
         """The stored entries that still assert an outdated value, without the value that replaced it."""

@@ -4,14 +4,15 @@ The need (the gold answer's content, from the evidence turns) is looked for in w
 holds in the end, and in what the answer was given. The deepest stage that still carries it shows which operation lost
 it: the one whose inputs carry it and whose outputs don't.
 
-A verdict's raw confidence is the product of three factors, kept within 0.05 to 0.97:
+What a verdict states is the product of three factors, kept within 0.05 to 0.97:
     - how strong the kind of verdict is (`strength`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
     - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
-The final confidence is how often verdicts that sure were right on labelled cases (`calibration.SURVIVAL`). For
-judge errors there are no such cases; they keep the product. That of an annotation error is how often spoiled and sound
-gold answers have such evidence (`attribution.annotations.confidence`).
+Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
+whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
+from, and the like. For judge errors there are no cases to learn from; they keep the product. That of an annotation
+error is how often spoiled and sound gold answers have such evidence (`attribution.annotations.confidence`).
 """
 
 from __future__ import annotations
@@ -23,19 +24,12 @@ from typing import get_args
 from attribution.annotations.audit import Audit
 from attribution.annotations.suspicion import Suspicion
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.constants import (
-    ASSUMED_EVIDENCE,
-    GUESSED_EVIDENCE,
-    LEAST_CONFIDENT,
-    MOST_BLAMES,
-    MOST_CONFIDENT,
-    NEXT_BEST,
-    STATED,
-)
+from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence import EvidenceIndex
-from attribution.survival.calibration import SURVIVAL
+from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
+from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
 from attribution.survival.matching.matcher import Matcher
 from attribution.survival.matching.words import WordMatcher
 from attribution.survival.needs import needs_of
@@ -103,20 +97,36 @@ class Survival:
     @in_its_language
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
-        if case.passed:
-            return Attribution(case, abstained="the answer passed")
-        answering = self._flow.answering(case.question.id, case.prediction)
-        if answering is None:
-            return Attribution(case, abstained=f"the trace has no answer operation for {case.question.id}")
-        asked = self._with_evidence(case)
-        view = CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher)
-        found = misjudged(view) or _answer_alone(view) or self._unsurvived(view, self._suspicion(case))
+        view = self._view(case)
+        if isinstance(view, str):
+            return Attribution(case, abstained=view)
+        found = self._verdicts(view, case)
         if isinstance(found, str):
             return Attribution(case, abstained=found)
-        if view.case is not case:
-            found = [replace(blame, confidence=blame.confidence * GUESSED_EVIDENCE) for blame in found]
-        blames = tuple(_calibrated(blame) for blame in found)
+        blames = tuple(_calibrated(blame, grounds) for blame, grounds in found)
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
+
+    @in_its_language
+    def verdicts(self, case: Case) -> list[GroundedBlame] | str:
+        """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
+        view = self._view(case)
+        return view if isinstance(view, str) else self._verdicts(view, case)
+
+    def _view(self, case: Case) -> CaseView | str:
+        if case.passed:
+            return "the answer passed"
+        answering = self._flow.answering(case.question.id, case.prediction)
+        if answering is None:
+            return f"the trace has no answer operation for {case.question.id}"
+        asked = self._with_evidence(case)
+        return CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher)
+
+    def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
+        alone = misjudged(view) or _answer_alone(view)
+        found = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
+        if isinstance(found, str):
+            return found
+        return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in found]
 
     def _suspicion(self, case: Case) -> Suspicion | None:
         """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
@@ -165,17 +175,17 @@ class Survival:
                     return True
         return False
 
-    def _unsurvived(self, view: CaseView, suspicion: Suspicion | None) -> list[Blame] | str:
+    def _unsurvived(self, view: CaseView, suspicion: Suspicion | None) -> list[tuple[Blame, Trail | None]] | str:
         question = view.case.question
         if suspicion is not None and not suspicion.goes_by_words:
-            return [misannotated(suspicion, view)]
+            return [(misannotated(suspicion, view), None)]
         if is_unknowable(question):
-            return [answered_unanswerable(view)]
+            return [(answered_unanswerable(view), None)]
         if self._is_hidden(question):
             return "what the answer needs is a credential, and traces hold none"
         needs = needs_of(question, self._conversation, self._vocabulary)
         if not needs and question.evidence:
-            return [misannotated(suspicion, view) if suspicion is not None else unsupported(view)]
+            return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
         if not needs:
             return (
                 f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
@@ -192,12 +202,11 @@ class Survival:
         if self._review is not None:
             trails = [self._review(view, trail) for trail in trails]
         if suspicion is not None and not any(map(view.carries_somewhere, trails)):
-            return [misannotated(suspicion, view)]
+            return [(misannotated(suspicion, view), None)]
         if is_inferred(question):
             # A conclusion can be drawn from any of the hints that were left.
             trails = [trail for trail in trails if trail.context][:1] or trails
-        blames = [verdict_on(view, trail, outdated) for trail in trails]
-        return _decisive(blames)
+        return _decisive([(verdict_on(view, trail, outdated), trail) for trail in trails])
 
 
 def _answer_alone(view: CaseView) -> list[Blame] | None:
@@ -225,14 +234,18 @@ def _hedged(case: Case) -> bool:
     return all(map(is_number, content_of(case.question.answers[0]))) and len(numbers) > 1
 
 
-def _decisive(blames: Sequence[Blame]) -> list[Blame]:
+def _decisive(found: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail | None]]:
     """The blames that count: if a part was lost on the way, the rest could not make a complete answer."""
-    lost = [blame for blame in blames if blame.error_type != "ResponseError"] or list(blames)
-    lost.sort(key=lambda blame: _EARLIEST_FIRST.index(blame.error_type))
-    distinct = {(blame.operation, blame.operation_id): blame for blame in reversed(lost)}
+    lost = [one for one in found if one[0].error_type != "ResponseError"] or list(found)
+    lost.sort(key=lambda one: _EARLIEST_FIRST.index(one[0].error_type))
+    distinct: dict[tuple[str, str | None], tuple[Blame, Trail | None]] = {
+        (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(lost)
+    }
     return list(reversed(distinct.values()))[:MOST_BLAMES]
 
 
-def _calibrated(blame: Blame) -> Blame:
-    sure = min(MOST_CONFIDENT, max(LEAST_CONFIDENT, blame.confidence))
-    return replace(blame, confidence=round(sure if blame.error_type in OUTSIDE_THE_SYSTEM else SURVIVAL(sure), 3))
+def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
+    reason = blame.reason
+    if not is_calibrated(grounds):
+        reason += " (how sure that is was not calibrated on such cases)"
+    return replace(blame, confidence=confidence_of(grounds), reason=reason)

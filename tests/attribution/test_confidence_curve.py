@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attribution.survival.calibration import SURVIVAL, cross_fitted, fit
+from attribution.benchmark.confidence_curve import cross_fitted, fit
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 0.97), st.booleans()), min_size=1, max_size=60))
@@ -35,15 +35,10 @@ def test_cases_that_nothing_tells_apart_share_one_confidence() -> None:
     assert all(said == pytest.approx(1 / 3, abs=0.03) for said, _ in cross_fitted(pairs))
 
 
-def test_the_shipped_table_names_its_source_and_rises() -> None:
-    assert SURVIVAL.cases == 81
-    assert "conv-26" in SURVIVAL.source
-    assert list(SURVIVAL.points) == sorted(SURVIVAL.points)
+def test_less_sure_than_any_labelled_case_is_less_than_they_were_worth() -> None:
+    curve = fit([(at / 20, at > 8) for at in range(1, 20)], "drawn")
+    said, right = curve.points[0]
+    assert curve(said) == right
+    assert curve(said / 2) == pytest.approx(right / 2)
     with pytest.raises(ValueError, match="labelled"):
         fit([], "nothing")
-
-
-def test_less_sure_than_any_labelled_case_is_less_than_they_were_worth() -> None:
-    least = SURVIVAL.points[0]
-    assert SURVIVAL(least[0]) == least[1]
-    assert SURVIVAL(least[0] / 2) == pytest.approx(least[1] / 2)

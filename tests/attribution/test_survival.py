@@ -57,9 +57,12 @@ def test_a_garbled_fact_is_an_extraction_error_told_with_less_confidence(pets: C
     with ScriptedMemory(pets) as memory:
         memory.remember(FIRST, garbled)
         blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "papaya"))
-    assert said(blame) == ("extract_facts", "ExtractionError")
+    with ScriptedMemory(pets) as other:
+        other.remember(FIRST, "Ilya is called Ilya.")
+        left_out = other.blame(other.answer(asked(pets, "food"), ["m1"], "papaya"))
+    assert said(blame) == said(left_out) == ("extract_facts", "ExtractionError")
     assert garbled in blame.reason
-    assert blame.confidence < 0.85
+    assert blame.confidence < left_out.confidence
 
 
 @pytest.mark.parametrize("kind", ["raised", "noted"])
@@ -375,7 +378,6 @@ def test_without_annotated_evidence_the_turn_that_says_the_answer_is_followed(tr
         memory.remember(("D1:3", "D1:4"), "Melanie paints to calm down.", "Caroline looks into adopting.")
         blame = memory.blame(memory.answer(asked(trips, "free"), ["m2"], "adopting"))
     assert said(blame) == ("retrieve", "RetrievalError")
-    assert blame.confidence < 0.85
 
 
 # --- any verdict -----------------------------------------------------------------------------------------------------

@@ -183,6 +183,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
+    "bench calibration": [
+        (("bench", "calibration", "--labelled", "annotated.json", "--cases", "20"), []),
+        (("bench", "calibration", "--labelled", ARGUMENT, "--cases", "20"), GIVEN),
+    ],
     "bench evidence": [
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),

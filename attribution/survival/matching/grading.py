@@ -46,6 +46,11 @@ class Grader:
             return "other"
         return "right" if found & self._names else "absent"
 
+    def names_whom(self, found: frozenset[str]) -> bool:
+        """Whether the text names whom the question is about: a third party, else the speaker; true if nobody."""
+        wanted = self._names or self._persons
+        return not wanted or not wanted.isdisjoint(found)
+
     def about(self, found: frozenset[str]) -> float:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, found) for topic in self._topics)

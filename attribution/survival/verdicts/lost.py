@@ -13,6 +13,8 @@ from attribution.survival.need import PRIORS, Need
 from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
+from attribution.text.content import content_of, text_of
+from attribution.text.phrases import says_unknown
 from tracing.graph.elements import Operation, Variable
 
 
@@ -28,7 +30,7 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
     if stale is not None:
         found = stale
     elif trail.context:
-        found = _ignored(view, trail)
+        found = _without_owner(view, trail) or _ignored(view, trail)
     elif trail.stored:
         unnamed = None if trail.reviewed else _without_topic(view, trail)
         found = unnamed or _not_retrieved(view, trail)
@@ -51,18 +53,33 @@ def _ignored(view: CaseView, trail: Trail) -> Blame:
     return Blame(answer.name, answer.id, "ResponseError", IGNORED * trail.clarity, reason, evidence)
 
 
+def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
+    """Blame for an extraction that kept a value but not whose it is, so that the answer rightly did not know."""
+    if trail.reviewed or not says_unknown(view.case.reply) or not view.flow.rewrites():
+        return None
+    made = (*trail.context, *trail.extracted)
+    if any(view.grader.names_whom(content_of(text_of(one.value))) for one in made):
+        return None
+    return _left(view, trail, trail.context[0], "whom")
+
+
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
     """Blame for an extraction that kept a value but not its subject, so that no search could find it."""
-    flow = view.flow
-    if not flow.rewrites() or any(view.grade(entry, trail.need, traced=True).about >= ABOUT for entry in trail.stored):
+    about = (view.grade(entry, trail.need, traced=True).about for entry in trail.stored)
+    if not view.flow.rewrites() or any(share >= ABOUT for share in about):
         return None
-    readers = [reader for turn in trail.need.turns for reader in flow.readers(turn)]
+    return _left(view, trail, trail.stored[0], "what")
+
+
+def _left(view: CaseView, trail: Trail, left: Variable, lost: str) -> Blame | None:
+    """Blame for the extraction that left only this of its turns; None if none read them."""
+    readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
     if not readers:
         return None
-    entry, fault = trail.stored[0], readers[-1]
+    fault = readers[-1]
     turns = " and ".join(trail.need.turns)
-    reason = f"of {turns}, {fault.name} left only {quoted(entry)}, which does not name what the question is about"
-    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (entry.id,))
+    reason = f"of {turns}, {fault.name} left only {quoted(left)}, which does not name {lost} the question is about"
+    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (left.id,))
 
 
 def _not_retrieved(view: CaseView, trail: Trail) -> Blame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from attribution.cases import Case
@@ -20,6 +21,10 @@ from experiments.bench.annotations.spoiling import (
     can_be_spoiled,
     spoiled,
 )
+from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
+from experiments.data.published.locomo import CATEGORIES, read_locomo
+from experiments.data.reading import Reading
+from experiments.data.recognition import recognised
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
@@ -45,6 +50,23 @@ class AnnotatedCase:
     case: Case
     recording: Recording
     spoiling: Spoiling | None
+
+
+def conversations_to_spoil(data: Path | None, dataset: str | None) -> list[Conversation]:
+    """The conversations of a data set; without one, those of the sample that are not sealed.
+
+    Args:
+        data: file or folder; None for a data set that needs none.
+        dataset: its name; None for what `data` is recognised as, or the sample.
+
+    Raises:
+        DataError, ConfigError: it cannot be read; the name is not one of a data set.
+    """
+    if data is None:
+        return [one for one in conversations_of(dataset or SAMPLE, None) if one.split != "sealed"]
+    name = dataset or recognised(data)
+    # Adversarial questions name a wrong answer, which makes them annotations of another speaker or a false premise.
+    return list(read_locomo(data, Reading(), CATEGORIES)) if name == LOCOMO else conversations_of(name, data)
 
 
 def part_of(conversations: Sequence[Conversation], part: Part) -> list[Conversation]:

@@ -12,8 +12,6 @@ from experiments.commands.output import write_output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tracing.systems.conversations import Conversation
-
 
 @click.command(
     "annotations",
@@ -45,11 +43,13 @@ def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, t
 
     from attribution.methods import survival
     from experiments.bench.annotations.measuring import by_attribution, measure, not_in_conversation, not_in_evidence
-    from experiments.bench.annotations.suite import annotated_cases, part_of
+    from experiments.bench.annotations.suite import annotated_cases, conversations_to_spoil, part_of
     from experiments.display.literal_console import LiteralConsole
     from tracing.errors import DataError
 
-    conversations = part_of(_conversations(data, dataset), "development" if part == "development" else "held-out")
+    conversations = part_of(
+        conversations_to_spoil(data, dataset), "development" if part == "development" else "held-out"
+    )
     cases = annotated_cases(conversations, seed=seed)
     if not any(one.spoiling for one in cases) or all(one.spoiling for one in cases):
         raise DataError(
@@ -70,19 +70,6 @@ def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, t
     if target is not None:
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     LiteralConsole().print(_table(result))
-
-
-def _conversations(data: Path | None, dataset: str | None) -> list[Conversation]:
-    from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
-    from experiments.data.published.locomo import CATEGORIES, read_locomo
-    from experiments.data.reading import Reading
-    from experiments.data.recognition import recognised
-
-    if data is None:
-        return [one for one in conversations_of(dataset or SAMPLE, None) if one.split != "sealed"]
-    name = dataset or recognised(data)
-    # Adversarial questions name a wrong answer, which makes them annotations of another speaker or a false premise.
-    return list(read_locomo(data, Reading(), CATEGORIES)) if name == LOCOMO else conversations_of(name, data)
 
 
 def _table(result: dict[str, Any]) -> Table:

@@ -6,6 +6,7 @@ import click
 
 from experiments.commands.bench.annotations import gold_answers
 from experiments.commands.bench.attribution import attribution
+from experiments.commands.bench.calibration import calibration
 from experiments.commands.bench.evidence import evidence
 from experiments.commands.bench.gate import gate
 from experiments.commands.bench.loop import loop
@@ -21,5 +22,17 @@ def bench() -> None:
     """Measure a part of memtune: its cost or its accuracy."""
 
 
-for _command in (gold_answers, attribution, evidence, gate, loop, matcher, optimize, throughput, trace_memory, tracing):
+for _command in (
+    gold_answers,
+    attribution,
+    calibration,
+    evidence,
+    gate,
+    loop,
+    matcher,
+    optimize,
+    throughput,
+    trace_memory,
+    tracing,
+):
     bench.add_command(_command)
