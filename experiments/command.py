@@ -33,6 +33,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "model": "models:model",
     "system": "systems:system",
     "gateway": "gateway:gateway",
+    "doctor": "doctor:doctor",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

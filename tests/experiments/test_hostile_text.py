@@ -115,6 +115,11 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("import-prompts", "rag", "--from", ARGUMENT, "--out", "p"), GIVEN),
         (("import-prompts", "rag", "--from", "text.jsonl", "--format", "json", "--out", "p"), []),
     ],
+    "doctor": [
+        (("doctor", "config.yaml"), []),
+        (("doctor", "--system", ARGUMENT), MARKUP),
+        (("doctor", "--home", ARGUMENT), GIVEN),
+    ],
     "ui": [(("ui", "--home", ARGUMENT), GIVEN)],
     "attribute": [
         (("attribute", "annotated.json", "--out", f"{OUT}.jsonl"), [shown(OUT)]),

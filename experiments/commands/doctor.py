@@ -1,0 +1,66 @@
+"""`memtune doctor`: what a run would stumble over, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.commands.options import config_from, home_option
+
+if TYPE_CHECKING:
+    from experiments.doctor.finding import Finding
+
+_STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune doctor
+  memtune doctor experiment.yaml
+  memtune doctor --system mem0@2 --model gpt-5-mini --base-url https://host/v1
+"""
+)
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
+@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
+@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@home_option
+def doctor(config: str | None, home: Path | None, **given: Any) -> int:
+    """Check what a run needs: Python, packages, extras, home, disk, models, MLflow, memory system.
+
+    Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
+    anything is broken; what is only missing is not needed by this run.
+    """
+    from experiments.doctor.packages import check_extras, check_packages, check_python
+    from experiments.doctor.surroundings import check_home, check_models, check_system, check_tracking
+    from experiments.experiment.wiring import home_path
+
+    run, place = config_from(config, given), home_path(home)
+    findings = [
+        check_python(),
+        *check_packages(),
+        *check_extras(),
+        *check_home(place),
+        check_system(run),
+        *check_models(run),
+        check_tracking(run, place),
+    ]
+    _show(findings)
+    return 1 if any(one.state == "broken" for one in findings) else 0
+
+
+def _show(findings: list[Finding]) -> None:
+    from experiments.display.literal_console import LiteralConsole, styled
+
+    console = LiteralConsole()
+    width = max(len(one.subject) for one in findings)
+    for one in findings:
+        state = (f"{one.state:<8}", _STYLES[one.state])
+        console.print(styled(state, f"{one.subject:<{width}}  {one.says}"), soft_wrap=True)
+        if one.remedy:
+            console.print(styled(" " * (8 + width + 2), ("→ ", "bold"), one.remedy), soft_wrap=True)
+    broken = sum(one.state == "broken" for one in findings)
+    console.print("nothing is broken" if not broken else f"{broken} to mend before a run", soft_wrap=True)

@@ -1,0 +1,86 @@
+"""Checks of what a configuration needs around it: folder, disk, models, MLflow store, memory system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from experiments.doctor.finding import Finding
+from experiments.experiment.wiring import open_access, ready_system
+from experiments.mlflow_tracking.store_check import check_store
+from experiments.runs.config import RunConfig
+from tracing.errors import MemtuneError
+from tracing.llm.serving.weights import locate
+
+LEAST_FREE_GB = 2.0
+"""Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
+
+_GB = 1e9
+
+
+def check_home(home: Path) -> Iterator[Finding]:
+    """Whether the home can be written to, and has room."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        remedy = "give --home a writable folder, or set $MEMTUNE_HOME"
+        yield Finding("home", "broken", f"{there} cannot be written to", remedy)
+        return
+    yield Finding("home", "ok", f"{home}{'' if home.exists() else ' (made by the first run)'}")
+    free = shutil.disk_usage(there).free / _GB
+    says = f"{free:.1f} GB free on the disk of {there}"
+    if free < LEAST_FREE_GB:
+        yield Finding("disk", "broken", says, f"free {LEAST_FREE_GB:.0f} GB, or put --home on another disk")
+    else:
+        yield Finding("disk", "ok", says)
+
+
+def check_models(config: RunConfig) -> Iterator[Finding]:
+    """Whether embedded models are on this machine, and endpoints answer; each endpoint gets one small request."""
+    roles = config.models.roles()
+    for role, settings in roles.items():
+        if not settings.embedded or role == "embedding":
+            continue
+        try:
+            yield Finding(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
+        except MemtuneError as error:
+            yield Finding(f"{role} model", "broken", *_told(error))
+    served = {role: settings for role, settings in roles.items() if not settings.embedded}
+    if not served:
+        return
+    names = ", ".join(f"{settings.model} at {settings.base_url} ({role})" for role, settings in served.items())
+    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
+        try:
+            with open_access(config, Path(folder), surely=False) as access:
+                access.check()
+        except MemtuneError as error:
+            yield Finding("endpoint", "broken", *_told(error))
+        else:
+            yield Finding("endpoint", "ok", f"{names} answers")
+
+
+def check_tracking(config: RunConfig, home: Path) -> Finding:
+    """Whether the MLflow store of a configuration can be used."""
+    try:
+        check_store(config.tracking.uri, config.tracking.experiment, home)
+    except MemtuneError as error:
+        return Finding("MLflow", "broken", *_told(error))
+    return Finding("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
+
+
+def check_system(config: RunConfig) -> Finding:
+    """Whether the memory system of a configuration can be opened, with its library or environment."""
+    subject = f"system {config.system}"
+    try:
+        ready_system(config)
+    except MemtuneError as error:
+        return Finding(subject, "broken", *_told(error))
+    return Finding(subject, "ok", "can be opened")
+
+
+def _told(error: MemtuneError) -> tuple[str, str]:
+    """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
+    says, _, remedy = str(error).rpartition("; ")
+    return (says, remedy) if says else (remedy, "")

@@ -1,0 +1,100 @@
+"""What the doctor finds: on a machine where all is well, and where something is not."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from experiments.command import main
+from experiments.doctor import packages, surroundings
+from experiments.doctor.packages import check_extras, check_packages
+from experiments.doctor.surroundings import check_home
+from tracing.llm.serving.weights import CATALOGUE, stored_path
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(["doctor", *arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMTUNE_HOME", str(tmp_path / "home"))
+
+
+def test_where_all_is_well_nothing_is_broken_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = stored_path(CATALOGUE["smollm2-135m"])
+    weights.parent.mkdir(parents=True)
+    weights.touch()
+    code, said = doctor(capsys, "--model", "smollm2-135m", "--home", "made")
+    assert code == 0, said
+    assert "nothing is broken" in said
+    assert "smollm2-135m, embedded" in said
+    assert not (tmp_path / "made").exists()
+
+
+def test_each_thing_that_is_broken_comes_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMTUNE_SYSTEMS", str(tmp_path / "environments"))
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path / "weights"))
+    served = "--base-url", "http://127.0.0.1:9/v1"
+    code, said = doctor(capsys, "--system", "mem0@2", "--model", "m", *served)
+    assert code == 1
+    assert "memtune system install mem0@2" in said
+    assert "→ check base_url" in said
+    assert "2 to mend before a run" in said
+    code, said = doctor(capsys)
+    assert code == 1
+    assert "memtune model pull qwen2.5-coder-0.5b" in said
+
+
+def test_a_package_of_another_distribution_with_one_of_our_names_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, tops in (("memtune", "tracing\n"), ("other_tracer", "tracing\n")):
+        info = tmp_path / f"{name}-9.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n", encoding="utf-8")
+        (info / "top_level.txt").write_text(tops, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (found,) = (one for one in check_packages() if one.subject == "package tracing")
+    assert found.state == "broken"
+    assert "other_tracer" in found.says
+    assert found.remedy.startswith("pip uninstall other_tracer")
+
+
+def test_a_library_that_is_too_old_is_broken_and_an_absent_one_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = packages.version
+
+    def version(name: str) -> str:
+        if name == "ray":
+            raise packages.PackageNotFoundError(name)
+        return "0.1" if name == "optuna" else known(name)
+
+    monkeypatch.setattr(packages, "version", version)
+    found = {one.subject: one for one in check_extras()}
+    assert found["extra ray"].state == "missing"
+    assert found["extra ray"].remedy == "pip install 'memtune[ray]'"
+    assert found["extra optimize"].state == "broken"
+    assert "optuna 0.1" in found["extra optimize"].says
+    assert found["extra attribute"].state == "ok"
+
+
+def test_a_full_disk_and_a_file_in_the_place_of_the_home_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (found,) = check_home(tmp_path / "file")
+    assert (found.state, found.subject) == ("broken", "home")
+    monkeypatch.setattr(surroundings.shutil, "disk_usage", lambda folder: Usage(10**12, 10**12, 10**8))
+    assert [one.state for one in check_home(tmp_path / "home")] == ["ok", "broken"]
