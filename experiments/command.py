@@ -16,6 +16,7 @@ from experiments.interrupts import INTERRUPTED, interruptible, own_process
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
+    "init": "init:init",
     "run": "run:run",
     "eval": "evaluate:evaluate",
     "runs": "history:runs",

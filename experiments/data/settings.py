@@ -14,28 +14,29 @@ Positive = Annotated[int, Field(ge=1)]
 
 class _Section(BaseModel):
     # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
 class DataLimits(_Section):
-    """How much of a data set to take; None takes everything.
-
-    `conversations` counts over all splits together, `sessions` and `questions` count in each conversation.
-    """
+    """How much of a data set to take; None takes everything."""
 
     conversations: Positive | None = None
+    """Most conversations, over all splits together."""
     sessions: Positive | None = None
+    """Only the first sessions of each conversation."""
     questions: Positive | None = None
+    """Most questions about each conversation."""
 
 
 class LocomoSettings(_Section):
-    """Which categories of LoCoMo are asked: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial.
+    """Which categories of LoCoMo are asked.
 
     Category 5 is left out unless listed: its gold reply is that the conversation does not say, so a memory that
     stores nothing answers all of it, and an optimizer would learn to store nothing.
     """
 
     categories: tuple[Annotated[int, Field(ge=1, le=ADVERSARIAL)], ...] = Field(default=(1, 2, 3, 4), min_length=1)
+    """Categories of questions: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial."""
 
 
 class DataSettings(Protocol):

@@ -28,16 +28,21 @@ from tracing.systems.registry import SYSTEMS
 
 class _Section(BaseModel):
     # `load_config` reports what is wrong with a setting: it knows what may be shown of it.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    # What stands under each key is its description in docs/configuration.md and in what `memtune init` writes.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
 class Models(_Section):
     """The model of each role; proposer and judge fall back to the task model, embedding to the embedded one."""
 
     task: ModelSettings = ModelSettings(model="qwen2.5-coder-0.5b")
+    """The model that the memory system works with."""
     proposer: ModelSettings | None = None
+    """The model that writes prompts; by default the task model."""
     judge: ModelSettings | None = None
+    """The model that judges replies with `metric: llm_judge`; by default the task model."""
     embedding: ModelSettings | None = None
+    """The embedding model; by default the embedded one."""
 
     def roles(self) -> dict[Role, ModelSettings]:
         """The roles that have their own model."""
@@ -54,9 +59,13 @@ class BudgetSettings(_Section):
     """Hard limits of a run; None is no limit. `money` is in the currency of the models' prices."""
 
     calls: Positive | None = None
+    """Most model calls; those answered from the cache do not count."""
     tokens: Positive | None = None
+    """Most tokens, of prompts and replies together."""
     money: Annotated[float, Field(gt=0)] | None = None
+    """Most money, in the currency of the models' prices."""
     minutes: Annotated[float, Field(gt=0)] | None = None
+    """Minutes after which the search ends, in time for the test."""
 
     def limits(self) -> Limits:
         """The same in the units of model access."""
@@ -65,26 +74,25 @@ class BudgetSettings(_Section):
 
 
 class Tracking(_Section):
-    """Where MLflow keeps the run; without a `uri` a sqlite file under the home.
-
-    `traces` is how many cases become MLflow traces, of the seed and of the champion each.
-    """
+    """Where MLflow keeps the run."""
 
     uri: str | None = None
+    """URI of the MLflow store; by default a sqlite file under the home."""
     experiment: str = "memtune"
+    """Name of the MLflow experiment."""
     traces: Annotated[int, Field(ge=0)] = 100
+    """How many cases become MLflow traces, of the seed and of the champion each."""
 
 
 class PromptSettings(_Section):
-    """What a run starts from and what holds for every rewrite.
-
-    `start` is a folder of seed prompts (`NAME.txt`) instead of the system's own. A rewrite has at most `max_tokens` (by
-    default twice the seed's, and 1,500 at least), and keeps the `pinned` lines of the seed, by prompt.
-    """
+    """What a run starts from and what holds for every rewrite."""
 
     start: Path | None = None
+    """Folder of seed prompts (`NAME.txt`) instead of the system's own."""
     max_tokens: Positive | None = None
+    """Most tokens of a rewrite; by default twice the seed's, and 1,500 at least."""
     pinned: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By prompt, lines of the seed that every rewrite keeps."""
 
     def limits(self) -> TextLimits:
         """The same for the search."""
@@ -92,13 +100,12 @@ class PromptSettings(_Section):
 
 
 class ExecutorSettings(_Section):
-    """Where the memory system runs: in threads of this process, or on Ray.
-
-    `address` is that of a Ray cluster; without one, $RAY_ADDRESS, or else a Ray started on this machine for the run.
-    """
+    """Where the memory system runs."""
 
     kind: Literal["threads", "ray"] = "threads"
+    """In threads of this process, or on Ray."""
     address: str | None = None
+    """Address of a Ray cluster; by default $RAY_ADDRESS, or else a Ray started on this machine for the run."""
 
     @model_validator(mode="after")
     def _address_is_used(self) -> Self:
@@ -111,25 +118,24 @@ _Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
 class SearchSettings(_Section):
-    """How an optimizer searches.
-
-    `selector` says how rounds choose the prompts that they rewrite. Without `attribution`, every wrong answer counts
-    against every prompt; without `local_objectives`, texts are compared end to end from the start. `objectives` replace
-    the built-in local objectives of some prompts. `settings` are those of the memory system that `local-search` may
-    tune, with the values that it may choose from beside the run's own. `calls` limits the model calls of the search
-    alone: those of baselines and test do not count. `storage` is the URL of a database that keeps the Optuna studies of
-    the joint choices, instead of a file in the run's folder.
-    """
+    """How an optimizer searches."""
 
     selector: Selector = "blame"
+    """How rounds choose the prompts that they rewrite."""
     attribution: bool = True
+    """If not, every wrong answer counts against every prompt."""
     local_objectives: bool = True
+    """If not, rewrites are compared end to end from the start, and not first on recorded inputs."""
     objectives: Mapping[str, Annotated[str, AfterValidator(lambda name: _known_to(OBJECTIVES, name))]] = Field(
         default_factory=dict
     )
+    """By prompt, local objectives in place of the built-in ones."""
     settings: Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's."""
     calls: Positive | None = None
+    """Most model calls of the search alone: those of baselines and test do not count."""
     storage: Annotated[str, AfterValidator(storage_url)] | None = None
+    """URL of a database for the Optuna studies of the joint choice; by default a file in the run's folder."""
 
 
 def _known_to(door: Door, name: str) -> str:
@@ -155,39 +161,55 @@ def _known_optimizers(names: str) -> str:
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they are in.
-
-    `concurrency` is the number of concurrent requests to one endpoint: 8 by default, 1 for the embedded one.
-    """
+    """One experiment. Relative paths are relative to the folder of the file they are in."""
 
     system: Annotated[str, AfterValidator(partial(_known_to, SYSTEMS))] = "fact-memory"
+    """The memory system: one of docs/systems.md, or your own as `module:Object`."""
     system_settings: Mapping[str, Any] = Field(default_factory=dict)
+    """Its settings, as docs/systems.md lists them."""
     modules: tuple[Path, ...] = ()
     """Folders of modules of your own (`module:Object`); by default that of the file, and the current one."""
     dataset: Annotated[str, AfterValidator(partial(_known_to, DATASETS))] = SAMPLE
+    """The data set: one of `memtune data list`, or your own as `module:function`."""
     data: Path | None = None
+    """Its file or folder."""
     limits: DataLimits = DataLimits()
+    """How much of it is taken."""
     locomo: LocomoSettings = LocomoSettings()
+    """For the data set `locomo`."""
     models: Models = Models()
+    """The model of each role."""
     metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
+    """How replies are scored."""
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
+    """Which method finds the operation at fault."""
     matcher: Annotated[str, AfterValidator(partial(_known_to, MATCHERS))] = WORDS
     """What decides whether a text carries what a question needs, for attribution and local objectives."""
     optimizer: Annotated[str, BeforeValidator(_with_commas), AfterValidator(_known_optimizers)] = LOCAL_SEARCH
-    """One, or several side by side: a list, or names with commas between them."""
+    """The search: one optimizer, or several side by side as a list or with commas."""
     proposers: Annotated[
         tuple[Annotated[str, AfterValidator(partial(_known_to, PROPOSERS))], ...],
         AfterValidator(lambda names: tuple(dict.fromkeys(names))),
     ] = Field(default=tuple(PROPOSERS.built_in), min_length=1)
+    """What proposes texts for the blamed prompts."""
     prompts: PromptSettings = PromptSettings()
+    """What the run starts from and what holds for every rewrite."""
     search: SearchSettings = SearchSettings()
+    """How the optimizer searches."""
     rounds: int = Field(
         default_factory=lambda given: 1 if LOCAL_SEARCH in optimizers_of(given.get("optimizer", "")) else 3, ge=0
     )
-    """By default one with the local search, of which a round is a whole search, and three with other optimizers."""
+    """Iterations of attribute, rewrite and gate; by default one with `local-search`, of which a round is a whole
+    search, and three with other optimizers."""
     proposals: Positive = 4
+    """Texts that a round of `closed-loop` and similar optimizers tries."""
     seed: int = 0
+    """Seed of the loop's random choices."""
     concurrency: Positive | None = None
+    """Concurrent requests to one endpoint; by default 8, and 1 for the embedded one."""
     executor: ExecutorSettings = ExecutorSettings()
+    """Where the memory system runs."""
     budget: BudgetSettings = BudgetSettings()
+    """Hard limits of the run."""
     tracking: Tracking = Tracking()
+    """Where MLflow keeps the run."""

@@ -93,6 +93,10 @@ EVERYTHING = [shown(one) for one in PAYLOADS]
 GIVEN = [shown(ARGUMENT)]
 
 COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
+    "init": [
+        (("init", OUT), [shown(OUT)]),
+        (("init", "text.jsonl"), []),
+    ],
     "run": [
         (("run", "config.yaml", "--dry-run"), EVERYTHING),
         (("run", "--resume", ARGUMENT), GIVEN),

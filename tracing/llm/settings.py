@@ -21,33 +21,31 @@ AT_ONCE = 8
 
 
 class ModelSettings(BaseModel):
-    """One model behind an OpenAI-compatible endpoint, or served in-process.
-
-    Attributes:
-        model: name the endpoint knows it by; with the embedded server a catalogue name or a path to a .gguf file.
-        base_url: the endpoint, up to and including `/v1`; None means the embedded server.
-        api_key_env: environment variable that holds the key, read when `api_key` is not given.
-        api_key: the key itself; never written anywhere.
-        context: context length in tokens of an embedded model.
-        temperature: sampling temperature if a call gives none.
-        price_in, price_out: price of a million prompt and completion tokens, in any one currency.
-        timeout_s: seconds to wait for one reply.
-        retries: further attempts after a temporary failure; unless it is 0, an outage is waited out for five minutes.
-    """
+    """One model behind an OpenAI-compatible endpoint, or served in-process."""
 
     # The error would show a key that is not a string.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
+    """Name that the endpoint knows it by; with the embedded server a catalogue name or a path to a .gguf file."""
     base_url: str | None = None
+    """The endpoint, up to and including `/v1`; by default the embedded server."""
     api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key, read when `api_key` is not given."""
     api_key: SecretStr | None = None
+    """The key itself; never written anywhere."""
     context: int = Field(default=4096, ge=256)
+    """Context length of an embedded model, in tokens."""
     temperature: float = Field(default=0.0, ge=0, le=2)
+    """Sampling temperature if a call gives none."""
     price_in: float = Field(default=0.0, ge=0)
+    """Price of a million prompt tokens, in any one currency."""
     price_out: float = Field(default=0.0, ge=0)
+    """Price of a million tokens of replies."""
     timeout_s: float = Field(default=120.0, gt=0)
+    """Seconds to wait for one reply."""
     retries: int = Field(default=5, ge=0)
+    """Further attempts after a temporary failure; unless it is 0, an outage is waited out for five minutes."""
 
     @field_validator("base_url")
     @classmethod

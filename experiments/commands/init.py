@@ -1,0 +1,30 @@
+"""`memtune init`: files to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.display.terminal import say
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune init
+  memtune init my-experiment
+"""
+)
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+def init(folder: Path) -> None:
+    """Write a configuration and a memory system to begin with.
+
+    They go into FOLDER, by default this one. The configuration has every key with its meaning. The memory system
+    works as it is; replace what it does by calls of your own.
+    """
+    from experiments.starter.writing import CONFIG, write_starter
+
+    for path in write_starter(folder):
+        say(str(path))
+    say(f"next: memtune doctor {folder / CONFIG}, then memtune run {folder / CONFIG}")

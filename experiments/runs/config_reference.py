@@ -1,0 +1,106 @@
+"""Every key of a configuration with its default and meaning, read off the settings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from attribution.attributor import ATTRIBUTORS
+from attribution.judging.metrics import METRIC_DOOR
+from attribution.survival.matching.matcher import MATCHERS
+from experiments.data.datasets import DATASETS
+from experiments.runs.config import Models, RunConfig
+from optimizer.proposers.proposals import PROPOSERS
+from optimizer.search.optimizers import OPTIMIZERS
+from tracing.doors import Door
+from tracing.llm.settings import ModelSettings
+
+ROLE = "ROLE"
+"""Stands for task, proposer, judge and embedding."""
+
+_DOORS: Mapping[str, Door] = {
+    "dataset": DATASETS,
+    "metric": METRIC_DOOR,
+    "attribution": ATTRIBUTORS,
+    "matcher": MATCHERS,
+    "optimizer": OPTIMIZERS,
+    "proposers": PROPOSERS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One key.
+
+    Attributes:
+        name: with its sections, separated by dots.
+        default: as YAML; empty if the meaning tells it.
+        meaning: one or two sentences.
+        choices: the values to choose from that come with memtune; empty if they are not listed.
+    """
+
+    name: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+
+def config_keys() -> Iterator[ConfigKey]:
+    """All keys, in the order of the settings. Those of a model are given once, for every role."""
+    yield from _keys(RunConfig, "")
+
+
+def _keys(section: type[BaseModel], prefix: str) -> Iterator[ConfigKey]:
+    for name, field in section.model_fields.items():
+        inner = _section_of(field)
+        if inner is Models:
+            yield from _model_keys(f"{prefix}{name}.")
+        elif inner is not None:
+            yield from _keys(inner, f"{prefix}{name}.")
+        else:
+            yield ConfigKey(f"{prefix}{name}", _default(field), _meaning(field), _choices(f"{prefix}{name}", field))
+
+
+def _model_keys(prefix: str) -> Iterator[ConfigKey]:
+    first, *others = Models.model_fields
+    yield _model_key(prefix, first)
+    for name, field in ModelSettings.model_fields.items():
+        if name != "model":
+            yield ConfigKey(f"{prefix}{ROLE}.{name}", _default(field), _meaning(field))
+    for role in others:
+        yield _model_key(prefix, role)
+
+
+def _model_key(prefix: str, role: str) -> ConfigKey:
+    field = Models.model_fields[role]
+    return ConfigKey(f"{prefix}{role}.model", str(getattr(field.default, "model", "")), _meaning(field))
+
+
+def _choices(name: str, field: FieldInfo) -> tuple[str, ...]:
+    if name in _DOORS:
+        return tuple(_DOORS[name].built_in)
+    return tuple(map(str, get_args(field.annotation))) if get_origin(field.annotation) is Literal else ()
+
+
+def _section_of(field: FieldInfo) -> type[BaseModel] | None:
+    kinds = get_args(field.annotation) if get_origin(field.annotation) is Union else (field.annotation,)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None and field.default_factory not in (dict, list):
+        return ""
+    value: Any = {} if field.default_factory is not None else field.default
+    if value is None:
+        return ""
+    plain = list(value) if isinstance(value, tuple) else value
+    return yaml.safe_dump(plain, default_flow_style=True, width=1000).removesuffix("...\n").strip()

@@ -1,0 +1,1 @@
+"""What `memtune init` writes: a configuration with every key, and a memory system to begin with."""

@@ -1,0 +1,92 @@
+"""What `memtune init` writes works as it stands, and the pages of reference are those of the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from experiments.command import main
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
+from experiments.runs.config_reference import ROLE, config_keys
+from experiments.starter.my_memory import MyMemory
+from experiments.starter.writing import starter_config
+from tracing.systems.contract_suite import MemorySystemContract
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TestMyMemory(MemorySystemContract):
+    def system(self) -> MyMemory:
+        return MyMemory()
+
+
+def init(folder: Path) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(folder)])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_a_run_of_what_was_written_would_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(tmp_path / "new") == 0
+    config = load_config(str(tmp_path / "new" / "experiment.yaml"))
+    assert (config.system, config.dataset, config.budget.minutes) == ("my_memory:MyMemory", "sample", 20)
+    said = capsys.readouterr().out
+    assert f"memtune run {tmp_path / 'new' / 'experiment.yaml'}" in said
+
+
+def test_files_that_are_there_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my_memory.py").write_text("mine", encoding="utf-8")
+    assert init(tmp_path) == 2
+    assert "my_memory.py: exists already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["my_memory.py"]
+
+
+def test_every_commented_key_with_a_value_can_be_uncommented_and_changes_nothing(tmp_path: Path) -> None:
+    text = starter_config()
+    bare = re.sub(r"^( *)# (\w+:(?: .+)?)$", r"\1\2", text, flags=re.MULTILINE)
+    used = re.sub(r"^ *\w+:$\n(?! )", "", bare, flags=re.MULTILINE)
+    file = tmp_path / "all.yaml"
+    file.write_text(_without_empty(used).replace("my_memory:MyMemory", "fact-memory"), encoding="utf-8")
+    found, begun = load_config(str(file)), {"system", "dataset", "limits", "models", "budget", "modules"}
+    assert found.model_dump(exclude=begun) == RunConfig().model_dump(exclude=begun)
+    assert len(file.read_text(encoding="utf-8").splitlines()) > 60
+
+
+def _without_empty(text: str) -> str:
+    """A YAML text without keys that have no value and no section below them."""
+    lines = text.splitlines()
+    kept: list[str] = []
+    for line in reversed(lines):
+        depth = len(line) - len(line.lstrip())
+        below = next((len(one) - len(one.lstrip()) for one in reversed(kept) if one.strip() and "#" not in one), 0)
+        if not (line.strip().endswith(":") and "#" not in line and below <= depth):
+            kept.append(line)
+    return "\n".join(reversed(kept)) + "\n"
+
+
+def test_every_key_has_a_meaning() -> None:
+    keys = list(config_keys())
+    assert all(key.meaning.endswith(".") for key in keys)
+    assert {key.name.split(".")[0] for key in keys} == set(RunConfig.model_fields)
+    assert sum(f".{ROLE}." in key.name for key in keys) > 5
+
+
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_reference", ROOT / "docs" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("page", ["configuration.md", "commands.md"])
+def test_the_pages_of_reference_are_those_of_the_code(page: str) -> None:
+    there = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert there == reference().PAGES[page](), "run: python docs/reference.py"
