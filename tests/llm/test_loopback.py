@@ -58,7 +58,7 @@ def exchange(server: LoopbackServer, sent: bytes) -> bytes:
 
 def head(server: LoopbackServer, *more: str, token: bool = True) -> bytes:
     said = [f"Authorization: Bearer {server.key}"] if token else []
-    return "\r\n".join(["POST /v1/echo HTTP/1.1", "Host: h", *said, *more, "", ""]).encode()
+    return "\r\n".join(["POST /v1/echo HTTP/1.1", "Host: localhost", *said, *more, "", ""]).encode()
 
 
 @pytest.mark.parametrize("clients", [32, 128])
@@ -83,7 +83,7 @@ def test_many_clients_at_once_are_all_served(serve: Serve, clients: int) -> None
     assert seen == {True: clients}
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /v1/echo HTTP/1.1\r\nHost: h\r\nX-Slow: "], ids=["nothing", "half"])
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "half"])
 def test_a_connection_without_a_whole_request_is_closed_after_a_while(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
@@ -209,6 +209,28 @@ def test_a_small_request_without_the_token_is_told_so(serve: Serve, token: str |
     assert answer.json()["error"] == {"message": "wrong or missing bearer token", "type": "test_server_error"}
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "rebound.example"},
+        {"Host": "rebound.example:8080"},
+        {"Host": "127.0.0.1.rebound.example"},
+        {"Host": "[malformed"},
+        {"Origin": "https://a.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_web_page_that_was_led_here_is_refused_even_with_the_token(serve: Serve, headers: dict[str, str]) -> None:
+    answer = post(serve(), "hello", headers=headers)
+    assert answer.status_code == 403
+    assert "only requests from and to this machine" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]:1"}, {"Origin": "http://127.0.0.1:9"}])
+def test_this_machine_is_answered_by_any_of_its_names(serve: Serve, headers: dict[str, str]) -> None:
+    assert post(serve(), "hello", headers=headers).json() == {"got": "hello"}
+
+
 def test_a_body_that_trickles_in_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loopback, "BODY_S", 0.4)
     server = serve()
@@ -301,7 +323,7 @@ def test_nothing_of_a_request_is_logged(
     caplog.set_level(0)
     server = serve()
     post(server, {"secret": "kolibri"}, headers={"X-Note": "kolibri"}, params={"q": "kolibri"})
-    exchange(server, b"POST /kolibri HTTP/1.1\r\nHost: h\r\nContent-Length: kolibri\r\n\r\n")
+    exchange(server, b"POST /kolibri HTTP/1.1\r\nHost: localhost\r\nContent-Length: kolibri\r\n\r\n")
     server.close()
     said = [record.getMessage() for record in caplog.records if not record.name.startswith("httpx")]
     assert "kolibri" not in json.dumps(said) + "".join(capfd.readouterr())

@@ -9,8 +9,10 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from tracing.errors import ConfigError, MalformedReplyError, MemtuneError
 from tracing.llm.http.strict_json import strict_json
@@ -35,6 +37,7 @@ _ROUTES_AT_ONCE = 64
 _CLOSING_S = 1
 _SMALL_BYTES = 65_536
 _SMALL_S = 1.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,9 @@ class LoopbackServer:
     async def _response(self, request: HttpRequest) -> Response:
         import anyio
 
+        foreign = _foreign(request.headers)
+        if foreign is not None:
+            return await self._turned_away(request, RefusalError(403, foreign))
         given = request.headers.get("Authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
             return await self._turned_away(request, RefusalError(401, "wrong or missing bearer token"))
@@ -193,6 +199,20 @@ class LoopbackServer:
         error = {"message": str(refusal), "type": f"{self.name.replace(' ', '_')}_error"}
         headers = {**refusal.headers, "Connection": "close"} if close else refusal.headers
         return _json(refusal.status, {"error": error}, headers)
+
+
+def _foreign(headers: Mapping[str, str]) -> str | None:
+    """Why a request seems to come from a web page that was led here, by a name of its own or from another site.
+
+    A browser sends the name under which it reached the server, which a rebound DNS name betrays, and the page's origin.
+    """
+    for header in ("Host", "Origin"):
+        value = headers.get(header, "")
+        with suppress(ValueError):
+            if not value or urlsplit(value if header == "Origin" else f"//{value}").hostname in _LOOPBACK:
+                continue
+        return f"only requests from and to this machine are answered, not those of another {header}"
+    return None
 
 
 async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
