@@ -40,8 +40,6 @@ _COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
     ("event", False, True): (35, 0),
     ("premise", True, False): (8, 0),
     ("premise", True, True): (4, 0),
-    ("premise", False, False): (5, 11),
-    ("premise", False, True): (22, 4),
 }
 """By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
 

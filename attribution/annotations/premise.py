@@ -1,4 +1,4 @@
-"""Evidence that a question asks about something that was not: a thing that nobody mentions, or another time."""
+"""Evidence that a question asks about something that was not: a name that nobody mentions, or another time."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Day
     """What speaks against the question itself; None for a conclusion, and where only a paraphrase may be missing.
 
     A name that nobody says counts by itself, and so does a time at which the cited turns were not said and of which
-    they don't tell. Another thing that nobody mentions is often just the question's word for it: that is weak, and
-    looked for only where the cited turns fit in all else.
+    they don't tell. Another thing that nobody mentions does not: it is mostly just the question's word for it, also
+    where the reply is that there is no answer, since systems say that for any loss.
     """
     if claim.concludes or not claim.cited:
         return None
     found = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
     if found is None:
         return None
-    doubt, strong, reason = found
+    doubt, reason = found
     supported = says_unknown(reply)
     if supported:
         reason += f"; the reply {quoted(reply)} says that there is no answer"
-    return Finding(doubt, strong, supported, reason, claim.question.evidence)
+    return Finding(doubt, True, supported, reason, claim.question.evidence)
 
 
-def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, bool, str] | None:
+def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, str] | None:
     question = claim.question
     unheard = [word for word in claim.topic if not talk.where(word) and not _MONTH.fullmatch(word)]
     rest = claim.topic.difference(unheard)
@@ -57,16 +57,16 @@ def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, bool, 
     words = _WORD.findall(question.question)
     at = next((at for at, word in enumerate(words) if unheard[0] in content_of(word)), 0)
     before = {word.lower() for word in words[max(0, at - _REACH) : at]}
-    if at < _FIRST_PLACE or before.isdisjoint(_BEFORE_A_THING):
+    if at < _FIRST_PLACE or before.isdisjoint(_BEFORE_A_THING) or not words[at][0].isupper():
         return None
     reason = (
         f"nobody in the conversation mentions {quoted(words[at])}, which the question takes for granted; "
         f"{', '.join(question.evidence)}, cited for it, fits otherwise"
     )
-    return "premise", words[at][0].isupper(), reason
+    return "premise", reason
 
 
-def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tuple[Doubt, bool, str] | None:
+def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tuple[Doubt, str] | None:
     """The question names a time, and the cited turns are said at another and don't tell of it.
 
     Where they are not on its matter either, they are about another event.
@@ -83,4 +83,4 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
         return None
     when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
     reason = f"{when} and tells of no time that the question names, for the gold answer {quoted(question.answers[0])}"
-    return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", True, reason
+    return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", reason
