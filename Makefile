@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export GIT_PYTHON_REFRESH := quiet
 
-.PHONY: venv demo test test-slow test-libraries faults check clean
+.PHONY: venv demo test test-slow test-libraries faults check docs clean
 venv: .venv/.installed
 
 .venv/.installed: pyproject.toml
@@ -42,6 +42,12 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documents as a site in build/site; the pages of reference are written from the code.
+docs: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 clean:
 	rm -rf .venv build ./*.egg-info

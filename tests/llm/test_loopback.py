@@ -83,7 +83,9 @@ def test_many_clients_at_once_are_all_served(serve: Serve, clients: int) -> None
     assert seen == {True: clients}
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "half"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "half"]
+)
 def test_a_connection_without_a_whole_request_is_closed_after_a_while(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:

@@ -1,0 +1,55 @@
+"""Every relative link of the documents leads somewhere, to a heading too."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(?:#([^)\s]+))?\)")
+_CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as GitHub names them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    dead = []
+    for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+        target = (page.parent / file).resolve() if file else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            dead.append(f"{file}#{anchor}" if anchor else file)
+    assert not dead
+
+
+def test_the_site_has_every_page() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} == set(re.findall(r"\b([\w-]+\.md)\b", site))
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen, queue = set[Path](), [ROOT / "README.md"]
+    for page in queue:
+        seen.add(page)
+        for file, _ in _LINK.findall(page.read_text(encoding="utf-8")):
+            target = (page.parent / file).resolve()
+            if file and target.suffix == ".md" and target.exists() and target not in {*seen, *queue}:
+                queue.append(target)
+    assert set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"} <= seen
+
+
+def test_the_licence_of_every_dependency_is_listed() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").partition("## Licences")[2]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [lines for extra, lines in project["optional-dependencies"].items() if extra != "dev"]
+    needed = {re.split(r"[\[<>=~! ]", line)[0] for lines in (project["dependencies"], *extras) for line in lines}
+    assert {name for name in needed if name != "memtune" and not re.search(rf"\b{re.escape(name)}\b", page)} == set()
