@@ -10,7 +10,7 @@ import click
 from experiments.commands.options import config_from, home_option
 
 if TYPE_CHECKING:
-    from experiments.doctor.finding import Finding
+    from experiments.doctor.health_check import HealthCheck
 
 _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
@@ -52,7 +52,7 @@ def doctor(config: str | None, home: Path | None, **given: Any) -> int:
     return 1 if any(one.state == "broken" for one in findings) else 0
 
 
-def _show(findings: list[Finding]) -> None:
+def _show(findings: list[HealthCheck]) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
 
     console = LiteralConsole()

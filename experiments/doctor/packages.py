@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 
-from experiments.doctor.finding import Finding
+from experiments.doctor.health_check import HealthCheck
 
 OLDEST = (3, 11)
 
@@ -16,32 +16,34 @@ DEVELOPMENT = "dev"
 _OURS = "memtune"
 
 
-def check_python() -> Finding:
+def check_python() -> HealthCheck:
     """Whether this Python is new enough."""
     says = f"{platform.python_version()} in {sys.prefix}"
     if sys.version_info >= OLDEST:
-        return Finding("Python", "ok", says)
-    return Finding("Python", "broken", says, f"memtune needs Python {OLDEST[0]}.{OLDEST[1]} or newer")
+        return HealthCheck("Python", "ok", says)
+    return HealthCheck("Python", "broken", says, f"memtune needs Python {OLDEST[0]}.{OLDEST[1]} or newer")
 
 
-def check_packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[HealthCheck]:
     """Whether memtune is installed, and no other distribution has packages of the same names.
 
     Which of two packages of one name is imported depends on where they were installed to; that of another distribution
     also loses its files when either is uninstalled.
     """
     try:
-        yield Finding(_OURS, "ok", version(_OURS))
+        yield HealthCheck(_OURS, "ok", version(_OURS))
     except PackageNotFoundError:
-        yield Finding(_OURS, "broken", "runs from a folder", "install it: pip install -e '.[run]'")
+        yield HealthCheck(_OURS, "broken", "runs from a folder", "install it: pip install -e '.[run]'")
     for name, owners in packages_distributions().items():
         others = sorted({owner for owner in owners if owner != _OURS})
         if others and _OURS in owners:
             says = f"the distribution {', '.join(others)} has a package of this name too"
-            yield Finding(f"package {name}", "broken", says, f"pip uninstall {others[0]}, or use another environment")
+            yield HealthCheck(
+                f"package {name}", "broken", says, f"pip uninstall {others[0]}, or use another environment"
+            )
 
 
-def check_extras() -> Iterator[Finding]:
+def check_extras() -> Iterator[HealthCheck]:
     """For each extra, whether its libraries are installed in the versions that memtune is made for."""
     from packaging.requirements import Requirement
 
@@ -67,8 +69,8 @@ def check_extras() -> Iterator[Finding]:
                 unfit.append(f"{one.name} {found}, where {one.specifier} is needed")
         remedy = f"pip install 'memtune[{extra}]'"
         if unfit:
-            yield Finding(f"extra {extra}", "broken", "; ".join(unfit), remedy)
+            yield HealthCheck(f"extra {extra}", "broken", "; ".join(unfit), remedy)
         elif absent:
-            yield Finding(f"extra {extra}", "missing", f"without {', '.join(absent)}", remedy)
+            yield HealthCheck(f"extra {extra}", "missing", f"without {', '.join(absent)}", remedy)
         else:
-            yield Finding(f"extra {extra}", "ok", "installed")
+            yield HealthCheck(f"extra {extra}", "ok", "installed")

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments.doctor.finding import Finding
+from experiments.doctor.health_check import HealthCheck
 from experiments.experiment.wiring import open_access, ready_system
 from experiments.mlflow_tracking.store_check import check_store
 from experiments.runs.config import RunConfig
@@ -21,32 +21,32 @@ LEAST_FREE_GB = 2.0
 _GB = 1e9
 
 
-def check_home(home: Path) -> Iterator[Finding]:
+def check_home(home: Path) -> Iterator[HealthCheck]:
     """Whether the home can be written to, and has room."""
     there = next(path for path in (home, *home.parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         remedy = "give --home a writable folder, or set $MEMTUNE_HOME"
-        yield Finding("home", "broken", f"{there} cannot be written to", remedy)
+        yield HealthCheck("home", "broken", f"{there} cannot be written to", remedy)
         return
-    yield Finding("home", "ok", f"{home}{'' if home.exists() else ' (made by the first run)'}")
+    yield HealthCheck("home", "ok", f"{home}{'' if home.exists() else ' (made by the first run)'}")
     free = shutil.disk_usage(there).free / _GB
     says = f"{free:.1f} GB free on the disk of {there}"
     if free < LEAST_FREE_GB:
-        yield Finding("disk", "broken", says, f"free {LEAST_FREE_GB:.0f} GB, or put --home on another disk")
+        yield HealthCheck("disk", "broken", says, f"free {LEAST_FREE_GB:.0f} GB, or put --home on another disk")
     else:
-        yield Finding("disk", "ok", says)
+        yield HealthCheck("disk", "ok", says)
 
 
-def check_models(config: RunConfig) -> Iterator[Finding]:
+def check_models(config: RunConfig) -> Iterator[HealthCheck]:
     """Whether embedded models are on this machine, and endpoints answer; each endpoint gets one small request."""
     roles = config.models.roles()
     for role, settings in roles.items():
         if not settings.embedded or role == "embedding":
             continue
         try:
-            yield Finding(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
+            yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
-            yield Finding(f"{role} model", "broken", *_told(error))
+            yield HealthCheck(f"{role} model", "broken", *_told(error))
     served = {role: settings for role, settings in roles.items() if not settings.embedded}
     if not served:
         return
@@ -56,28 +56,28 @@ def check_models(config: RunConfig) -> Iterator[Finding]:
             with open_access(config, Path(folder), surely=False) as access:
                 access.check()
         except MemtuneError as error:
-            yield Finding("endpoint", "broken", *_told(error))
+            yield HealthCheck("endpoint", "broken", *_told(error))
         else:
-            yield Finding("endpoint", "ok", f"{names} answers")
+            yield HealthCheck("endpoint", "ok", f"{names} answers")
 
 
-def check_tracking(config: RunConfig, home: Path) -> Finding:
+def check_tracking(config: RunConfig, home: Path) -> HealthCheck:
     """Whether the MLflow store of a configuration can be used."""
     try:
         check_store(config.tracking.uri, config.tracking.experiment, home)
     except MemtuneError as error:
-        return Finding("MLflow", "broken", *_told(error))
-    return Finding("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
+        return HealthCheck("MLflow", "broken", *_told(error))
+    return HealthCheck("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
 
 
-def check_system(config: RunConfig) -> Finding:
+def check_system(config: RunConfig) -> HealthCheck:
     """Whether the memory system of a configuration can be opened, with its library or environment."""
     subject = f"system {config.system}"
     try:
         ready_system(config)
     except MemtuneError as error:
-        return Finding(subject, "broken", *_told(error))
-    return Finding(subject, "ok", "can be opened")
+        return HealthCheck(subject, "broken", *_told(error))
+    return HealthCheck(subject, "ok", "can be opened")
 
 
 def _told(error: MemtuneError) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""What a check of the doctor found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ State = Literal["ok", "missing", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthCheck:
     """The result of one check.
 
     Attributes:
