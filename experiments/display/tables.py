@@ -15,7 +15,7 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text
+from experiments.runs.intervals import interval_text, p_told
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -143,7 +143,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         # Without an effect there is no power to report.
         chance = f", power {power:.2f}" if power is not None and summary.delta else ""
         told = (
-            f": {summary.delta:+.3f} on test ({interval}p {summary.p_value:.3f}{chance}, "
+            f": {summary.delta:+.3f} on test ({interval}{p_told(summary.p_value)}{chance}, "
             f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
             if summary.rewritten
             else ": the champion is the seed prompts, so there is no difference to test"
@@ -166,7 +166,7 @@ def difference_line(verdict: Verdict, conversations: int) -> Text:
     """The difference between two candidates on the same conversations."""
     interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
     units = f"{conversations} conversation{'s' if conversations != 1 else ''}"
-    told = f": {verdict.delta:+.3f} ({interval}p {verdict.p_value:.3f}, {units})"
+    told = f": {verdict.delta:+.3f} ({interval}{p_told(verdict.p_value)}, {units})"
     return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
 
 

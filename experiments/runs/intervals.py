@@ -1,4 +1,4 @@
-"""How an interval is written for people, and that a single conversation gives none."""
+"""How an interval and a p value are written for people, and that a single conversation gives no interval."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from optimizer.evaluation.scores import Interval
 
 NO_INTERVAL = "1 conversation"
 """Shown in place of an interval, with the reason."""
+
+LEAST_P = 0.001
 
 
 def interval_text(interval: Interval | None, form: str = ".3f", *, between: str = "–") -> str:
@@ -16,3 +18,15 @@ def interval_text(interval: Interval | None, form: str = ".3f", *, between: str 
         between: what separates the bounds.
     """
     return NO_INTERVAL if interval is None else f"{interval[0]:{form}}{between}{interval[1]:{form}}"
+
+
+def p_text(p_value: float | None) -> str:
+    """A p value as `0.012`; `< 0.001` where three digits would be none; a dash for none."""
+    if p_value is None:
+        return "–"
+    return "< 0.001" if p_value < LEAST_P else f"{p_value:.3f}"
+
+
+def p_told(p_value: float) -> str:
+    """The same in a sentence: `p 0.012`, `p < 0.001`."""
+    return f"p {p_text(p_value)}"

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.runs.intervals import p_told
 from optimizer.evaluation.scores import Interval, SplitName
 from optimizer.gating.verdict import VerdictName
 
@@ -245,7 +246,7 @@ class Summary(_Part):
             return f"{told} The difference of {self.delta:+.3f} is of both; the prompts' part could not be measured."
         return (
             f"{told} The difference of {self.delta:+.3f} is of both; under the settings that the run began with, the "
-            f"prompts alone make {alone.delta:+.3f} ({alone.verdict}, p {alone.p_value:.3f})."
+            f"prompts alone make {alone.delta:+.3f} ({alone.verdict}, {p_told(alone.p_value)})."
         )
 
     @property

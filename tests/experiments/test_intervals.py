@@ -14,6 +14,7 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.experiment.summarizing import summarize
+from experiments.runs.intervals import p_told
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
@@ -115,3 +116,7 @@ def test_the_report_tells_how_proposals_are_screened() -> None:
 def test_a_score_with_an_interval_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     result = replace(loop_result(), baseline={"test": score(0.4)})
     assert "0.300–0.500" in printed(capsys, summarize(facts(), result), result)
+
+
+def test_a_p_value_is_never_told_as_nothing() -> None:
+    assert [p_told(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]

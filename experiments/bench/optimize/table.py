@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from experiments.bench.optimize.arms import OURS, SEED
 from experiments.bench.optimize.figures import ArmComparison, ArmFigures, OptimizeFigures, SystemFigures
 from experiments.display.markdown_text import literal
-from experiments.runs.intervals import interval_text
+from experiments.runs.intervals import interval_text, p_told
 
 _TIE = 1e-9
 
@@ -122,7 +122,7 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 def _told(found: ArmComparison) -> str:
     interval = f"95 % {_between(found)}, " if found.ci is not None else ""
-    return f"{found.delta:+.3f} ({interval}p {found.p_value:.3f}): {found.conclusion}"
+    return f"{found.delta:+.3f} ({interval}{p_told(found.p_value)}): {found.conclusion}"
 
 
 def _between(found: ArmComparison) -> str:
