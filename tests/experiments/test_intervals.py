@@ -14,10 +14,10 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.experiment.summarizing import summarize
-from experiments.runs.intervals import p_told
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
+from experiments.runs.intervals import p_told
 from experiments.runs.summary import SplitSize, Summary
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
