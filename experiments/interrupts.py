@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from tracing.llm.workers import THREAD
 INTERRUPTED = 130
 """Exit code of a command that was interrupted."""
 
+_AGAIN_S = 0.02
 _STDERR = 2
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -48,11 +50,16 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    finishing = interrupted = False
+    finishing = interrupted = swallowed = False
+    last: int = signal.SIGINT
+    unraisable = sys.unraisablehook
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal finishing, interrupted
-        interrupted = True
+        nonlocal finishing, interrupted, swallowed, last
+        interrupted, last = True, number
+        if swallowed:
+            swallowed = False
+            raise KeyboardInterrupt
         if finishing:
             _tell("stopped; finished calls are kept, and a run goes on with: memtune run --resume RUN")
             os._exit(INTERRUPTED)
@@ -61,10 +68,21 @@ def interruptible() -> Iterator[None]:
             _tell("finishing the calls under way; press Ctrl-C again to stop now")
         raise KeyboardInterrupt
 
+    def ignored(args: sys.UnraisableHookArgs) -> None:
+        """Interrupt again: Python cannot raise out of a finalizer or a callback of the garbage collector."""
+        nonlocal swallowed
+        if args.exc_type is KeyboardInterrupt:
+            swallowed = True
+            threading.Timer(_AGAIN_S, signal.raise_signal, (last,)).start()
+        else:
+            unraisable(args)
+
     before = {number: signal.signal(number, interrupt) for number in _heeded()}
+    sys.unraisablehook = ignored
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable
         # Python keeps what is ignored ignored until the very end, and no handler of ours.
         after = signal.SIG_DFL if interrupted else signal.SIG_IGN
         for number, handler in before.items():

@@ -133,3 +133,27 @@ memtune.main()
         time.sleep(0.2)
         _, said = process.communicate(b"\n", timeout=PATIENCE_S)
     assert (process.returncode, said) == (code, b"")
+
+
+SWALLOWING = """
+import signal, time
+from experiments.interrupts import interruptible
+
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.01)
+
+try:
+    with interruptible():
+        Held()
+        time.sleep(20)
+        print("went on")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_that_reaches_a_finalizer_is_not_lost() -> None:
+    ran = subprocess.run([sys.executable, "-c", SWALLOWING], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("interrupted\n", "")
