@@ -27,4 +27,4 @@ def init(folder: Path) -> None:
 
     for path in write_starter(folder):
         say(str(path))
-    say(f"next: memtune doctor {folder / CONFIG}, then memtune run {folder / CONFIG}")
+    say(f"next: memtune doctor {folder / CONFIG}, memtune run {folder / CONFIG} --smoke, then without --smoke")

@@ -189,7 +189,10 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     for name, group in dataset.splits.named().items():
         table.add_row(name, str(len(group)), str(sum(len(conversation.questions) for conversation in group)))
     console = LiteralConsole()
-    console.print(f"{settings.system} on {settings.dataset}, {settings.models.task.model}, {settings.rounds} rounds")
+    console.print(
+        f"{settings.system} on {settings.dataset}, {settings.models.task.model}, "
+        f"{settings.rounds} round{'' if settings.rounds == 1 else 's'}"
+    )
     console.print(table)
     for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
         console.print(f"note: {note}")
