@@ -15,7 +15,7 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text, p_told
+from experiments.runs.intervals import interval_text, p_text, p_told
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -188,12 +188,12 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     """
     table = plain_table()
     table.add_column("run", overflow="fold")
-    for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 5)):
+    for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 7)):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
         if summary is None:
-            table.add_row(folder.id, *["–"] * 4, "unreadable")
+            table.add_row(folder.id, *["–"] * 4, "unreadable" if folder.has_summary else "unfinished")
             continue
         seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
         table.add_row(
@@ -201,7 +201,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
             f"{seed.score:.3f}" if seed else "–",
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
-            "–" if summary.p_value is None else f"{summary.p_value:.3f}",
+            p_text(summary.p_value),
             summary.verdict or summary.stopped.partition(":")[0],
         )
     return table

@@ -152,6 +152,11 @@ class RunFolder:
         shown = Redaction().value(json.loads(summary.model_dump_json()))
         return self.write(SUMMARY, json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
 
+    @property
+    def has_summary(self) -> bool:
+        """Whether the run has come as far as its first summary; it may be damaged."""
+        return (self.path / SUMMARY).exists()
+
     def summary(self) -> Summary:
         """The run's summary.
 
