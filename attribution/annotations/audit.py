@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attribution.annotations.claim import claim_of
-from attribution.annotations.confidence import IN_DATA, IN_FAILURES, confidence_of, is_calibrated
+from attribution.annotations.confidence import IN_DATA, IN_FAILURES, NOT_CALIBRATED, confidence_of, is_calibrated
 from attribution.annotations.dated import other_date
 from attribution.annotations.event import other_event
 from attribution.annotations.premise import false_premise
@@ -49,7 +49,7 @@ class Audit:
             return None
         main = max(counting, key=lambda one: confidence_of(one, prior=prior))
         calibrated = is_calibrated(main) and len(self._conversation.speakers) == _SPEAKERS
-        reason = main.reason if calibrated else f"{main.reason} (how sure that is was not calibrated on such cases)"
+        reason = main.reason if calibrated else main.reason + NOT_CALIBRATED
         sure = confidence_of(main, prior=prior)
         return Suspicion(question.id, main.doubt, sure, reason, main.turns, main.supported)
 

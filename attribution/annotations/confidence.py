@@ -17,6 +17,9 @@ IN_FAILURES = 0.15
 IN_DATA = 0.06
 """The same among all questions of a data set."""
 
+NOT_CALIBRATED = " (how sure that is was not calibrated on such cases)"
+"""Ends the reason of a verdict whose confidence was not learnt from cases like it."""
+
 _SPOILED, _SOUND = 1165, 4829
 _UNSEEN = 4
 """Added to what was counted in sound ones, where hardly any was: half a case of each 600 different ones."""

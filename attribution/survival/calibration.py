@@ -96,7 +96,7 @@ By system 0.40 (fact memory) to 0.65 (the labelled Mem0 run): hardly more than a
 """
 
 
-def confidence_of(grounds: Grounds) -> float:
+def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     """How sure a verdict is: calibrated, or as stated where the fault is outside the system.
 
     Where no right answer is known, it is the share of such verdicts that are right: nothing told them apart.
@@ -106,7 +106,7 @@ def confidence_of(grounds: Grounds) -> float:
     """
     if grounds.error_type in OUTSIDE_THE_SYSTEM:
         return round(stated_of(grounds), 3)
-    return round(min(MOST_CONFIDENT, SURVIVAL(grounds)), 3) if grounds.answered else UNANSWERED
+    return round(min(MOST_CONFIDENT, calibrate(grounds)), 3) if grounds.answered else UNANSWERED
 
 
 def is_calibrated(grounds: Grounds) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import get_args
 
 from attribution.annotations.audit import Audit
+from attribution.annotations.confidence import NOT_CALIBRATED
 from attribution.annotations.suspicion import Suspicion
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
@@ -245,7 +246,5 @@ def _decisive(found: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail |
 
 
 def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
-    reason = blame.reason
-    if not is_calibrated(grounds):
-        reason += " (how sure that is was not calibrated on such cases)"
+    reason = blame.reason if is_calibrated(grounds) else blame.reason + NOT_CALIBRATED
     return replace(blame, confidence=confidence_of(grounds), reason=reason)

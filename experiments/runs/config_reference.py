@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel
@@ -88,8 +88,8 @@ def _choices(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 
 def _section_of(field: FieldInfo) -> type[BaseModel] | None:
-    kinds = get_args(field.annotation) if get_origin(field.annotation) is Union else (field.annotation,)
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def _meaning(field: FieldInfo) -> str:
@@ -97,10 +97,9 @@ def _meaning(field: FieldInfo) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    if field.default_factory is not None and field.default_factory not in (dict, list):
+    if field.default_factory is not None:
+        return "{}" if field.default_factory is dict else ""
+    if field.default is None:
         return ""
-    value: Any = {} if field.default_factory is not None else field.default
-    if value is None:
-        return ""
-    plain = list(value) if isinstance(value, tuple) else value
+    plain = list(field.default) if isinstance(field.default, tuple) else field.default
     return yaml.safe_dump(plain, default_flow_style=True, width=1000).removesuffix("...\n").strip()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from attribution.benchmark.metrics import calibration_error
 from attribution.cases import OUTSIDE_THE_SYSTEM
-from attribution.survival.calibration import Calibration, signs_of, stated_of
-from attribution.survival.grounds import Grounds
+from attribution.survival.calibration import Calibration, confidence_of, signs_of, stated_of
 from experiments.bench.calibration.verdicts import KnownVerdict
 from tracing.errors import ConfigError
 
@@ -73,7 +72,7 @@ def measure(verdicts: Sequence[KnownVerdict]) -> dict[str, Any]:
     made: list[tuple[KnownVerdict, float]] = []
     for source in sources:
         without = fit([one for one in verdicts if one.source != source])
-        made += [(one, _sure(without, one.grounds)) for one in verdicts if one.source == source]
+        made += [(one, confidence_of(one.grounds, without)) for one in verdicts if one.source == source]
     rows = {source: _figures([one for one in made if one[0].source == source]) for source in sources}
     for source, row in rows.items():
         parts = _parts([one for one in verdicts if one.source == source])
@@ -99,10 +98,6 @@ def _share(verdicts: Sequence[KnownVerdict]) -> dict[str, Any]:
     return {"n": len(verdicts), "right": sum(one.right for one in verdicts) / len(verdicts) if verdicts else None}
 
 
-def _sure(calibrate: Callable[[Grounds], float], grounds: Grounds) -> float:
-    return stated_of(grounds) if grounds.error_type in OUTSIDE_THE_SYSTEM else calibrate(grounds)
-
-
 def _figures(made: Sequence[tuple[KnownVerdict, float]]) -> dict[str, Any]:
     right = [one.right for one, _ in made]
     sure = [confidence for _, confidence in made]
@@ -123,7 +118,7 @@ def _found(sure: Sequence[float], right: Sequence[bool], looked: float) -> float
     """How many wrong verdicts are among the `looked` least sure ones; of equally sure ones, the expected number."""
     groups: dict[float, list[bool]] = {}
     for confidence, is_right in zip(sure, right, strict=True):
-        groups.setdefault(round(confidence, 6), []).append(is_right)
+        groups.setdefault(confidence, []).append(is_right)
     found = 0.0
     for _, group in sorted(groups.items()):
         share = min(1.0, looked / len(group))

@@ -99,13 +99,13 @@ def _as_complaint(known: _Known) -> _Known:
 
 def _judged(source: Source, part: str, cases: Iterable[_Known]) -> Iterator[KnownVerdict]:
     """The main verdict on each case; those on which survival says nothing are left out."""
-    made: dict[int, tuple[Recording, Survival]] = {}
+    made: dict[int, Survival] = {}
     for case, recording, truth in cases:
+        # Complaints have recordings of their own, of the same graph.
         key = id(recording.graph)
         if key not in made:
-            survival = Survival(recording.graph, recording.conversation, recording.operations)
-            made[key] = recording, survival
-        found = made[key][1].verdicts(case)
+            made[key] = Survival(recording.graph, recording.conversation, recording.operations)
+        found = made[key].verdicts(case)
         if not isinstance(found, str):
             blame, grounds = found[0]
             yield KnownVerdict(source, part, grounds, blame.error_type == truth)
