@@ -31,7 +31,10 @@ SLACK = 0.05
 """How far behind a challenger may be at the first look: four conversations can hide a gain of that size."""
 
 ANCHORS_LOST = 0.4
-"""Share of the anchors from which a challenger counts as worse on what worked, however much it gains elsewhere."""
+"""Share of the anchors from which a challenger counts as worse on what worked."""
+
+SWAPPED = 0.2
+"""Share of anchors lost among what a challenger gained or lost from which it counts as trading answers for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +108,29 @@ def judged(paired: Paired, level: float) -> GateDecision:
         why = "rejected, not better"
     elif p_value > level:
         why = "rejected, within noise"
-    elif not anchors_hold(paired.lost, paired.anchors):
+    elif not anchors_hold(paired.lost, paired.anchors, paired.gained):
         why = "rejected, loses too many anchors"
     return GateDecision(why == "accepted", delta, p_value, paired.lost, f"{why}: {figures}")
 
 
-def anchors_hold(lost: int, anchors: int) -> bool:
-    """Whether the share of lost anchors is shown to be under `ANCHORS_LOST`: a non-inferiority test.
+def anchors_hold(lost: int, anchors: int, gained: int = 0) -> bool:
+    """Whether what worked still works: a non-inferiority test on the anchors.
 
-    Its one-sided upper limit at `GATE_LEVEL` (Wilson 1927) counts, so that of few anchors fewer may be lost. A gain of
-    0.1 with the usual churn of a rewritten prompt (a third of all answers change) loses about a quarter of them.
+    The share of anchors that is lost is shown to be at most `ANCHORS_LOST`: its upper limit counts, so that of few
+    anchors fewer may be lost. A gain of 0.1 with the usual churn of a rewritten prompt (a third of all answers change)
+    loses about a quarter of them. Where nearly nothing worked there are too few anchors to show that; then it is enough
+    if those lost are shown to be at most `SWAPPED` of all that were gained or lost.
     """
-    if not anchors:
-        return True
-    z, share = NormalDist().inv_cdf(1 - GATE_LEVEL), lost / anchors
-    spread = z * math.sqrt(share * (1 - share) / anchors + (z / anchors) ** 2 / 4)
-    return (share + z * z / anchors / 2 + spread) / (1 + z * z / anchors) <= ANCHORS_LOST
+    return _upper_limit(lost, anchors) <= ANCHORS_LOST or _upper_limit(lost, lost + gained) <= SWAPPED
+
+
+def _upper_limit(count: int, total: int) -> float:
+    """The one-sided upper limit of a share at `GATE_LEVEL` (Wilson 1927); 0 of nothing."""
+    if not total:
+        return 0.0
+    z, share = NormalDist().inv_cdf(1 - GATE_LEVEL), count / total
+    spread = z * math.sqrt(share * (1 - share) / total + (z / total) ** 2 / 4)
+    return (share + z * z / total / 2 + spread) / (1 + z * z / total)
 
 
 def looks(total: int) -> tuple[int, ...]:

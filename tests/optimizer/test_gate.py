@@ -105,6 +105,13 @@ def test_of_few_anchors_a_smaller_share_may_be_lost_than_of_many() -> None:
     assert not anchors_hold(4, 4)
 
 
+def test_where_nearly_nothing_worked_a_lost_anchor_is_weighed_against_what_was_gained() -> None:
+    champion = outcomes("+--", "+--", "+--", *["---"] * 3)
+    assert decide(champion, outcomes("-++", *["+++"] * 2, *["++-"] * 3)).accepted
+    assert [anchors_hold(1, 3, gained) for gained in (0, 4, 19)] == [False, False, True]
+    assert not anchors_hold(8, 16, 12), "answers that are traded for others"
+
+
 def test_a_challenger_is_looked_at_early_only_if_there_are_conversations_enough() -> None:
     assert [looks(total) for total in (1, 5, 6, 8, 24)] == [(1,), (5,), (3, 6), (4, 8), (4, 12, 24)]
 
