@@ -85,6 +85,6 @@ def report(
     write_output(out, text, "--out")
     counts = facts.counts
     say(
-        f"{counts.failures} wrong answers, {counts.attributed} attributed, {counts.abstained} abstained from, "
-        f"{counts.undone} failed, {counts.damaged} of {counts.traces} traces with a problem; see {out}"
+        f"wrong answers: {counts.failures}, {counts.attributed} attributed, {counts.abstained} abstained from, "
+        f"{counts.undone} failed; traces: {counts.traces}, {counts.damaged} with a problem; see {out}"
     )

@@ -59,7 +59,7 @@ def render_markdown(facts: Diagnosis) -> str:
     if facts.prose is not None:
         lines += [*map(literal, facts.prose.splitlines()), ""]
     lines += [
-        f"- {counts.failures} wrong answers{judged} in {counts.traces} traces ({counts.damaged} with a problem)",
+        f"- wrong answers: {counts.failures}{judged}; traces: {counts.traces}, {counts.damaged} with a problem",
         f"- {counts.attributed} attributed, {counts.abstained} abstained from, {counts.undone} failed",
         *([] if facts.fixable is None else [f"- a prompt can fix {facts.fixable:.0%} of the loss"]),
         *(f"- {literal(note)}" for note in facts.notes),

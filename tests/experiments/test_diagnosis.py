@@ -69,7 +69,7 @@ def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
     assert HOSTILE.replace("radicchio", "hay") in page.text, "shown as text"
     for name in CONVERSATIONS:
         assert f"{name}-food" in page.text
-    reason = "extract_facts read D1:1, but none of its 2 outputs says 'radicchio'"
+    reason = "extract_facts read D1:1, but nothing that it made says 'radicchio'"
     assert page.text.count(reason) - page.text.count(f"for example: {reason}") == 3
 
 
@@ -137,9 +137,9 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
 
 
 def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:
-    one = "extract_facts read D1:1 and D2:14, but none of its 12 outputs says 'Mara's goat, isn't it'"
-    other = "extract_facts read D3:7, but none of its 2 outputs says 'tea'"
-    assert masked(one) == masked(other) == "extract_facts read …, but none of its … outputs says …"
+    one = "extract_facts read D1:1 and D2:14, but nothing that it made says 'Mara's goat, isn't it'"
+    other = "extract_facts read D3:7, but nothing that it made says 'tea'"
+    assert masked(one) == masked(other) == "extract_facts read …, but nothing that it made says …"
     different = "extract_facts turned D1:1 into 'a goat', which says something else"
     cases = [
         case(n, "extract_facts", "ExtractionError", reason) for n, reason in enumerate((one, different, other, one))
@@ -149,12 +149,12 @@ def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:
 
 
 def test_a_cluster_whose_name_leaves_out_what_differs_gives_an_example() -> None:
-    long = f"extract_facts read D1:1, but none of its 3 outputs says 'tea{' again' * 100}'"
+    long = f"extract_facts read D1:1, but nothing that it made says 'tea{' again' * 100}'"
     cases = [
-        case(1, "extract_facts", "ExtractionError", "extract_facts read D1:1, but none of its 3 outputs says 'tea'")
+        case(1, "extract_facts", "ExtractionError", "extract_facts read D1:1, but nothing that it made says 'tea'")
     ]
     facts = diagnose(said(*cases, judged=4), title="t", subtitle="s")
-    example = "for example: extract_facts read D1:1, but none of its 3 outputs says 'tea'"
+    example = "for example: extract_facts read D1:1, but nothing that it made says 'tea'"
     assert example in Page(render_html(facts, {})).text
     assert example in render_markdown(facts).replace("\\", "")
     assert any(example in action.why for action in facts.actions)

@@ -137,7 +137,7 @@ def _not_extracted(view: CaseView, trail: Trail) -> Blame:
         confidence = GARBLED * trail.clarity
         reason = f"{fault.name} turned {turns}, which says {wanted}, into {quoted(fact)}, {how}"
         return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
-    reason = f"{fault.name} read {turns}, but none of its {len(flow.outputs_of(fault))} outputs says {wanted}"
+    reason = f"{fault.name} read {turns}, but nothing that it made says {wanted}"
     return Blame(fault.name, fault.id, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
 
 
