@@ -1,15 +1,19 @@
 """A memory system to begin with: it takes notes of each session, and answers from all of them.
 
 Replace what `build` and `answer` do with calls of your own system. memtune needs no more than `prompts`, `operations`,
-`build` and `answer`; docs/extending.md explains each of them.
+`build` and `answer`; with `rerun` the search compares prompts on single recorded inputs, which costs far fewer calls.
+docs/extending.md explains each of them.
 """
+
+from collections.abc import Sequence
+from typing import TypedDict
 
 from tracing import operation, session, variable
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, Contract, PromptSpec, render
-from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import recalled
+from tracing.systems.protocol import Answer, Memory, OperationSpec, Parts
+from tracing.systems.texts import Text, noted, noted_again, recalled, variables_of
 
 # The prompts that memtune may rewrite. Each names its operation, the placeholders that it must keep, and its purpose.
 NOTE = PromptSpec(
@@ -30,6 +34,13 @@ ANSWER = PromptSpec(
 )
 
 
+class Note(TypedDict):
+    """A note and the id of its variable, by which a later process links what it reads to what was written."""
+
+    text: str
+    variable: str
+
+
 class MyMemory:
     """The memory system; `experiment.yaml` names it as `my_memory:MyMemory`."""
 
@@ -39,29 +50,47 @@ class MyMemory:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Make the memory of a conversation with the prompts of `candidate`; its state must be plain JSON."""
-        notes: list[dict[str, str]] = []
-        prompt = variable(candidate["note"], name="note", kind="prompt")
+        notes: list[Note] = []
         for part in conversation.sessions:
             with session(part.id, time=part.time):
-                turns = [variable(turn.spoken, name=turn.id, kind="message") for turn in part.turns]
-                # What an operation read and made is recorded, so that a wrong answer can be followed back to it.
-                with operation("write_notes", kind="llm", inputs={"turns": turns, "prompt": prompt}) as op:
-                    said = "\n".join(turn.spoken for turn in part.turns)
-                    for line in ask(access, render(candidate["note"], {"turns": said}), 300).splitlines():
-                        note = op.output("note", line, name=f"note{len(notes) + 1}", kind="memory_entry")
-                        notes.append({"text": line, "variable": note.id})
+                turns = [noted(turn.spoken, name=turn.id, kind="message") for turn in part.turns]
+                self.write_notes(notes, turns, candidate["note"], access)
         return Memory({"notes": notes})
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer a question from a memory that `build` made."""
-        query = variable(question.question, name=question.id, kind="query")
-        notes = recalled(note["variable"] for note in memory.state["notes"])
-        prompt = variable(candidate["answer"], name="answer", kind="prompt")
-        with operation("answer", kind="llm", inputs={"question": query, "notes": notes, "prompt": prompt}) as op:
-            texts = "\n".join(note["text"] for note in memory.state["notes"])
-            text = ask(access, render(candidate["answer"], {"notes": texts, "question": question.question}), 40)
-            prediction = op.output("prediction", text, kind="prediction")
-        return Answer(text, prediction.id or None)
+        asked = noted(question.question, name=question.id, kind="query")
+        reply = self.reply(asked, memory.state["notes"], candidate["answer"], access)
+        return Answer(reply.text, reply.variable.id or None)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute one prompt's operation again, on inputs that were recorded."""
+        if prompt == "note":
+            self.write_notes([], noted_again(parts["turns"]), candidate["note"], access)
+        else:
+            (asked,) = noted_again(parts["question"])
+            notes = [Note(text=one.text, variable=one.variable.id) for one in noted_again(parts["notes"])]
+            self.reply(asked, notes, candidate["answer"], access)
+
+    # Each step records what it read and made, so that a wrong answer can be followed back to it.
+
+    def write_notes(self, notes: list[Note], turns: Sequence[Text], prompt: str, access: ModelAccess) -> None:
+        """Add notes on the turns of a session."""
+        inputs = {"turns": variables_of(turns), "prompt": variable(prompt, name="note", kind="prompt")}
+        with operation("write_notes", kind="llm", inputs=inputs) as op:
+            said = "\n".join(turn.text for turn in turns)
+            for line in ask(access, render(prompt, {"turns": said}), 300).splitlines():
+                entry = op.output("note", line, name=f"note{len(notes) + 1}", kind="memory_entry")
+                notes.append(Note(text=line, variable=entry.id))
+
+    def reply(self, asked: Text, notes: Sequence[Note], prompt: str, access: ModelAccess) -> Text:
+        """Answer from notes."""
+        given = recalled(note["variable"] for note in notes)
+        text = variable(prompt, name="answer", kind="prompt")
+        with operation("answer", kind="llm", inputs={"question": asked.variable, "notes": given, "prompt": text}) as op:
+            lines = "\n".join(note["text"] for note in notes)
+            said = ask(access, render(prompt, {"notes": lines, "question": asked.text}), 40)
+            return Text(said, op.output("prediction", said, kind="prediction"))
 
 
 def ask(access: ModelAccess, request: str, max_tokens: int) -> str:
