@@ -34,7 +34,7 @@ ANSWER = PromptSpec(
 )
 
 
-class Note(TypedDict):
+class StoredNote(TypedDict):
     """A note and the id of its variable, by which a later process links what it reads to what was written."""
 
     text: str
@@ -50,7 +50,7 @@ class MyMemory:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Make the memory of a conversation with the prompts of `candidate`; its state must be plain JSON."""
-        notes: list[Note] = []
+        notes: list[StoredNote] = []
         for part in conversation.sessions:
             with session(part.id, time=part.time):
                 turns = [noted(turn.spoken, name=turn.id, kind="message") for turn in part.turns]
@@ -69,21 +69,21 @@ class MyMemory:
             self.write_notes([], noted_again(parts["turns"]), candidate["note"], access)
         else:
             (asked,) = noted_again(parts["question"])
-            notes = [Note(text=one.text, variable=one.variable.id) for one in noted_again(parts["notes"])]
+            notes = [StoredNote(text=one.text, variable=one.variable.id) for one in noted_again(parts["notes"])]
             self.reply(asked, notes, candidate["answer"], access)
 
     # Each step records what it read and made, so that a wrong answer can be followed back to it.
 
-    def write_notes(self, notes: list[Note], turns: Sequence[Text], prompt: str, access: ModelAccess) -> None:
+    def write_notes(self, notes: list[StoredNote], turns: Sequence[Text], prompt: str, access: ModelAccess) -> None:
         """Add notes on the turns of a session."""
         inputs = {"turns": variables_of(turns), "prompt": variable(prompt, name="note", kind="prompt")}
         with operation("write_notes", kind="llm", inputs=inputs) as op:
             said = "\n".join(turn.text for turn in turns)
             for line in ask(access, render(prompt, {"turns": said}), 300).splitlines():
                 entry = op.output("note", line, name=f"note{len(notes) + 1}", kind="memory_entry")
-                notes.append(Note(text=line, variable=entry.id))
+                notes.append(StoredNote(text=line, variable=entry.id))
 
-    def reply(self, asked: Text, notes: Sequence[Note], prompt: str, access: ModelAccess) -> Text:
+    def reply(self, asked: Text, notes: Sequence[StoredNote], prompt: str, access: ModelAccess) -> Text:
         """Answer from notes."""
         given = recalled(note["variable"] for note in notes)
         text = variable(prompt, name="answer", kind="prompt")
