@@ -56,6 +56,18 @@ def talk(*said: str) -> Conversation:
     )
 
 
+def test_what_was_said_at_the_time_asked_about_or_soon_after_comes_first() -> None:
+    visits = [("D1", "2023-03-02"), ("D2", "2023-05-09"), ("D3", "2023-05-29")]
+    sessions = [
+        {"id": name, "time": day, "turns": [{"id": f"{name}:1", "speaker": "Ana", "text": "I went to see the doctor."}]}
+        for name, day in visits
+    ]
+    index = EvidenceIndex(Conversation.model_validate({"id": "v", "speakers": ["Ana"], "sessions": sessions}))
+    assert index.search(case("Why did Ana see the doctor in April?"), top=1) == ["D1:1"]
+    assert index.search(case("Why did Ana see the doctor on 7 May 2023?"), top=1) == ["D2:1"]
+    assert index.search(case("Why did Ana see the doctor at the end of May 2023?"), top=1) != ["D1:1"]
+
+
 def test_what_the_person_asked_about_says_comes_before_what_is_said_to_them() -> None:
     index = EvidenceIndex(talk("Ben: Ana, do you keep geese?", "Ana: I keep nine geese, by the mill up the river."))
     assert index.search(case("How many geese does Ana keep?"))[0] == "D1:2"
