@@ -1,0 +1,112 @@
+"""Every file and command of docs/tutorial.md works as it stands there, on replies that its model gave to its chats."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memtune_command import MemtuneCommand
+from scripted_server import ScriptedServer
+
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import RunConfig
+from experiments.runs.folder import RunFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+ELSEWHERE = ("memtune model pull", "memtune gateway", "memtune ui")
+"""What fetches weights, or serves until somebody ends it."""
+
+REPLIES = {
+    "I am up at four now": "Mara sold the van to a florist in Aberdeen, and Theo finally sold the van to a florist in "
+    "Aberdeen.",
+    "bought a cargo bike instead of the van.\n": "The chat involves Theo buying a cargo bike instead of a van and "
+    "leaving the bakery. Mara repairs clocks with old Mr. Brandt.",
+    "Who bought Theo's van?": "Theo bought Theo's van.",
+    "Where does Ines work?": "Ines works in the bakery.",
+    "What does Mara do now?": "Mara repairs clocks with old Mr. Brandt.",
+}
+"""What Qwen 0.5B replied to requests that hold these words."""
+
+
+class SmallModel:
+    """Keeps the last turn of a chat if it is to summarize, all if it is told otherwise; answers what it reads."""
+
+    def __init__(self) -> None:
+        dataset = load_dataset(RunConfig(dataset="sample"))
+        self.answers = {
+            question.question: question.answers
+            for split in dataset.splits.named().values()
+            for conversation in split
+            for question in conversation.questions
+        }
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        request = body["messages"][-1]["content"]
+        recorded = [reply for words, reply in REPLIES.items() if words in request]
+        if recorded:
+            return recorded[-1]
+        asked = re.search(r"Question: (.*)", request)
+        if asked:
+            known = [one for one in self.answers.get(asked[1], ()) if one.lower() in request.lower()]
+            return known[0] if known else "unknown"
+        turns = re.findall(r"^\w+: .+$", request, re.MULTILINE)
+        return "\n".join(turns[-1:] if request.startswith("Summarize this chat in a few lines.\n\nChat") else turns)
+
+
+@pytest.fixture(autouse=True)
+def written(tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's files in the current folder, and a model at the address that its second terminal would tell."""
+    scripted_server.script = SmallModel()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    for name, text in FILES.items():
+        Path(name).write_text(text, encoding="utf-8")
+    smaller = FILES["experiment.yaml"].replace("conversations: 30, questions: 4", "conversations: 18, questions: 2")
+    smaller = smaller.replace("b}", f"b, base_url: '{scripted_server.base_url}'}}")
+    assert scripted_server.base_url in smaller
+    Path("experiment.yaml").write_text(smaller, encoding="utf-8")
+
+
+def python(*arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) -> None:
+    done = []
+    for block in BLOCKS:
+        for told in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, *shown = told.splitlines()
+            if line.startswith(ELSEWHERE):
+                continue
+            program, *arguments = shlex.split(line)
+            if program == "python":
+                said = python(*arguments)
+            else:
+                code, said, problem = memtune(*arguments)
+                assert code == 0, problem
+            done.append(line)
+            if "run experiment.yaml" not in line:
+                assert [one for one in shown if one not in said.splitlines()] == [], said
+    assert "memtune export latest --to text --out tuned/" in done
+    assert Path("chat.html").stat().st_size > 1000
+    (run,) = Path(os.environ["MEMTUNE_HOME"], "runs").iterdir()
+    summary = RunFolder(run).summary()
+    assert summary.iterations[0].blame["take_notes"].share > 0.9
+    assert summary.delta is not None
+    assert summary.delta > 0.5
+    tuned = python("-c", "import tuned_chat; print(tuned_chat.tuned.note, end='')")
+    assert tuned == RunFolder(run).prompts("champion")["note"] != RunFolder(run).prompts("seed")["note"]
