@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
+from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Layout, Parts, bullets
 from tracing.systems.prompts import Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
-from tracing.systems.texts import Text, noted_again, variables_of
+from tracing.systems.texts import Text, noted, noted_again, variables_of
 
 MAX_ANSWER_TOKENS = 40
 """An answer is a few words; a longer one is cut, and judged as it is."""
@@ -48,6 +49,13 @@ def answer_from_context(query: Text, context: Sequence[Text], template: str, mod
         text = intervening().answered(step, query.variable, given, reply)
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)
+
+
+def answer_given(question: Question, context: Sequence[str], template: str, model: ChatModel) -> Answer:
+    """The answer from a context that was given instead of retrieved."""
+    query = noted(question.question, name=question.id, kind="query")
+    given = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
+    return answer_from_context(query, given, template, model)
 
 
 def answer_again(parts: Parts, template: str, model: ChatModel) -> None:

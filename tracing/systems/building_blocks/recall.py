@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tracing.graph.execution_graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recording.recorder import ActiveOperation, operation
+from tracing.recording.recorder import ActiveOperation, operation, variable
 from tracing.systems.conversations import Question
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Step, intervening
@@ -66,8 +66,9 @@ def as_context(op: ActiveOperation, found: Sequence[Entry]) -> list[Text]:
     ]
 
 
-def given_context(question: Question, context: Sequence[str]) -> tuple[Text, list[Text]]:
-    """The query and a context that was given instead of retrieved."""
-    query = noted(question.question, name=question.id, kind="query")
-    given = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
-    return query, given
+def given_entries(texts: Sequence[str], vectors: Sequence[Sequence[float]], prefix: str) -> list[Entry]:
+    """Entries that were given instead of built; their ids are the prefix with a number from 1 on."""
+    return [
+        Entry(name := f"{prefix}{number}", text, tuple(vector), variable(text, name=name, kind="memory_entry").id)
+        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1)
+    ]

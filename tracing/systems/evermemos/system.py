@@ -7,9 +7,9 @@ from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, variable
-from tracing.systems.building_blocks.answering import answer_again, answer_from_context
-from tracing.systems.building_blocks.recall import given_context
+from tracing.recording.recorder import session
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.recall import given_entries
 from tracing.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
@@ -115,18 +115,13 @@ class EverMemOS:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these entries."""
         vectors = access.embedding.embed(texts) if texts else []
-        entries = []
-        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1):
-            stored = variable(text, name=f"f{number}", kind="memory_entry")
-            entries.append(Entry(f"f{number}", text, tuple(vector), stored.id))
-        return Memory({"entries": [entry.as_json() for entry in entries]})
+        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "f")]})
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of the search."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

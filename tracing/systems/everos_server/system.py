@@ -8,8 +8,7 @@ from typing import Any
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import answer_again, answer_from_context
-from tracing.systems.building_blocks.recall import given_context
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
 from tracing.systems.everos_server.asking import Asker
@@ -152,8 +151,7 @@ class EverOs:
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of the search."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

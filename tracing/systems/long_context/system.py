@@ -8,8 +8,7 @@ from typing import Any
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context
-from tracing.systems.building_blocks.recall import given_context
+from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
@@ -84,8 +83,7 @@ class LongContext:
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of the window."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

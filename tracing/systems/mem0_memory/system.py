@@ -7,10 +7,10 @@ from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import answer_from_context
+from tracing.recording.recorder import operation, session
+from tracing.systems.building_blocks.answering import answer_from_context, answer_given
 from tracing.systems.building_blocks.facts import MAX_FACTS
-from tracing.systems.building_blocks.recall import as_context, given_context, recorded
+from tracing.systems.building_blocks.recall import as_context, given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
@@ -140,18 +140,13 @@ class Mem0:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
         vectors = access.embedding.embed(texts) if texts else []
-        made = [variable(text, name=f"m{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
-        return _state(
-            Entry(stored.name, text, tuple(vector), stored.id)
-            for text, vector, stored in zip(texts, vectors, made, strict=True)
-        )
+        return _state(given_entries(texts, vectors, "m"))
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of a search."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
         enforced = self.enforces_schema(embedded=access.task.settings.embedded)

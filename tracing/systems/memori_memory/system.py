@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import answer_again, answer_from_context
-from tracing.systems.building_blocks.recall import given_context, recorded
+from tracing.recording.recorder import operation, session
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.recall import given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.memori_memory.connected import ConnectedMemori, Stored
@@ -123,18 +122,13 @@ class Memori:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
         vectors = access.embedding.embed(texts) if texts else []
-        facts = []
-        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1):
-            stored = variable(text, name=f"m{number}", kind="memory_entry")
-            facts.append(Stored(Entry(f"m{number}", text, tuple(vector), stored.id)))
-        return _memory(_GIVEN, facts)
+        return _memory(_GIVEN, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of recall."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

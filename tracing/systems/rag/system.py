@@ -8,10 +8,10 @@ from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context
+from tracing.recording.recorder import operation, session
+from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
 from tracing.systems.building_blocks.ranking import check_retrieval, ranked
-from tracing.systems.building_blocks.recall import found_as_context, given_context
+from tracing.systems.building_blocks.recall import found_as_context, given_entries
 from tracing.systems.building_blocks.rerank import RERANK_PROMPT, rerank, rerank_again
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
@@ -120,18 +120,13 @@ class Rag:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these chunks."""
         vectors = self._embedded(texts, access) if texts else []
-        entries = []
-        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1):
-            stored = variable(text, name=f"c{number}", kind="memory_entry")
-            entries.append(Entry(f"c{number}", text, tuple(vector), stored.id))
-        return Memory({"entries": [entry.as_json() for entry in entries]})
+        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "c")]})
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of retrieval."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

@@ -12,10 +12,10 @@ from typing import Any
 from tracing.errors import DataError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
-from tracing.systems.building_blocks.answering import answer_again, answer_from_context
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
 from tracing.systems.building_blocks.extracting import extract
 from tracing.systems.building_blocks.fact_store import FactStore
-from tracing.systems.building_blocks.recall import as_context, given_context, nearest, recorded
+from tracing.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
@@ -139,18 +139,13 @@ class TraceMemorySystem:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these statements."""
         vectors = access.embedding.embed(texts) if texts else []
-        rows = []
-        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start=1):
-            stored = variable(text, name=f"m{number}", kind="memory_entry")
-            rows.append(_statement(Entry(f"m{number}", text, tuple(vector), stored.id)))
-        return Memory({"entries": rows})
+        return Memory({"entries": [_statement(entry) for entry in given_entries(texts, vectors, "m")]})
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
     ) -> Answer:
         """Answer from a given context instead of retrieval."""
-        query, given = given_context(question, context)
-        return answer_from_context(query, given, candidate["answer"], access.task)
+        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
