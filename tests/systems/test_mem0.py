@@ -298,8 +298,8 @@ def test_nothing_goes_past_the_gateway(
 
 
 def test_another_generation_is_refused_with_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "version", lambda name: "2.2.1")
-    with pytest.raises(ConfigError, match=r"2\.2\.1 is installed: pip install 'memtune\[mem0\]'"):
+    monkeypatch.setattr(library, "installed_version", lambda: "2.2.1")
+    with pytest.raises(ConfigError, match=r"2\.2\.1 is installed here: pip install 'memtune\[mem0\]'"):
         library.load()
 
 

@@ -144,7 +144,7 @@ def test_the_list_says_what_lacks_a_library_and_how_to_get_it(
         main(["system", "list"])
     said = capsys.readouterr().out
     assert any(line.startswith("│ mem0 ") and "lacks a library" in line for line in said.splitlines())
-    assert "mem0 needs mem0ai 1.0.x, but it is not installed: pip install 'memtune[mem0]'" in said
+    assert "mem0 needs mem0ai 1.0.x, but it is not installed here: pip install 'memtune[mem0]'" in said
     assert said.count("memtune system install") == 1, "it is said once, not for each system"
 
 

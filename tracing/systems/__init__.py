@@ -2,6 +2,7 @@
 
 protocol, prompts, layouts, description          what a system is
 registry, calls, contract_suite                  finding one, calling it, and checking one of your own
+libraries                                        is the library that a system runs installed
 conversations, texts, entries                    what it reads, and what it works with and stores
 interventions                                    changing what its operations emit
 building_blocks; fact_memory, rag, mem0_memory   what the built-in systems share, and the systems

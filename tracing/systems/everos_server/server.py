@@ -10,16 +10,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tracing.errors import ConfigError, MemorySystemError
+from tracing.errors import MemorySystemError
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
+from tracing.systems import libraries
 from tracing.systems.everos_server.slots import FOLDER, write_slots
 
 PACKAGE, GENERATION, RELEASE = "everos", "1.5.", "1.5.1"
@@ -46,10 +46,7 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 
 def installed_version() -> str | None:
     """The installed version of the library, or None."""
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:
-        return None
+    return libraries.installed_version(PACKAGE)
 
 
 def require() -> None:
@@ -58,10 +55,8 @@ def require() -> None:
     Raises:
         ConfigError: it is not installed, or another generation, whose prompt slots differ.
     """
-    found = installed_version()
-    if found is None or not found.startswith(GENERATION):
-        has = "it is not installed" if found is None else f"{found} is installed"
-        raise ConfigError(f"everos needs {PACKAGE} {GENERATION}x, but {has} here: memtune system install everos")
+    remedy = "memtune system install everos"
+    libraries.require_generation(PACKAGE, installed_version(), GENERATION, by="everos", remedy=remedy)
 
 
 class Server:

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.systems import libraries
 
 PACKAGE = "mem0ai"
 
@@ -57,10 +57,7 @@ _loaded: list[Any] = []
 
 def installed_version() -> str | None:
     """The installed version of the library, or None."""
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:
-        return None
+    return libraries.installed_version(PACKAGE)
 
 
 def require(generation: Generation = ONE) -> None:
@@ -69,10 +66,8 @@ def require(generation: Generation = ONE) -> None:
     Raises:
         ConfigError: it is not installed, or another generation, whose prompts have other names.
     """
-    found = installed_version()
-    if found is None or not found.startswith(generation.prefix):
-        has = "it is not installed" if found is None else f"{found} is installed"
-        raise ConfigError(f"mem0 needs {PACKAGE} {generation.prefix}x, but {has}: {generation.remedy}")
+    found, remedy = installed_version(), generation.remedy
+    libraries.require_generation(PACKAGE, found, generation.prefix, by="mem0", remedy=remedy)
 
 
 def require_keys(keys: Collection[str], generation: Generation) -> None:

@@ -8,11 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
-from tracing.errors import ConfigError
+from tracing.systems import libraries
 
 PACKAGE, GENERATION, RELEASE = "memori", "3.3.", "3.3.6"
 
@@ -38,10 +37,7 @@ class Hooks(Protocol):
 
 def installed_version() -> str | None:
     """The installed version of the library, or None."""
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:
-        return None
+    return libraries.installed_version(PACKAGE)
 
 
 def require() -> None:
@@ -50,10 +46,8 @@ def require() -> None:
     Raises:
         ConfigError: it is not installed, or another generation, whose inner modules differ.
     """
-    found = installed_version()
-    if found is None or not found.startswith(GENERATION):
-        has = "it is not installed" if found is None else f"{found} is installed"
-        raise ConfigError(f"memori needs {PACKAGE} {GENERATION}x, but {has} here: memtune system install memori")
+    remedy = "memtune system install memori"
+    libraries.require_generation(PACKAGE, installed_version(), GENERATION, by="memori", remedy=remedy)
 
 
 def load() -> Any:
