@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from experiments.display.terminal import visible
-from experiments.runs.intervals import interval_text, p_text
+from experiments.runs.intervals import interval_text, money_text, p_text
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
@@ -22,7 +22,14 @@ def template(name: str) -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    environment.filters |= {"p_value": p_text, "score": _score, "signed": _signed, "share": _share, "count": _count}
+    environment.filters |= {
+        "p_value": p_text,
+        "score": _score,
+        "signed": _signed,
+        "share": _share,
+        "count": _count,
+        "money": money_text,
+    }
     environment.filters |= {"breakable": _breakable, "interval": interval_text}
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
 

@@ -21,7 +21,9 @@ from experiments.experiment.settings_choice import variants_of
 from experiments.experiment.summarizing import RunFacts, sizes
 from experiments.experiment.wiring import evaluator_of, going_on, open_executor
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
+from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
+from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
@@ -33,7 +35,7 @@ from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import Summary
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
-from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer
+from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer, counted_money
 from tracing.errors import MemtuneError
 from tracing.llm.accounting.ledger import Ledger
 
@@ -264,7 +266,10 @@ def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KIL
         summary = summary.model_copy(update={"judge": found})
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
-    run.folder.write(REPORT, render_report(_report_of(run, result, summary)))
+    cases = run_cases(run.folder, {"seed": of_seed, "champion": of_champion})
+    write_cases(run.folder, cases)
+    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
+    write_pages(run.folder, chain(of_seed, of_champion))
     run.tracked.cases(
         of_seed,
         of_champion,
@@ -297,7 +302,7 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
     )
 
 
-def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportInput:
+def _report_of(run: _Prepared, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
     return ReportInput(
         summary=summary,
         seed=run.parts.seed,
@@ -308,9 +313,15 @@ def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportIn
         operations=run.parts.access.meter.snapshot(),
         settings=run.settings,
         attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
+        cases=cases,
     )
 
 
 def _calls(evaluator: Evaluator) -> CallCounts:
     spent = evaluator.spent
-    return CallCounts(made=spent.made, cached=spent.cached, without_reuse=spent.plain)
+    return CallCounts(
+        made=spent.made,
+        cached=spent.cached,
+        without_reuse=spent.plain,
+        money=counted_money(evaluator.access.meter.totals()["cost"]),
+    )

@@ -188,11 +188,20 @@ class SearchCost:
 
 @dataclass(frozen=True, slots=True)
 class CallCounts:
-    """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made."""
+    """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
+
+    `money` is what those made cost, in the currency of the models' prices; None where no prices are known.
+    """
 
     made: int
     cached: int
     without_reuse: int
+    money: float | None = None
+
+
+def counted_money(spent: float) -> float | None:
+    """Money as it is kept; sums in another order are the same money."""
+    return round(spent, 6) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.calls.without_reuse > found.calls.made
     assert {item.name for item in folder.path.iterdir()} == {
         "attempts.jsonl",
+        "cases.jsonl",
         "config.yaml",
         "fingerprint.json",
         "home",
