@@ -207,11 +207,11 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     return table
 
 
-def comparison_table(first: str, second: str, found: RunComparison) -> Table:
-    """Two runs side by side under their ids; it fits a terminal of 80 columns."""
+def comparison_table(ids: Sequence[str], found: RunComparison) -> Table:
+    """Runs side by side under their ids; two fit a terminal of 80 columns."""
     table = plain_table()
-    table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))
-    for name in (first, second):
+    table.add_column("", no_wrap=True, min_width=max(len(row[0]) for row in found.rows))
+    for name in ids:
         table.add_column(name, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
