@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.data.loaders import Dataset
 from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
-from experiments.experiment.observers import Observers
+from experiments.experiment.observers import Observers, WatchesBudget
 from experiments.experiment.opening import Opened, open_named
 from experiments.experiment.settings_choice import variants_of
 from experiments.experiment.summarizing import RunFacts, sizes
@@ -96,18 +96,23 @@ def run_experiment(
     config = going_on(anchored(config, Path.cwd()), resume)
     with contextlib.ExitStack() as held:
         run = _prepare(config, dataset, home, held, out=out, resume=resume, candidates=candidates, now=now)
+        for each in observers:
+            if isinstance(each, WatchesBudget):
+                each.watch(run.parts.access.budget)
+        observer = Observers(run.journal, run.tracked, *observers)
+        saving = partial(observer.progress, "saving the run", total=2)
         try:
-            result = _optimize(run, Observers(run.journal, run.tracked, *observers), approve)
+            result = _optimize(run, observer, approve)
         except KeyboardInterrupt:
-            _finish(run, run.journal.result("interrupted"), "KILLED")
+            _finish(run, run.journal.result("interrupted"), "KILLED", saving)
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _finish(run, run.journal.result(f"error: {error}"), "FAILED")
+            _finish(run, run.journal.result(f"error: {error}"), "FAILED", saving)
             raise
         except BaseException as error:
-            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED")
+            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED", saving)
             raise
-        return _finish(run, result, "FINISHED")
+        return _finish(run, result, "FINISHED", saving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +255,14 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
     )
 
 
-def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+def _finish(
+    run: _Prepared,
+    result: LoopResult,
+    status: Literal["FINISHED", "KILLED", "FAILED"],
+    progress: Callable[[int], None],
+) -> Finished:
     """Complete the folder and the MLflow run, however the run ended."""
+    progress(0)
     champion, splits = result.champion_candidate, run.dataset.splits
     of_seed = seen_cases(run.evaluator, splits, run.parts.seed, run.failures)
     of_champion = of_seed
@@ -270,6 +281,7 @@ def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KIL
     write_cases(run.folder, cases)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_seed, of_champion))
+    progress(1)
     run.tracked.cases(
         of_seed,
         of_champion,
