@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from experiments.display.terminal import visible
 from experiments.runs.intervals import interval_text, money_text, p_text
@@ -13,6 +16,11 @@ from tracing.recording.redaction import redact
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+
+def address_from(place: Path, file: Path) -> str:
+    """The address of a file for a page that is in the folder `place`, so that both may be moved together."""
+    return quote(Path(os.path.relpath(file.resolve(), place.resolve())).as_posix(), errors="replace")
 
 
 def template(name: str) -> Template:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import quote
 
-from experiments.display.pages import template
+from experiments.display.pages import address_from, template
 from experiments.reports.run_charts import SPLITS
 from experiments.runs.cases_file import CaseReply, RunCase, read_cases
 from experiments.runs.comparison import RunComparison
@@ -35,19 +33,15 @@ def render_comparison(folders: Sequence[RunFolder], found: RunComparison, place:
 
     def link(folder: RunFolder, reply: CaseReply, case: RunCase) -> str | None:
         page = None if reply.page is None else folder.path / reply.page
-        return f"{_address(page, place)}{question_anchor(case.question_id)}" if page and page.is_file() else None
+        return f"{address_from(place, page)}{question_anchor(case.question_id)}" if page and page.is_file() else None
 
     return template("comparison.html").render(
         names=[folder.id for folder in folders],
         folders=folders,
-        reports=[_address(folder.path / REPORT, place) for folder in folders],
+        reports=[address_from(place, folder.path / REPORT) for folder in folders],
         found=found,
         missing=missing,
         splits=[] if missing else flips_of(cases),
         titles=dict(SPLITS),
         link=link,
     )
-
-
-def _address(path: Path, place: Path) -> str:
-    return quote(Path(os.path.relpath(path.resolve(), place.resolve())).as_posix(), errors="replace")
