@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from judged_cases import seen_case
 from markdown_it import MarkdownIt
+from page_titles import NO_BROWSER, told_by
 from run_shapes import FILES, loop_result, record, summary
 
 from attribution.signals import Signal
@@ -243,6 +244,36 @@ def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> No
     page = render_page(graph(), TEXT)
     assert page.count("<script") == page.count("</script>") == 2
     assert seen(TEXT) in Page(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)).text
+
+
+@NO_BROWSER
+def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(tmp_path: Path) -> None:
+    script = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
+    hostile = f"{script} {TEXT}".replace("\x00", "")
+    seen_one = seen_case(1, f"wrong {hostile}", lost_at="answer")
+    assert seen_one.attribution is not None
+    (blame,) = seen_one.attribution.decisive
+    question = seen_one.case.question.model_copy(
+        update={"id": f"q {hostile}", "question": f"why {hostile}", "answers": (f"gold {hostile}",)}
+    )
+    case = replace(seen_one.case, question=question)
+    attribution = replace(seen_one.attribution, decisive=(replace(blame, reason=f"since {hostile}"),))
+    page = render_page(seen_one.graph, TEXT, [(case, attribution)])
+    telling = r"""
+    const texts = () => { const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); let found = "";
+      while (all.nextNode()) if (all.currentNode.parentNode.tagName !== "SCRIPT") found += all.currentNode.data;
+      return found; };
+    const shown = [texts()];
+    showQuestion(Q[0]); shown.push(texts());
+    go(Q[0].prediction); shown.push(texts());
+    search.value = "window.ran"; find(); shown.push(texts());
+    told.push(Boolean(window.ran), document.querySelectorAll("img, #view script, #tree script").length);
+    told.push(shown.every((text) => !/[\p{Cf}\p{Zl}\p{Zp}\x00-\x08\x0b-\x1f\x7f-\x9f]/u.test(text)));
+    const whole = (word) => shown[1].includes(`${word} <${"/"}script><script>window.ran = true<${"/"}script><img`);
+    told.push(["why", "gold", "wrong", "since"].every(whole));
+    told.push(document.getElementById("found").textContent);
+    """
+    assert told_by(page, telling, tmp_path) == ["false", "0", "true", "true", "2 found"]
 
 
 def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) -> None:

@@ -17,12 +17,15 @@ for (const session of data.sessions) { sessionOf.set(session.id, session); for (
 document.getElementById("counts").textContent =
   `${data.sessions.length.toLocaleString("en")} sessions · ${Object.keys(O).length.toLocaleString("en")} operations · ${Object.keys(V).length.toLocaleString("en")} variables`;
 
+/* Characters that hide, reorder or end what is around them are shown as JSON escapes; lines stay lines. */
+const STEERING = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+const seen = (text) => text.replace(/\r\n/g, "\n").replace(STEERING, (one) => [...Array(one.length).keys()].map((at) => `\\u${one.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
 function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value); else if (value !== undefined) made.setAttribute(key, value);
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value); else if (value !== undefined) made.setAttribute(key, key === "title" ? seen(String(value)) : value);
   }
-  made.append(...children);
+  made.append(...children.map((child) => typeof child === "string" ? seen(child) : child));
   return made;
 }
 const line = (text, longest = 160) => text.slice(0, longest).replace(/\s+/g, " ");
