@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST_OPERATIONS, MOST_DIFF_LINES, BAR, LONGEST_NAME = 6, 8, 16, 24
 REDRAWN_PER_SECOND = 2.0
+HINT = "Ctrl-C finishes the calls under way and saves"
 
 
 class Dashboard:
@@ -89,10 +90,9 @@ class Dashboard:
         parts += self._alignment()
         if self._accepted is not None:
             parts += self._edit(self._accepted)
-        parts.append(self._progress)
-        if self._note is not None:
-            parts.append(styled((f"memtune: {self._note}", "bold yellow")))
-        return Group(*parts)
+        # The last line is short: on Ctrl-C the terminal writes ^C after it, which must not begin another line.
+        note = (f"memtune: {self._note}", "bold yellow") if self._note is not None else (HINT, "dim")
+        return Group(*parts, self._progress, styled(note))
 
     def _heading(self) -> Text:
         budget = self._budget
@@ -105,7 +105,7 @@ class Dashboard:
             if spent.money or limits.money is not None:
                 told.append(_of(money_text(spent.money), limits.money, "money"))
         left = self._left.seconds(budget.remaining_seconds() if budget is not None else None)
-        told.append("time left: known after a round" if left is None else f"about {_minutes(left)} left")
+        told.append(f"time left: {'–' if left is None else f'about {_minutes(left)}'}")
         return styled((" · ".join(told), "bold"))
 
     def _scores(self) -> Iterator[Text]:
