@@ -1,4 +1,4 @@
-"""Failed cases from a graph: annotated ones, those its judge called wrong, and a user's complaint."""
+"""Cases from a graph: annotated ones, those its judge called wrong or right, and a user's complaint."""
 
 from __future__ import annotations
 
@@ -35,18 +35,27 @@ def failed_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
 
     Evidence is the key `evidence` of the query's metadata, a list of message names; what is not is told.
     """
+    return [case for case in judged_cases(recording, tell) if not case.passed]
+
+
+def judged_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
+    """As `failed_cases`, and those that the judge called right."""
     graph = recording.graph
     cases: list[Case] = []
     for operation in graph.operations.values():
         score = _score(graph, operation)
-        if score is None or score >= PASS_SCORE:
+        if score is None:
             continue
         read = {graph.variables[vid].kind: graph.variables[vid] for vid in operation.input_ids()}
         query, prediction, gold = read.get("query"), read.get("prediction"), read.get("golden_answers")
         if query is None or prediction is None or gold is None:
             continue
-        evidence = _evidence(metadata_of(query).get("evidence"), f"query {query.name}: evidence", recording, tell)
-        cases.append(_case(recording, query.name, query, _answers(gold.value), evidence, prediction))
+        about = f"query {query.name}: evidence"
+        evidence = _evidence(
+            metadata_of(query).get("evidence"), about, recording, tell if score < PASS_SCORE else _untold
+        )
+        case = _case(recording, query.name, query, _answers(gold.value), evidence, prediction)
+        cases.append(case if score < PASS_SCORE else replace(case, judgement=replace(case.judgement, score=score)))
     return cases
 
 

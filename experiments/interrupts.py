@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 from tracing.llm.workers import THREAD
@@ -22,6 +23,8 @@ INTERRUPTED = 130
 _AGAIN_S = 0.02
 _STDERR = 2
 _SHOW_CURSOR = b"\x1b[?25h"
+
+_shown_by: ContextVar[Callable[[str], None] | None] = ContextVar("memtune-interrupts-shown-by", default=None)
 
 
 def _not_begun(number: int, frame: FrameType | None) -> None:
@@ -65,7 +68,7 @@ def interruptible() -> Iterator[None]:
             os._exit(INTERRUPTED)
         finishing = any(thread.name == THREAD for thread in threading.enumerate())
         if finishing:
-            _tell("finishing the calls under way; press Ctrl-C again to stop now")
+            (_shown_by.get() or _tell)("finishing the calls under way; press Ctrl-C again to stop now")
         raise KeyboardInterrupt
 
     def ignored(args: sys.UnraisableHookArgs) -> None:
@@ -87,6 +90,19 @@ def interruptible() -> Iterator[None]:
         after = signal.SIG_DFL if interrupted else signal.SIG_IGN
         for number, handler in before.items():
             signal.signal(number, after if handler is _not_begun else handler)
+
+
+@contextmanager
+def interrupts_shown_by(show: Callable[[str], None]) -> Iterator[None]:
+    """Let `show` say that calls are being finished: what draws the terminal again and again would overwrite a line.
+
+    It is called in the handler of a signal, so it may do no more than note the text.
+    """
+    token = _shown_by.set(show)
+    try:
+        yield
+    finally:
+        _shown_by.reset(token)
 
 
 def _tell(message: str) -> None:

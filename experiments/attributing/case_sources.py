@@ -97,7 +97,14 @@ class Source:
         Raises:
             TraceError: it cannot be read, or nothing says which of its answers are wrong.
         """
-        graph, problem = read_graph(self.path)
+        return self.read_in(*read_graph(self.path))
+
+    def read_in(self, graph: ExecutionGraph, problem: str | None) -> Found:
+        """As `read`, of its graph, with what is wrong with its file.
+
+        Raises:
+            TraceError: nothing says which of its answers are wrong.
+        """
         name = self.path.stem
         known = self.judging.conversations.get(name) if self.judging is not None else None
         told = self.judging.operations if self.judging is not None and known is not None else ()
@@ -220,6 +227,11 @@ def sources_of(
     if len(found) != 1:
         raise DataError(f"{', '.join(names)}: {len(found)} traces; a complaint is of one, so name its file")
     return [replace(source, complaint=complaint) for source in found.values()]
+
+
+def trace_source(path: Path) -> Source:
+    """A trace file, with what the run knows in whose folder it is."""
+    return Source(path, _judging_around(path.resolve(), {}))
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:

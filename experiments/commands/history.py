@@ -38,27 +38,43 @@ def runs(home: Path | None) -> None:
 Examples:
   memtune compare 20261121-2257 20261121-2341
   memtune compare latest other/folder/of/a/run
+  memtune compare 20261121-2257 20261121-2341 latest --html comparison.html
 """
 )
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page instead, with the questions that are right in one run and wrong in another.",
+)
 @home_option
-def compare(first: str, second: str, home: Path | None) -> None:
-    """Put two runs side by side.
+def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> None:
+    """Put two or more runs side by side.
 
-    A and B: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
+    RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import comparison_table
     from experiments.experiment.wiring import home_folder
     from experiments.runs.comparison import compare as compared
     from experiments.runs.folder import RunFolder
 
+    if len(names) < 2:
+        raise click.UsageError("give two or more runs; `memtune runs` lists them")
     where = home_folder(home)
-    left, right = (RunFolder.find(where, name, finished=True) for name in (first, second))
-    found = compared(left, right)
+    folders = [RunFolder.find(where, name, finished=True) for name in names]
+    found = compared(*folders)
+    if html is not None:
+        from experiments.commands.output import write_output
+        from experiments.reports.comparison_page import render_comparison
+
+        write_output(html, render_comparison(folders, found, html.parent), "--html")
+        say(f"written to {html}")
+        return
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import comparison_table
+
     console = LiteralConsole()
-    console.print(comparison_table(left.id, right.id, found))
+    console.print(comparison_table([folder.id for folder in folders], found))
     for name, same in found.prompts.items():
         console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
     if found.differences:

@@ -63,7 +63,7 @@ def report(
     """
     from experiments.diagnosis.page import render_html, render_markdown
     from experiments.diagnosis.prose import in_words
-    from experiments.diagnosis.sources import diagnosed, slices_of
+    from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, model_access
     from tracing.errors import ConfigError
@@ -77,7 +77,7 @@ def report(
             with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
                 facts = in_words(facts, access.task)
         if out.suffix == ".html":
-            text = render_html(facts, slices_of(facts, folder))
+            text = render_html(facts, slices_of(facts, folder), pages_of(facts, folder, out.parent))
         elif out.suffix == ".md":
             text = render_markdown(facts)
         else:

@@ -92,6 +92,7 @@ Examples:
 @click.option(
     "--dry-run", is_flag=True, help="Print the maximum cost of the run, or why it would be refused, without any call."
 )
+@click.option("--quiet", is_flag=True, help="Print the results alone, no progress.")
 @home_option
 def run(
     config: str | None,
@@ -101,6 +102,7 @@ def run(
     approve: bool,
     smoke: bool,
     dry_run: bool,
+    quiet: bool,
     home: Path | None,
     **given: Any,
 ) -> None:
@@ -112,6 +114,8 @@ def run(
     from experiments.experiment.wiring import home_folder, home_path
     from experiments.runs.folder import CONFIG, RunFolder
 
+    if quiet and approve:
+        raise click.UsageError("--approve shows what it asks about; leave out --quiet")
     if resume is not None and out is not None:
         raise click.UsageError("--resume continues in the run's own folder; leave out --out")
     if resume is not None and given["prompts"] is not None:
@@ -133,21 +137,21 @@ def run(
         check_run(settings, dataset, home_path(home), out=out, resume=earlier, candidates=candidates)
         _predict(settings, dataset)
         return
-    from experiments.display.tables import run_view
+    from experiments.display.dashboard import live_run
     from experiments.experiment.estimate import test_notes
     from experiments.experiment.run import run_experiment
 
     where = home_folder(home)
-    for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
+    for note in () if quiet else (*dataset.notes, *test_notes(len(dataset.splits.test))):
         say(f"note: {note}", err=True)
-    with run_view() as view:
+    with live_run(settings.rounds, quiet=quiet) as (view, observers):
         finished = run_experiment(
             settings,
             dataset,
             where,
             out=out,
             resume=earlier,
-            observers=(view,),
+            observers=observers,
             candidates=candidates,
             approve=view.approve if approve else None,
         )

@@ -22,8 +22,8 @@ Slices = Mapping[str, "tuple[SliceOperation, ...]"]
 """Id of a case in the diagnosis → the part of its graph."""
 
 
-def render_html(facts: Diagnosis, slices: Slices) -> str:
-    """The diagnosis as an HTML page."""
+def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | None = None) -> str:
+    """The diagnosis as an HTML page; `pages` are addresses of trace pages by the id of a case."""
     from markupsafe import Markup
 
     drawn = {
@@ -35,6 +35,7 @@ def render_html(facts: Diagnosis, slices: Slices) -> str:
     return template("diagnosis.html").render(
         facts=facts,
         slices=slices,
+        pages=pages or {},
         replayed=any(loss.confirmed is not None for loss in facts.operations),
         shown=SHOWN,
         # Drawn by us from numbers and operation names, which matplotlib escapes.

@@ -14,11 +14,14 @@ from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
+from experiments.display.pages import address_from
 from experiments.experiment.wiring import open_access
+from experiments.runs.cases_file import page_of
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.ladder_file import LADDER, read_ladder
+from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError, TraceError
 from tracing.interchange.any_trace import read_graph
 
@@ -84,6 +87,16 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
             continue
         found |= {case.id: slice_of(graph, case.line) for case in cases}
     return found
+
+
+def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:
+    """The address of each case's trace page for a page in the folder `place`; a run has pages of seed and champion."""
+    files = {case.id: page_of(folder / case.line.trace) for case in facts.cases}
+    return {
+        case.id: f"{address_from(place, files[case.id])}{question_anchor(case.line.question_id)}"
+        for case in facts.cases
+        if files[case.id].is_file()
+    }
 
 
 def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str, list[str]]:

@@ -16,11 +16,12 @@ from experiments.display.terminal import visible
 class LiteralConsole(Console):
     """A console that never reads text as markup, an emoji code or an escape sequence.
 
-    Coloured text is a `Text` (see `styled`). With `unwrapped`, a console that is not a terminal does not wrap lines.
+    Coloured text is a `Text` (see `styled`). With `unwrapped`, a console that is not a terminal does not wrap
+    lines. One that is `quiet` prints nothing.
     """
 
-    def __init__(self, *, stderr: bool = False, unwrapped: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+    def __init__(self, *, stderr: bool = False, unwrapped: bool = False, quiet: bool = False) -> None:
+        super().__init__(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
         if unwrapped and not self.is_terminal:
             self.width = 10_000
 

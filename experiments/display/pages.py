@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from experiments.display.terminal import visible
-from experiments.runs.intervals import interval_text, p_text
+from experiments.runs.intervals import interval_text, money_text, p_text
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+
+def address_from(place: Path, file: Path) -> str:
+    """The address of a file for a page that is in the folder `place`, so that both may be moved together."""
+    return quote(Path(os.path.relpath(file.resolve(), place.resolve())).as_posix(), errors="replace")
 
 
 def template(name: str) -> Template:
@@ -22,7 +30,14 @@ def template(name: str) -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    environment.filters |= {"p_value": p_text, "score": _score, "signed": _signed, "share": _share, "count": _count}
+    environment.filters |= {
+        "p_value": p_text,
+        "score": _score,
+        "signed": _signed,
+        "share": _share,
+        "count": _count,
+        "money": money_text,
+    }
     environment.filters |= {"breakable": _breakable, "interval": interval_text}
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
 

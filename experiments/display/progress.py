@@ -23,7 +23,7 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
     A terminal has a live line for each task. Elsewhere, such as in a file or a pipe, the unfinished tasks are printed
     every `EVERY_SECONDS`, without the columns that draw.
     """
-    shown = Progress(_Description(), *columns, console=console, transient=True, disable=not console.is_terminal)
+    shown = Progress(DescriptionColumn(), *columns, console=console, transient=True, disable=not console.is_terminal)
     if console.is_terminal:
         with shown:
             yield shown
@@ -60,6 +60,8 @@ class FailedColumn(ProgressColumn):
         return Text(f"{failed} failed" if failed else "", style="red")
 
 
-class _Description(ProgressColumn):
+class DescriptionColumn(ProgressColumn):
+    """What a task is, as text."""
+
     def render(self, task: Task) -> Text:
         return Text(visible(task.description))

@@ -22,19 +22,27 @@ from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from attribution.signals import Signal
     from experiments.runs.comparison import RunComparison
 
 SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
 
 
 class RunView:
-    """An observer that shows a run as it goes."""
+    """An observer that shows a run as it goes, line by line, with the phase it is in.
 
-    def __init__(self, console: LiteralConsole, progress: Progress) -> None:
-        self._console, self._progress = console, progress
+    Args:
+        console: to print on.
+        progress: of the phase.
+        live: what is drawn below the lines, and has to pause while people are asked; `progress` by default.
+    """
+
+    def __init__(self, console: LiteralConsole, progress: Progress, live: Live | None = None) -> None:
+        self._console, self._progress, self._live = console, progress, live or progress
         self._task: TaskID | None = None
         self._phase = ""
 
@@ -73,12 +81,12 @@ class RunView:
 
     def approve(self, attempt: Attempt, before: str) -> bool:
         """Show what an accepted rewrite changes, and ask whether it becomes the champion."""
-        self._progress.stop()
+        self._live.stop()
         self._say((attempt.prompt, "bold"), f", {attempt.source}: {attempt.reason} ({attempt.gate or ''})")
         for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
-            self._say((line, _DIFF_STYLES.get(line[:1], "")))
+            self._say((line, DIFF_STYLES.get(line[:1], "")))
         kept = click.confirm("make it the champion?", err=True)
-        self._progress.start()
+        self._live.start()
         return kept
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
@@ -95,9 +103,9 @@ class RunView:
 
 
 @contextmanager
-def run_view() -> Iterator[RunView]:
+def run_view(*, quiet: bool = False) -> Iterator[RunView]:
     """A view of a run on stderr: with a live progress bar on a terminal, with lines of progress elsewhere."""
-    console = LiteralConsole(stderr=True)
+    console = LiteralConsole(stderr=True, quiet=quiet)
     with progress_on(console, BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()) as progress:
         yield RunView(console, progress)
 
@@ -207,11 +215,11 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     return table
 
 
-def comparison_table(first: str, second: str, found: RunComparison) -> Table:
-    """Two runs side by side under their ids; it fits a terminal of 80 columns."""
+def comparison_table(ids: Sequence[str], found: RunComparison) -> Table:
+    """Runs side by side under their ids; two fit a terminal of 80 columns."""
     table = plain_table()
-    table.add_column("", no_wrap=True, min_width=max(len(name) for name, _, _ in found.rows))
-    for name in (first, second):
+    table.add_column("", no_wrap=True, min_width=max(len(row[0]) for row in found.rows))
+    for name in ids:
         table.add_column(name, overflow="fold")
     for row in found.rows:
         table.add_row(*row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -11,6 +11,16 @@ from optimizer.tuning.results import IterationRecord, Observer
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
+    from tracing.llm.accounting.budget import Budget
+
+
+@runtime_checkable
+class WatchesBudget(Protocol):
+    """An observer that shows what a run spends, also between the things that it is told."""
+
+    def watch(self, budget: Budget) -> None:
+        """Called once, before the run makes its first call."""
+        ...
 
 
 class Observers:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.data.loaders import Dataset
 from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
-from experiments.experiment.observers import Observers
+from experiments.experiment.observers import Observers, WatchesBudget
 from experiments.experiment.opening import Opened, open_named
 from experiments.experiment.settings_choice import variants_of
 from experiments.experiment.summarizing import RunFacts, sizes
 from experiments.experiment.wiring import evaluator_of, going_on, open_executor
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
+from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
+from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
@@ -33,7 +35,7 @@ from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import Summary
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
-from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer
+from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer, counted_money
 from tracing.errors import MemtuneError
 from tracing.llm.accounting.ledger import Ledger
 
@@ -94,18 +96,23 @@ def run_experiment(
     config = going_on(anchored(config, Path.cwd()), resume)
     with contextlib.ExitStack() as held:
         run = _prepare(config, dataset, home, held, out=out, resume=resume, candidates=candidates, now=now)
+        for each in observers:
+            if isinstance(each, WatchesBudget):
+                each.watch(run.parts.access.budget)
+        observer = Observers(run.journal, run.tracked, *observers)
+        saving = partial(observer.progress, "saving the run", total=2)
         try:
-            result = _optimize(run, Observers(run.journal, run.tracked, *observers), approve)
+            result = _optimize(run, observer, approve)
         except KeyboardInterrupt:
-            _finish(run, run.journal.result("interrupted"), "KILLED")
+            _finish(run, run.journal.result("interrupted"), "KILLED", saving)
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _finish(run, run.journal.result(f"error: {error}"), "FAILED")
+            _finish(run, run.journal.result(f"error: {error}"), "FAILED", saving)
             raise
         except BaseException as error:
-            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED")
+            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED", saving)
             raise
-        return _finish(run, result, "FINISHED")
+        return _finish(run, result, "FINISHED", saving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +255,14 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
     )
 
 
-def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KILLED", "FAILED"]) -> Finished:
+def _finish(
+    run: _Prepared,
+    result: LoopResult,
+    status: Literal["FINISHED", "KILLED", "FAILED"],
+    progress: Callable[[int], None],
+) -> Finished:
     """Complete the folder and the MLflow run, however the run ended."""
+    progress(0)
     champion, splits = result.champion_candidate, run.dataset.splits
     of_seed = seen_cases(run.evaluator, splits, run.parts.seed, run.failures)
     of_champion = of_seed
@@ -264,7 +277,11 @@ def _finish(run: _Prepared, result: LoopResult, status: Literal["FINISHED", "KIL
         summary = summary.model_copy(update={"judge": found})
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
-    run.folder.write(REPORT, render_report(_report_of(run, result, summary)))
+    cases = run_cases(run.folder, {"seed": of_seed, "champion": of_champion})
+    write_cases(run.folder, cases)
+    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
+    write_pages(run.folder, chain(of_seed, of_champion))
+    progress(1)
     run.tracked.cases(
         of_seed,
         of_champion,
@@ -297,7 +314,7 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
     )
 
 
-def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportInput:
+def _report_of(run: _Prepared, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
     return ReportInput(
         summary=summary,
         seed=run.parts.seed,
@@ -308,9 +325,15 @@ def _report_of(run: _Prepared, result: LoopResult, summary: Summary) -> ReportIn
         operations=run.parts.access.meter.snapshot(),
         settings=run.settings,
         attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
+        cases=cases,
     )
 
 
 def _calls(evaluator: Evaluator) -> CallCounts:
     spent = evaluator.spent
-    return CallCounts(made=spent.made, cached=spent.cached, without_reuse=spent.plain)
+    return CallCounts(
+        made=spent.made,
+        cached=spent.cached,
+        without_reuse=spent.plain,
+        money=counted_money(evaluator.access.meter.totals()["cost"]),
+    )

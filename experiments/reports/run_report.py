@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from experiments.display.pages import template
 from experiments.reports import run_charts
+from experiments.runs.cases_file import RunCase, Side
 from experiments.runs.summary import Summary
+from experiments.views.trace_page import question_anchor
 from optimizer.objectives.alignment import LEAST
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
@@ -49,6 +51,7 @@ class ReportInput:
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
         attempts: the rewrites that were tried, each with its iteration.
+        cases: the questions asked under the seed prompts and the champion.
     """
 
     summary: Summary
@@ -60,6 +63,7 @@ class ReportInput:
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     attempts: Sequence[tuple[int, Attempt]] = ()
+    cases: Sequence[RunCase] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +88,13 @@ def render_report(given: ReportInput) -> str:
         "validation": run_charts.validation_curve(summary),
         "cost": run_charts.cost(summary),
     }
+    rewritten = summary.rewritten
     return template("report.html").render(
         given=given,
         run=summary,
         last=last,
         splits=run_charts.SPLITS,
-        verdict_line=VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED,
+        verdict_line=VERDICTS[summary.verdict] if rewritten or summary.verdict is None else UNCHANGED,
         settings_alone=SETTINGS_ALONE if summary.settings and given.champion == given.seed else None,
         screened=SCREENED,
         side_by_side=_side_by_side(summary),
@@ -102,8 +107,26 @@ def render_report(given: ReportInput) -> str:
         diffs={
             name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
         },
+        cases={split: cases_of(given.cases, split) for split, _ in run_charts.SPLITS},
+        sides=("seed", "champion") if rewritten else ("seed",),
+        links={case.key: trace_links(case, rewritten=rewritten) for case in given.cases},
         changed=[name for name, text in given.champion.items() if given.seed.get(name) != text],
     )
+
+
+def cases_of(cases: Sequence[RunCase], split: str) -> list[RunCase]:
+    """The cases of a split: those that were answered wrong first, by the latest prompts they were asked with."""
+    return sorted((one for one in cases if one.split == split), key=lambda one: list(one.replies.values())[-1].passed)
+
+
+def trace_links(case: RunCase, *, rewritten: bool) -> dict[Side, str]:
+    """The pages of a case's traces, relative to the run's folder, opened on its question."""
+    anchor = question_anchor(case.question_id)
+    return {
+        side: f"{found.page}{anchor}"
+        for side, found in case.replies.items()
+        if found.page is not None and (side == "seed" or rewritten)
+    }
 
 
 def _side_by_side(summary: Summary) -> dict[int, str | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text
+from experiments.runs.intervals import interval_text, money_text, p_text
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 
@@ -17,15 +17,15 @@ COMPARABLE = ("dataset", "splits", "metric", "model")
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs.
+    """Several runs.
 
     Attributes:
-        rows: (what, value in the first, value in the second), in reading order.
+        rows: what, and its value in each run, in reading order.
         differences: the keys of `COMPARABLE` in which they differ; if there are any, the scores are not comparable.
-        prompts: prompt name → whether both champions have the same text.
+        prompts: prompt name → whether all champions have the same text.
     """
 
-    rows: tuple[tuple[str, str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
     differences: tuple[str, ...]
     prompts: dict[str, bool]
 
@@ -41,18 +41,22 @@ def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
     return found
 
 
-def compare(first: RunFolder, second: RunFolder) -> RunComparison:
-    """Compare two runs by their folders.
+def compare(*folders: RunFolder) -> RunComparison:
+    """Compare runs by their folders.
 
     Raises:
         RunError: one has no readable summary or no prompts.
     """
-    left, right = first.summary(), second.summary()
-    ours, theirs = first.prompts("champion"), second.prompts("champion")
+    summaries = [folder.summary() for folder in folders]
+    champions = [folder.prompts("champion") for folder in folders]
+    names = dict.fromkeys(name for champion in champions for name in champion)
+    facts = zip(*(_facts(summary) for summary in summaries), strict=True)
     return RunComparison(
-        rows=tuple((name, a, b) for (name, a), (_, b) in zip(_facts(left), _facts(right), strict=True)),
-        differences=tuple(key for key in COMPARABLE if getattr(left, key) != getattr(right, key)),
-        prompts={name: ours.get(name) == theirs.get(name) for name in dict.fromkeys((*ours, *theirs))},
+        rows=tuple((row[0][0], *(value for _, value in row)) for row in facts),
+        differences=tuple(
+            key for key in COMPARABLE if any(getattr(one, key) != getattr(summaries[0], key) for one in summaries)
+        ),
+        prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
     )
 
 
@@ -68,10 +72,11 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "settings tuned", ", ".join(f"{name} {each.after}" for name, each in summary.settings.items()) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
-    yield "p value", "–" if summary.p_value is None else f"{summary.p_value:.3f}"
+    yield "p value", p_text(summary.p_value)
     yield (
         "rewrites accepted",
         f"{sum(row.accepted for row in summary.iterations)} of {len(summary.iterations)} iterations",
     )
     yield "calls made", f"{summary.calls.made:,}"
+    yield "money", money_text(summary.calls.money)
     yield "stopped", summary.stopped

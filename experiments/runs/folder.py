@@ -13,7 +13,8 @@ prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
                   `search.storage` names a database
-traces/           what was recorded of every evaluated conversation
+cases.jsonl       every question asked under the seed prompts and the champion: replies, scores and blame
+traces/           what was recorded of every evaluated conversation, and of these two also as pages
 verdicts.jsonl    the judge's verdict on each reply, if the judge is a model
 mlflow-outbox.jsonl   what MLflow has not received yet; present only after an outage
 """
@@ -42,7 +43,7 @@ PROMPTS, TRACES = "prompts", "traces"
 REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
 HOME = "home"
-VERDICTS, STUDY = "verdicts.jsonl", "study.log"
+VERDICTS, STUDY, CASES = "verdicts.jsonl", "study.log", "cases.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How an interval and a p value are written for people, and that a single conversation gives no interval."""
+"""How intervals, p values and money are written for people, and that a single conversation gives no interval."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def p_text(p_value: float | None) -> str:
 def p_told(p_value: float) -> str:
     """The same in a sentence: `p 0.012`, `p < 0.001`."""
     return f"p {p_text(p_value)}"
+
+
+def money_text(value: float | None) -> str:
+    """Money in the currency of the models' prices, to three digits and at least to the cent."""
+    if not value:
+        return "–"
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"

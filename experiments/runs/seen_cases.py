@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeenCase:
-    """A judged question of a split, the graph it was answered in, and its attribution, if one was made."""
+    """A judged question of a split, the graph it was answered in, and its attribution, if one was made.
+
+    `trace` is the file of the graph; None if none was kept.
+    """
 
     split: SplitName
     case: Case
     graph: ExecutionGraph
     attribution: Attribution | None
+    trace: Path | None = None
 
 
 def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failures: Failures) -> list[SeenCase]:
@@ -35,7 +40,10 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
     for split, conversations in splits.named().items():
         for outcome in evaluator.known(candidate, conversations):
             attributed = failures.seen(outcome)
-            found += [SeenCase(split, case, outcome.graph, attributed.get(case.question.id)) for case in outcome.cases]
+            trace = evaluator.trace_of(candidate, outcome.conversation)
+            found += [
+                SeenCase(split, case, outcome.graph, attributed.get(case.question.id), trace) for case in outcome.cases
+            ]
     return found
 
 

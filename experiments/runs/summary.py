@@ -139,11 +139,15 @@ class SummarySearch(_Part):
 
 
 class SummaryCalls(_Part):
-    """Model calls made, served from cache, and what evaluating everything again would have made."""
+    """Model calls made, served from cache, and what evaluating everything again would have made.
+
+    `money` is what those made cost, in the currency of the models' prices; null where no prices are known.
+    """
 
     made: int
     cached: int
     without_reuse: int
+    money: float | None = None
 
 
 class SummaryMlflow(_Part):

@@ -1,14 +1,19 @@
-"""A trace as an interactive page: one file, works offline, sessions and operations collapsed at first."""
+"""A trace as an interactive page: one file, works offline. It opens on the questions, if any were asked."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
+from attribution.text.content import text_of
 from experiments.display.pages import template
 from experiments.views.trace_map import render_map
-from experiments.views.trace_tree import Nesting
+from experiments.views.trace_questions import Judged, questions_of
+from experiments.views.trace_tree import Nesting, shorten
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import shown_text
@@ -17,29 +22,53 @@ LONGEST_VALUE = 20_000
 """Characters of a value that the page holds; the rest is counted."""
 
 
-def render_page(graph: ExecutionGraph, title: str) -> str:
-    """The page as HTML. Its size is about that of the trace file."""
+SESSION_TEXT = 200
+"""Characters of a session's text that tell it from others."""
+
+_SCRIPTS = ("model", "tree", "neighbours", "questions", "waterfall", "search", "opening")
+
+
+def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()) -> str:
+    """The page as HTML. Its size is about that of the trace file.
+
+    Args:
+        graph: of the trace.
+        title: of the page.
+        judged: the questions that were judged; what was asked besides is shown without a mark.
+    """
     from markupsafe import Markup
 
-    data = json.dumps(_data(graph), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(_data(graph, judged), ensure_ascii=False, separators=(",", ":"))
+    data = data.encode("utf-8", "backslashreplace").decode()  # half of a character, as JSON has it
     # Only `<` could end a script element; JSON can escape it.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    picture = render_map(graph, title)
-    return template("trace.html").render(title=title, data=Markup(safe), picture=Markup(picture))  # noqa: S704
+    folder = resources.files("experiments") / "templates" / "trace"
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    shown = {"data": safe, "script": script, "picture": render_map(graph, title)}
+    return template("trace.html").render(title=title, **{name: Markup(one) for name, one in shown.items()})  # noqa: S704
 
 
-def _data(graph: ExecutionGraph) -> dict[str, Any]:
+def question_anchor(question: str) -> str:
+    """What follows the address of a page, to open it on the question with this id."""
+    return f"#question={quote(question, safe='', errors='replace')}"
+
+
+def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
     values = {id(one.value): one.value for one in graph.variables.values()}  # one that a file holds once is one object
     places = {key: place for place, key in enumerate(values)}
     counts = Counter(one.session for one in graph.operations.values())
     failed = Counter(one.session for one in graph.operations.values() if one.status == "error")
+    texts = _session_texts(graph)
     return {
+        "questions": questions_of(graph, judged),
         "sessions": [
             {
                 "id": sid,
                 "name": graph.sessions[sid].name if sid is not None else "outside of any session",
+                "time": str(graph.sessions[sid].attributes.get("time", "")) if sid is not None else "",
+                "text": texts.get(sid, ""),
                 "tops": [one.id for one in tops],
                 "count": counts[sid],
                 "failed": failed[sid],
@@ -54,6 +83,16 @@ def _data(graph: ExecutionGraph) -> dict[str, Any]:
         },
         "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},
     }
+
+
+def _session_texts(graph: ExecutionGraph) -> dict[str | None, str]:
+    """What each session is about: its question, or what was said first in it."""
+    found: dict[str | None, str] = {}
+    for kind in ("query", "message"):
+        for one in graph.find_variables(kind=kind):
+            if one.session is not None and one.session not in found:
+                found[one.session] = shorten(text_of(one.value) or shown_text(one.value, SESSION_TEXT), SESSION_TEXT)
+    return found
 
 
 def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
@@ -77,6 +116,7 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
         "inside": [one.id for one in nesting.children.get(operation.id, ())],
         "parent": operation.parent,
         "session": operation.session,
+        "at": [operation.started, operation.ended],
         "facts": {key: value for key, value in facts.items() if value not in (None, 0, "")},
     }
 

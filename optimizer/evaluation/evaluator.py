@@ -175,6 +175,10 @@ class Evaluator:
         keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
         return [self._known[key] for key in keys if key in self._known]
 
+    def trace_of(self, candidate: Candidate, conversation: Conversation) -> Path | None:
+        """The file that the trace of a candidate on a conversation is written to; None if none is kept."""
+        return self._trace(self._keys(candidate, conversation)[1], conversation)
+
     def cases(self) -> list[Case]:
         """Every sound case that this evaluator computed, for any candidate."""
         return [case for outcome in self._known.values() for case in outcome.cases]
@@ -246,9 +250,8 @@ class Evaluator:
         return snapshot
 
     def _answers(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, key: str) -> Outcome:
-        path = None
-        if self.traces is not None:
-            path = self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
+        path = self._trace(key, conversation)
+        if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
         done = self._steps.answer(self.access, conversation, candidate, snapshot, path)
@@ -263,6 +266,9 @@ class Evaluator:
             calls=snapshot.calls + done.calls + judging.calls + judging.cached,
             tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
         )
+
+    def _trace(self, key: str, conversation: Conversation) -> Path | None:
+        return None if self.traces is None else self.traces / key[:12] / f"{file_name(conversation.id)}.jsonl"
 
     def _case(self, conversation: Conversation, answered: tuple[Question, Answer]) -> Case:
         question, answer = answered

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from optimizer.tuning.results import IterationRecord
 
 if TYPE_CHECKING:
+    from optimizer.evaluation.scores import Score
     from optimizer.objectives.alignment import Alignment
     from optimizer.tuning.accepted_edit import AcceptedEdit
     from optimizer.tuning.results import Attempt, BlameShare, Observer, SettingChange, SettingsAttempt
@@ -41,11 +42,11 @@ class Iteration:
 class Ending(NamedTuple):
     """What the run's champion is when an iteration ends: as in the iteration's record, which explains the fields.
 
-    There is an edit if, and only if, the iteration changed the champion.
+    There is an edit if, and only if, the iteration changed the champion. `validation` is its score there.
     """
 
     champion: Candidate
-    val_score: float
+    validation: Score
     changed: Mapping[str, SettingChange]
     edit: AcceptedEdit | None
 
@@ -98,7 +99,8 @@ class Iterations:
                 edited=noted.edited,
                 proposals=len(noted.attempts),
                 accepted=end.edit is not None,
-                val_score=end.val_score,
+                val_score=end.validation.score,
+                val_ci=end.validation.ci,
                 calls_made=int(now["calls_made"] - before["calls_made"]),
                 calls_cached=int(now["calls_cached"] - before["calls_cached"]),
                 tokens=int(_tokens(now) - _tokens(before)),

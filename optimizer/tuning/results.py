@@ -141,7 +141,7 @@ class IterationRecord:
         edited: names of the prompts this iteration tried to rewrite.
         proposals: rewrites that kept their contract and were tried.
         accepted: whether one of them became the champion.
-        val_score: the champion's validation score after this iteration.
+        val_score, val_ci: the champion's validation score after this iteration, and its 95 % interval.
         calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this iteration, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
@@ -170,6 +170,7 @@ class IterationRecord:
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None
+    val_ci: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,20 @@ class SearchCost:
 
 @dataclass(frozen=True, slots=True)
 class CallCounts:
-    """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made."""
+    """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
+
+    `money` is what those made cost, in the currency of the models' prices; None where no prices are known.
+    """
 
     made: int
     cached: int
     without_reuse: int
+    money: float | None = None
+
+
+def counted_money(spent: float) -> float | None:
+    """Money as it is kept; sums in another order are the same money."""
+    return round(spent, 6) or None
 
 
 @dataclass(frozen=True, slots=True)

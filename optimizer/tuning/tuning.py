@@ -332,7 +332,7 @@ class Tuning:
         def ending() -> Ending:
             changed = kept is self and (kept.champion, kept.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            return Ending(dict(kept.champion), kept._scores["val"].score, kept._changed(), edit)
+            return Ending(dict(kept.champion), kept._scores["val"], kept._changed(), edit)
 
         with self._iterations.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted

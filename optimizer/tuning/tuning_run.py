@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
-from optimizer.tuning.results import CallCounts, LoopResult
+from optimizer.tuning.results import CallCounts, LoopResult, counted_money
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
 
@@ -82,7 +82,12 @@ class TuningRun(Tuning):
             power=said.power if said else None,
             iterations=self._iterations.records,
             stopped=stopped,
-            calls=CallCounts(made=made, cached=cached, without_reuse=spent.plain + outside),
+            calls=CallCounts(
+                made=made,
+                cached=cached,
+                without_reuse=spent.plain + outside,
+                money=counted_money(totals["cost"]),
+            ),
             tokens_per_question=self._tokens or {},
             noise=said.noise if said else None,
             settings=self._changed(),

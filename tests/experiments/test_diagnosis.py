@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from html_pages import Page
@@ -16,7 +17,7 @@ from experiments.diagnosis.case_clusters import case_clusters, masked
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.diagnosis.page import render_html, render_markdown
 from experiments.diagnosis.prose import borne_out, in_words
-from experiments.diagnosis.sources import diagnosed, slices_of
+from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
 from experiments.runs.folder import RunFolder
 from tracing.llm.access import ModelAccess
 
@@ -71,6 +72,22 @@ def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
         assert f"{name}-food" in page.text
     reason = "extract_facts read D1:1, but nothing that it made says 'radicchio'"
     assert page.text.count(reason) - page.text.count(f"for example: {reason}") == 3
+
+
+def test_a_case_links_to_the_page_of_its_trace_where_there_is_one(facts: Diagnosis, tmp_path: Path) -> None:
+    folder, place = tmp_path / "run 1", tmp_path / "pages"
+    shown = facts.cases[0]
+    page_file = (folder / shown.line.trace).with_suffix(".html")
+    page_file.parent.mkdir(parents=True)
+    page_file.write_text("")
+    pages = pages_of(facts, folder, place)
+    of_this_trace = [one for one in facts.cases if one.line.trace == shown.line.trace]
+    assert set(pages) == {one.id for one in of_this_trace}
+    page = Page(render_html(facts, {}, pages))
+    links = [link for link in page.links if not link.startswith("#")]
+    assert links == list(pages.values())
+    assert [link.partition("#")[2] for link in links] == [f"question={one.line.question_id}" for one in of_this_trace]
+    assert all((place / unquote(link.partition("#")[0])).resolve() == page_file for link in links)
 
 
 def test_what_it_counts_adds_up(facts: Diagnosis) -> None:

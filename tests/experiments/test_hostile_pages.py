@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import unquote
 from xml.dom.minidom import Element, parseString
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from judged_cases import seen_case
 from markdown_it import MarkdownIt
+from page_titles import NO_BROWSER, told_by
 from run_shapes import FILES, loop_result, record, summary
 
 from attribution.signals import Signal
@@ -29,7 +31,10 @@ from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.mlflow_tracking.writes import StartRun
 from experiments.reports import run_charts
+from experiments.reports.comparison_page import render_comparison
 from experiments.reports.run_report import ReportInput, render_report
+from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, write_cases
+from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
 from experiments.views.trace_map import render_map
 from experiments.views.trace_page import render_page
@@ -114,9 +119,45 @@ def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
             operations={name: dict.fromkeys(uses, 1) for name in NAMES},
             settings={f"key {name}": name for name in NAMES},
             attempts=[(1, Attempt(name, name, name, "text", 0.1, name)) for name in NAMES],
+            cases=[asked(name) for name in NAMES],
         )
     )
     _is_only_text(page)
+
+
+def asked(name: str, *, passed: bool = False, page: str | None = None) -> RunCase:
+    """A question of which every text is hostile."""
+    name = name.encode("utf-8", "replace").decode()
+    blame = CaseBlame(operation=f"op {name}", error_type="ResponseError", confidence=0.5, reason=f"because {name}")
+    reply = CaseReply(reply=f"reply {name}", score=float(passed), passed=passed, blame=(blame,), page=page)
+    return RunCase(
+        split="test",
+        conversation=name,
+        question_id=f"q {name}",
+        question=f"why {name}",
+        answers=(f"gold {name}",),
+        replies={"seed": reply, "champion": reply},
+    )
+
+
+def test_a_comparison_of_runs_shows_hostile_names_and_texts_as_they_are_and_links_only_to_files(tmp_path: Path) -> None:
+    folders = [RunFolder(tmp_path / f"{name} {TEXT.replace('/', ' ').replace(chr(0), '')}") for name in "ab"]
+    for folder, passed in zip(folders, (True, False), strict=True):
+        folder.write_prompts("champion", {"answer": "text"})
+        folder.write_summary(summary().model_copy(update={"model": TEXT, "stopped": TEXT}))
+        folder.write("traces/k/page.html", "")
+        write_cases(folder, [asked(name, passed=passed, page="traces/k/page.html") for name in NAMES])
+    html = render_comparison(folders, compare(*folders), tmp_path)
+    page = Page(html)
+    assert page.open == []
+    assert not {"script", "img", "iframe", "link", "object"} & set(page.tags)
+    names = [one for one in NAMES if "\ud800" not in one]
+    assert [one for one in names if seen(f"why {one}") not in page.text or seen(f"gold {one}") not in page.text] == []
+    assert [one for one in names if seen(f"because {one}") not in page.text] == []
+    traces = [unquote(link.partition("#")[0]) for link in page.links if "#" in link]
+    assert len(traces) == 2 * len({asked(one).key for one in NAMES})
+    assert all((tmp_path / link).is_file() for link in traces)
+    html.encode()
 
 
 def _is_only_text(html: str) -> None:
@@ -203,6 +244,36 @@ def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> No
     page = render_page(graph(), TEXT)
     assert page.count("<script") == page.count("</script>") == 2
     assert seen(TEXT) in Page(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)).text
+
+
+@NO_BROWSER
+def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(tmp_path: Path) -> None:
+    script = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
+    hostile = f"{script} {TEXT}".replace("\x00", "")
+    seen_one = seen_case(1, f"wrong {hostile}", lost_at="answer")
+    assert seen_one.attribution is not None
+    (blame,) = seen_one.attribution.decisive
+    question = seen_one.case.question.model_copy(
+        update={"id": f"q {hostile}", "question": f"why {hostile}", "answers": (f"gold {hostile}",)}
+    )
+    case = replace(seen_one.case, question=question)
+    attribution = replace(seen_one.attribution, decisive=(replace(blame, reason=f"since {hostile}"),))
+    page = render_page(seen_one.graph, TEXT, [(case, attribution)])
+    telling = r"""
+    const texts = () => { const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); let found = "";
+      while (all.nextNode()) if (all.currentNode.parentNode.tagName !== "SCRIPT") found += all.currentNode.data;
+      return found; };
+    const shown = [texts()];
+    showQuestion(Q[0]); shown.push(texts());
+    go(Q[0].prediction); shown.push(texts());
+    search.value = "window.ran"; find(); shown.push(texts());
+    told.push(Boolean(window.ran), document.querySelectorAll("img, #view script, #tree script").length);
+    told.push(shown.every((text) => !/[\p{Cf}\p{Zl}\p{Zp}\x00-\x08\x0b-\x1f\x7f-\x9f]/u.test(text)));
+    const whole = (word) => shown[1].includes(`${word} <${"/"}script><script>window.ran = true<${"/"}script><img`);
+    told.push(["why", "gold", "wrong", "since"].every(whole));
+    told.push(document.getElementById("found").textContent);
+    """
+    assert told_by(page, telling, tmp_path) == ["false", "0", "true", "true", "2 found"]
 
 
 def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) -> None:

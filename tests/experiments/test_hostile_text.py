@@ -108,7 +108,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
-    "compare": [(("compare", "latest", f"copy {ARGUMENT.replace('/', ' ')}"), EVERYTHING)],
+    "compare": [
+        (("compare", "latest", f"copy {ARGUMENT.replace('/', ' ')}"), EVERYTHING),
+        (("compare", "latest", f"copy {ARGUMENT.replace('/', ' ')}", "--html", f"{OUT}.html"), [shown(OUT)]),
+    ],
     "export": [
         (("export", "latest", "--to", "text", "--out", OUT), [shown(OUT)]),
         (("export", "latest", "--to", ARGUMENT, "--out", "e"), MARKUP),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from html_pages import Page
 from judged_cases import table_of
 from memtune_command import Command, MemtuneCommand
 from scripted_server import Reply, ScriptedServer, prompt_of
@@ -15,6 +16,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from experiments.attributing.attributions import Attributions
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.systems.rag import Rag
@@ -141,6 +143,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.calls.without_reuse > found.calls.made
     assert {item.name for item in folder.path.iterdir()} == {
         "attempts.jsonl",
+        "cases.jsonl",
         "config.yaml",
         "fingerprint.json",
         "home",
@@ -159,6 +162,16 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert "0.000" in out
     assert "1.000" in out
     assert "report: run/report.html" in out
+    cases = read_cases(folder)
+    assert len(cases) == sum(split.questions for split in found.splits.values())
+    assert all(not case.replies["seed"].passed and case.replies["champion"].passed for case in cases)
+    assert all(case.replies["seed"].blame[0].operation == "answer" for case in cases)
+    report = Page((folder.path / "report.html").read_text())
+    traces = [link.partition("#")[0] for link in report.links if "#question=" in link]
+    fixed = found.iterations[0].edit
+    assert fixed is not None
+    assert len(traces) == 2 * (len(cases) + len(fixed.fixed)), "each case under the seed and the champion"
+    assert all((folder.path / trace).is_file() for trace in traces)
     assert "baseline test" in err
     assert "answer 100%" in err
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from page_titles import NO_BROWSER, title_of, told_by
+from traced_runs import HOSTILE, traced_run
 
+from experiments.attributing.judged_trace import judged_in
 from experiments.command import main
 from experiments.views.trace_map import render_map
 from experiments.views.trace_page import render_page
+from experiments.views.trace_questions import questions_of
 from experiments.views.trace_tree import tree_lines
 from tests.tracing.recordings import record_memory
-from tracing import ExecutionGraph, Operation, Variable, load_trace, operation, session, trace, variable
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+from tracing import ExecutionGraph, Operation, Variable, load_trace, operation, save_trace, session, trace, variable
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_a_written_picture_is_well_formed(capsys: pytest.CaptureFixture[str], fi
     assert err.count("\n") == 1
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@NO_BROWSER
 def test_the_page_opens_by_keyboard_shows_and_searches(tmp_path: Path) -> None:
     script = """<script>
     const told = [];
@@ -233,7 +233,7 @@ def test_the_page_opens_by_keyboard_shows_and_searches(tmp_path: Path) -> None:
     assert title_of(page, tmp_path) == "2|3|extract_facts|5|2|1 found|answer|marked: 1 operations, 3 variables"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@NO_BROWSER
 def test_the_page_takes_ids_for_nothing_but_ids(tmp_path: Path) -> None:
     ids = ("__proto__", "constructor", "toString")
     graph = ExecutionGraph(
@@ -250,14 +250,97 @@ def test_the_page_takes_ids_for_nothing_but_ids(tmp_path: Path) -> None:
     assert title_of(page, tmp_path) == "|".join([*(one for one in ids for _ in range(2)), *ids])
 
 
-def title_of(page: str, folder: Path) -> str:
-    """The title that a page has given itself in a browser."""
-    (folder / "t.html").write_text(page, encoding="utf-8")
-    done = subprocess.run(
-        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
-         "--dump-dom", (folder / "t.html").as_uri()],
-        capture_output=True, text=True, timeout=90, check=True,
-    )  # fmt: skip
-    title = re.search(r"<title>(.*?)</title>", done.stdout)
-    assert title is not None
-    return title[1]
+@NO_BROWSER
+def test_a_trace_of_a_run_opens_on_its_questions_with_reply_beside_gold_and_blame(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = traced_run(tmp_path / "home")
+    file = folder.path / "traces" / "key-one" / "one.jsonl"
+    code, _, err = run(capsys, "show", file, "--html", tmp_path / "page.html")
+    assert code == 0, err
+    page = (tmp_path / "page.html").read_text()
+    script = """
+    const cells = (row) => [...row.cells].map((cell) => cell.textContent).join(" / ");
+    told.push(view.querySelector("h2").textContent, ...[...view.querySelectorAll(".questions tbody tr")].map(cells));
+    told.push([...tree.querySelectorAll(".row.session")].map((row) => row.textContent).join(" "));
+    """
+    hay = HOSTILE.replace("radicchio", "hay")
+    title, first, second, third, sessions = told_by(page, script, tmp_path)
+    assert title == "1 of 3 questions answered right"
+    assert (
+        first
+        == f"✗ / What food does Mara's tortoise come out for? / radicchio / {hay} / ExtractionError · extract_facts"
+    )
+    assert second == "✗ / Where did Mara move to? / Oslo / Bergen / ResponseError · answer"
+    assert third == "✓ / What does Ilya's gecko eat? / papaya / papaya / "
+    assert "✗one-foodWhat food does Mara's tortoise come out for?" in sessions
+    script = """
+    const texts = (chosen) => [...view.querySelectorAll(chosen)].map((one) => one.textContent);
+    told.push(...texts("h2").slice(0, 1), ...texts(".sides pre"));
+    told.push(view.querySelector(".card.blame").textContent);
+    view.querySelector(".card.blame button.chip").click();
+    told.push(view.querySelector("h2").textContent);
+    """
+    asked, gold, reply, blame, operation_name = told_by(page, script, tmp_path, at="#question=one-food")
+    assert (asked, gold, reply) == ("✗ What food does Mara's tortoise come out for?", "radicchio", hay)
+    assert "extract_facts read D1:1, but none of its 2 outputs says 'radicchio'" in blame
+    assert operation_name == "extract_facts"
+
+
+@NO_BROWSER
+def test_what_nobody_judged_has_no_mark_and_without_questions_the_page_opens_on_the_map(tmp_path: Path) -> None:
+    asked = "told.push(view.querySelector('h2').textContent, document.querySelector('.questions .verdict').title);"
+    assert told_by(render_page(record_memory().graph, "t"), asked, tmp_path) == ["1 questions asked", "not judged"]
+    with trace() as recorder, operation("step"):
+        pass
+    shown = "told.push(document.getElementById('open-questions').hidden, Boolean(view.querySelector('.picture svg')));"
+    assert told_by(render_page(recorder.graph, "t"), shown, tmp_path) == ["true", "true"]
+
+
+def test_a_graph_with_a_judge_tells_its_right_answers_too(tmp_path: Path) -> None:
+    graph = ExecutionGraph()
+    for n, score in enumerate(("1.0", "0.0")):
+        for kind, value in (
+            ("query", f"q {n}?"),
+            ("prediction", "tea"),
+            ("golden_answers", "tea"),
+            ("judge_score", score),
+        ):
+            graph.add_variable(Variable(f"{kind}{n}", f"{kind}{n}", kind, value))
+        read = (("query", f"query{n}"), ("prediction", f"prediction{n}"), ("gold", f"golden_answers{n}"))
+        graph.add_operation(Operation(f"a{n}", "answer", inputs=read[:1], outputs=(("reply", f"prediction{n}"),)))
+        graph.add_operation(Operation(f"j{n}", "judge", inputs=read, outputs=(("score", f"judge_score{n}"),)))
+    save_trace(graph, tmp_path / "t.jsonl")
+    judged = judged_in(graph, tmp_path / "t.jsonl")
+    assert [case.passed for case, _ in judged] == [True, False]
+    assert [found["passed"] for found in questions_of(graph, judged)] == [True, False]
+
+
+@NO_BROWSER
+def test_the_waterfall_shows_what_each_operation_took_and_cuts_idle_time_short(tmp_path: Path) -> None:
+    def ran(name: str, start: float, end: float, **facts: object) -> Operation:
+        return Operation(name, name, started=start, ended=end, status="ok", **facts)  # type: ignore[arg-type]
+
+    graph = ExecutionGraph(
+        [],
+        [
+            ran("build", 0.0, 4.0, calls=1, prompt_tokens=300, completion_tokens=100, cost=0.25),
+            ran("inner", 1.0, 2.0, parent="build"),
+            ran("ask", 864_000.0, 864_001.0, calls=2, cached_calls=1, prompt_tokens=40, cost=0.5),
+        ],
+    )
+    script = """
+    waterfallView();
+    const texts = (chosen) => [...view.querySelectorAll(chosen)].map((one) => one.textContent).join(" ");
+    const steps = () => texts(".fall:not(.heads):not(.idle) .step");
+    told.push(texts(".sums b"), steps(), texts(".heads span"));
+    const [build, inner, ask] = [...view.querySelectorAll(".time i")].map((bar) => bar.getBoundingClientRect());
+    told.push(Math.round(build.width / ask.width), Math.round(build.width / inner.width));
+    told.push(ask.left - build.right < build.width / 8);
+    view.querySelectorAll(".heads button")[3].click();
+    told.push(steps());
+    """
+    sums, steps, cut, *ratios, idle_is_short, costliest = told_by(render_page(graph, "t"), script, tmp_path)
+    assert sums == "5.0 s 340 + 100 3 0.750"
+    assert (steps, cut) == ("build inner ask", "time (10 days idle cut short)")
+    assert (ratios, idle_is_short, costliest) == (["4", "4"], "true", "ask build inner")

@@ -1,0 +1,202 @@
+"""The state of a run on a terminal while it works, below the lines that tell what has happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from experiments.display.literal_console import LiteralConsole, styled
+from experiments.display.progress import DescriptionColumn, FailedColumn
+from experiments.display.tables import DIFF_STYLES, SPLIT_TITLES, RunView, run_view
+from experiments.display.terminal import one_line
+from experiments.display.time_left import TimeLeft
+from experiments.interrupts import interrupts_shown_by
+from experiments.runs.intervals import interval_text, money_text
+from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.tuning.results import IterationRecord
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
+    from tracing.llm.accounting.budget import Budget
+
+MOST_OPERATIONS, MOST_DIFF_LINES, BAR, LONGEST_NAME = 6, 8, 16, 24
+REDRAWN_PER_SECOND = 2.0
+HINT = "Ctrl-C finishes the calls under way and saves"
+
+
+class Dashboard:
+    """An observer that remembers what a run has told, and draws it.
+
+    Args:
+        rounds: iterations of the run.
+        progress: of its phase, drawn below.
+        clock: seconds; the run begins when the dashboard does.
+    """
+
+    def __init__(self, rounds: int, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rounds, self._progress, self._clock = rounds, progress, clock
+        self._begun = clock()
+        self._left = TimeLeft(rounds, clock)
+        self._budget: Budget | None = None
+        self._round = 0
+        self._seed: dict[SplitName, Score] = {}
+        self._champion: tuple[float, Interval | None] | None = None
+        self._signals: Sequence[Signal] = ()
+        self._record: IterationRecord | None = None
+        self._accepted: IterationRecord | None = None
+        self._note: str | None = None
+
+    def note(self, text: str) -> None:
+        """Show a text below all else."""
+        self._note = text
+
+    def watch(self, budget: Budget) -> None:
+        self._budget = budget
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self._seed = {**self._seed, split: score}
+        self._left.scored(split)
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        self._round, self._signals = iteration, sorted(signals, key=lambda one: -one.share)
+
+    def iteration(self, record: IterationRecord) -> None:
+        self._round, self._record = record.n, record
+        self._champion = record.val_score, record.val_ci
+        if record.edit is not None:
+            self._accepted = record
+        self._left.iteration(record.n)
+
+    def verdict(self, verdict: Verdict) -> None:
+        """The end of the run tells it."""
+
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        """The phase is drawn by the bar of progress."""
+
+    def __rich__(self) -> RenderableType:
+        parts: list[RenderableType] = [Rule(style="dim"), self._heading(), *self._scores()]
+        if self._signals:
+            parts.append(self._blame())
+        parts += self._alignment()
+        if self._accepted is not None:
+            parts += self._edit(self._accepted)
+        # The last line is short: on Ctrl-C the terminal writes ^C after it, which must not begin another line.
+        note = (f"memtune: {self._note}", "bold yellow") if self._note is not None else (HINT, "dim")
+        return Group(*parts, self._progress, styled(note))
+
+    def _heading(self) -> Text:
+        budget = self._budget
+        told = [f"round {self._round} of {max(self._round, self._rounds)}" if self._round else "before round 1"]
+        told = [*told, _minutes(self._clock() - self._begun)]
+        if budget is not None:
+            spent, limits = budget.spent, budget.limits
+            told.append(_of(f"{spent.calls:,}", limits.calls, "calls"))
+            told.append(_of(f"{spent.tokens:,}", limits.tokens, "tokens"))
+            if spent.money or limits.money is not None:
+                told.append(_of(money_text(spent.money), limits.money, "money"))
+        left = self._left.seconds(budget.remaining_seconds() if budget is not None else None)
+        told.append(f"time left: {'–' if left is None else f'about {_minutes(left)}'}")
+        return styled((" · ".join(told), "bold"))
+
+    def _scores(self) -> Iterator[Text]:
+        seed = [(title, self._seed[split]) for split, title in SPLIT_TITLES.items() if split in self._seed]
+        parts = [part for title, found in seed for part in _score(title, found.score, found.ci)]
+        yield styled("seed prompts: ", *(parts or [("being scored", "dim")]))
+        if self._champion is not None:
+            yield styled("champion:     ", *_score("validation", *self._champion))
+
+    def _blame(self) -> Table:
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for one in [one for one in self._signals if one.failures][:MOST_OPERATIONS]:
+            bar = "█" * round(one.share * BAR)
+            interval = f"{one.share_ci[0]:.0%}–{one.share_ci[1]:.0%}"
+            table.add_row(
+                _short(one.operation),
+                styled((bar.ljust(BAR, "·"), "red" if one.fixable else "dim")),
+                styled(f"{one.share:.0%}".rjust(4), (f" ({interval})", "dim")),
+                styled((f"{one.failures} failures" + ("" if one.fixable else ", no prompt can mend it"), "dim")),
+            )
+        return table
+
+    def _alignment(self) -> Iterator[Text]:
+        found = self._record.alignment if self._record is not None else {}
+        told = [
+            f"{_short(name)} {each.correlation:+.2f}"
+            + (f" ({each.ci[0]:+.2f} to {each.ci[1]:+.2f})" if each.ci is not None else "")
+            + (", misleads" if each.misleads else "")
+            for name, each in found.items()
+            if each.correlation is not None
+        ]
+        if told:
+            yield styled("recorded inputs predict the answers: ", "; ".join(told))
+
+    def _edit(self, record: IterationRecord) -> Iterator[Text]:
+        edit = record.edit
+        if edit is None:
+            return
+        told = f"accepted in round {record.n}: {len(edit.fixed)} fixed, {len(edit.broken)} broken of {edit.compared}"
+        yield styled((told, "green"))
+        lines = [
+            line
+            for name, difference in edit.diffs.items()
+            for line in (f"@ {name}", *(one for one in difference.splitlines()[2:] if one[:1] in "+-"))
+        ]
+        for line in lines[:MOST_DIFF_LINES]:
+            shown = styled((f"  {one_line(line)}", DIFF_STYLES.get(line[:1], "")))
+            shown.no_wrap, shown.overflow = True, "ellipsis"
+            yield shown
+        if len(lines) > MOST_DIFF_LINES:
+            yield styled((f"  … and {len(lines) - MOST_DIFF_LINES} more lines", "dim"))
+
+
+@contextmanager
+def live_run(rounds: int, *, quiet: bool = False) -> Iterator[tuple[RunView, tuple[RunView | Dashboard, ...]]]:
+    """A view of `memtune run` on stderr, and all observers that it needs.
+
+    On a terminal lines are printed above a dashboard; elsewhere there are lines of progress, as for other commands.
+    """
+    console = LiteralConsole(stderr=True)
+    with ExitStack() as held:
+        if quiet or not console.is_terminal:
+            view = held.enter_context(run_view(quiet=quiet))
+            yield view, (view,)
+            return
+        columns = DescriptionColumn(), BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()
+        progress = Progress(*columns, console=console)
+        dashboard = Dashboard(rounds, progress)
+        live = Live(dashboard, console=console, refresh_per_second=REDRAWN_PER_SECOND, transient=True)
+        held.enter_context(live)
+        held.enter_context(interrupts_shown_by(dashboard.note))
+        view = RunView(console, progress, live)
+        yield view, (view, dashboard)
+
+
+def _score(title: str, score: float, ci: Interval | None) -> tuple[str | tuple[str, str], ...]:
+    return f"{title} ", (f"{score:.3f}", "bold"), (f" ({interval_text(ci)})  ", "dim")
+
+
+def _of(spent: str, limit: float | None, name: str) -> str:
+    return f"{spent} {name}" if limit is None else f"{spent} of {limit:,g} {name}"
+
+
+def _minutes(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
+
+
+def _short(name: str) -> str:
+    shown = one_line(name)
+    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"

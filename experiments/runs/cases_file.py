@@ -1,0 +1,132 @@
+"""`cases.jsonl`: every question that a run asked under the seed prompts and the champion, with replies and blame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from experiments.runs.folder import CASES, CONFIG, RunFolder
+from experiments.runs.seen_cases import SeenCase
+from optimizer.evaluation.scores import SplitName
+from tracing.errors import RunError
+from tracing.recording.redaction import Redaction
+from tracing.systems.conversations import first_problem
+
+Side = Literal["seed", "champion"]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CaseBlame(_Line):
+    """A decisive blame of a wrong reply."""
+
+    operation: str
+    error_type: str
+    confidence: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.error_type} · {self.operation}"
+
+
+class CaseReply(_Line):
+    """A reply with its score, and whether it counts as right; a wrong one with its blame.
+
+    `page` is the page of its trace, relative to the run's folder; null if no trace was kept.
+    """
+
+    reply: str
+    score: float
+    passed: bool
+    blame: tuple[CaseBlame, ...] = ()
+    page: str | None = None
+
+
+class RunCase(_Line):
+    """A question of a split with its gold answers, and the replies under the prompts that it was asked with."""
+
+    split: SplitName
+    conversation: str
+    question_id: str
+    question: str
+    answers: tuple[str, ...]
+    replies: dict[Side, CaseReply]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is among the questions of its data set."""
+        return self.conversation, self.question_id
+
+
+def run_cases(folder: RunFolder, sides: Mapping[Side, Sequence[SeenCase]]) -> list[RunCase]:
+    """The questions asked under the prompts of each side, in the order of the splits, without credentials."""
+    found: dict[tuple[str, str], RunCase] = {}
+    for side, cases in sides.items():
+        for seen in cases:
+            case = seen.case
+            before = found.get((case.conversation, case.question.id))
+            replies = {**(before.replies if before is not None else {}), side: _reply(folder, seen)}
+            found[case.conversation, case.question.id] = RunCase(
+                split=seen.split,
+                conversation=case.conversation,
+                question_id=case.question.id,
+                question=case.question.question,
+                answers=case.question.answers,
+                replies=replies,
+            )
+    shown = Redaction().value
+    return [RunCase.model_validate(shown(one.model_dump(mode="json"))) for one in found.values()]
+
+
+def page_of(trace: Path) -> Path:
+    """Where the page of a trace is: beside it."""
+    return trace.with_suffix(".html")
+
+
+def _reply(folder: RunFolder, seen: SeenCase) -> CaseReply:
+    decisive = seen.attribution.decisive if seen.attribution is not None else ()
+    return CaseReply(
+        reply=seen.case.reply,
+        score=seen.case.judgement.score,
+        passed=seen.case.passed,
+        blame=tuple(
+            CaseBlame(operation=b.operation, error_type=b.error_type, confidence=b.confidence, reason=b.reason)
+            for b in decisive
+        ),
+        page=page_of(seen.trace).relative_to(folder.path).as_posix() if seen.trace is not None else None,
+    )
+
+
+def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
+    """Rewrite the file.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    folder.write(CASES, "".join(f"{one.model_dump_json()}\n" for one in cases))
+
+
+def read_cases(folder: RunFolder) -> list[RunCase]:
+    """The questions that a run asked.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    path = folder.path / CASES
+    remedy = f"run the experiment again, from replies that are paid for: memtune run {folder.path / CONFIG}"
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(RunCase.model_validate_json(line))
+        except ValidationError as error:
+            raise RunError(f"{path}:{number}: {first_problem(error)}; {remedy}") from None
+    return found

@@ -1,0 +1,105 @@
+"""Two or more runs beside one another: what differs, and which questions flipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from html_pages import Page
+from memtune_command import Command, MemtuneCommand
+from run_shapes import run_folder
+
+from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, read_cases, write_cases
+from experiments.runs.flips import flips_of
+from experiments.runs.folder import RunFolder
+from optimizer.evaluation.scores import SplitName
+from tracing.errors import RunError
+
+PAGE = "traces/key/c-1.html"
+BLAME = CaseBlame(operation="extract_facts", error_type="ExtractionError", confidence=0.9, reason="lost 'Oslo'")
+
+
+def asked(question: str, right: bool, split: SplitName = "test", conversation: str = "c1") -> RunCase:
+    """A question that the champion of a run was asked."""
+    text = f"reply to {question}, {'right' if right else 'wrong'}"
+    reply = CaseReply(reply=text, score=float(right), passed=right, blame=() if right else (BLAME,), page=PAGE)
+    return RunCase(
+        split=split,
+        conversation=conversation,
+        question_id=question,
+        question=f"What of {question}?",
+        answers=(f"gold {question}",),
+        replies={"champion": reply},
+    )
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[RunFolder]:
+    """Three runs; the third was asked one question less."""
+    home = tmp_path / "home"
+    marks = [{"q1": True, "q2": False, "q3": True}, {"q1": True, "q2": True, "q3": False}, {"q1": False, "q2": True}]
+    made = []
+    for second, right in enumerate(marks):
+        folder = run_folder(home, second)
+        folder.write(PAGE, "a page")
+        write_cases(folder, [asked(name, found, "train" if name == "q3" else "test") for name, found in right.items()])
+        made.append(folder)
+    return made
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs memtune; no model is asked and nothing is tracked."""
+    return MemtuneCommand(capsys, "", "")
+
+
+def test_flips_are_the_questions_asked_by_all_that_not_all_answer_alike(folders: list[RunFolder]) -> None:
+    test, train = flips_of([read_cases(folder) for folder in folders[:2]])
+    assert (test.split, test.asked, test.right) == ("test", 2, (1, 2))
+    assert [one.case.question_id for one in test.flips] == ["q2"]
+    assert [verdict.delta for verdict in test.differences] == [0.5]
+    assert (train.split, train.asked, train.right) == ("train", 1, (1, 0))
+    (of_three,) = flips_of([read_cases(folder) for folder in folders])
+    assert [one.case.question_id for one in of_three.flips] == ["q1", "q2"]
+    assert [verdict.delta for verdict in of_three.differences] == [0.5, 0.0]
+
+
+def test_the_page_has_both_replies_gold_blame_and_links_to_the_traces(
+    folders: list[RunFolder], command: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "pages" / "c.html"
+    code, said, err = command("compare", *(str(one.path) for one in folders[:2]), "--html", str(out))
+    assert (code, said, err) == (0, f"written to {out}\n", "")
+    page = Page(out.read_text())
+    assert not page.open
+    assert "Test: 1 of 2 questions flipped" in page.text
+    for shown in (
+        "What of q2?",
+        "gold q2",
+        "reply to q2, wrong",
+        "reply to q2, right",
+        "lost 'Oslo'",
+        "+0.500 in mean",
+    ):
+        assert shown in page.text
+    assert "What of q1?" not in page.text
+    traces = [link for link in page.links if "#" in link]
+    assert traces[0].endswith("#question=q2")
+    assert [(out.parent / unquote(link.partition("#")[0])).read_text() for link in traces] == ["a page"] * 4
+
+
+def test_a_run_without_its_cases_is_compared_in_all_else_and_one_run_alone_is_refused(
+    folders: list[RunFolder], command: Command, tmp_path: Path
+) -> None:
+    (folders[1].path / "cases.jsonl").unlink()
+    with pytest.raises(RunError, match="run the experiment again, from replies that are paid for: memtune run"):
+        read_cases(folders[1])
+    out = tmp_path / "c.html"
+    names = [str(one.path) for one in folders]
+    assert command("compare", *names, "--html", str(out))[0] == 0
+    text = Page(out.read_text()).text
+    assert "The questions are not compared" in text
+    assert "champion, test 0.520 (0.420–0.620) 0.520 (0.420–0.620) 0.520" in text
+    code, _, err = command("compare", names[0])
+    assert (code, "give two or more runs" in err) == (2, True)
