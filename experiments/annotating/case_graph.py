@@ -12,8 +12,10 @@ from attribution.survival.flow import Answering, ContentFlow
 from tracing.graph.elements import Operation
 from tracing.systems.protocol import Stage
 
-MOST_IN_COLUMN = 24
+MOST_IN_COLUMN = 12
 _STAGES: tuple[Stage, ...] = get_args(Stage)
+_TITLES = ("messages", "extraction", "extracted", "update", "stored", "retrieval", "context", "answer", "reply")
+"""Of the operations of each stage, and of what they make."""
 _STEPS = 3
 """From a message to a stored entry: extraction, decision, update."""
 _UNSHOWN = frozenset(("prompt", "query"))
@@ -26,11 +28,13 @@ class CaseGraph:
     """Columns from the messages on the left to the reply on the right.
 
     Attributes:
+        titles: of the columns.
         columns: ids of variables and operations, in turn messages, extractions, facts, updates, entries and so on.
         edges: (from, to) between neighbours.
         left_out: how many each column has beyond those listed.
     """
 
+    titles: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     edges: tuple[tuple[str, str], ...]
     left_out: tuple[int, ...]
@@ -125,8 +129,7 @@ class CaseGraphs:
             return []
         if stage == "extract":
             return []  # all the messages that it read; those that are evidence are shown
-        kept = [vid for vid in inputs if stage != "update" or self._graph.variables[vid].kind != "memory_entry"]
-        return kept or inputs[:1]
+        return [vid for vid in inputs if stage != "update" or self._graph.variables[vid].kind != "memory_entry"]
 
     def _shown(self, vids: Iterable[str]) -> list[str]:
         return [vid for vid in vids if self._graph.variables[vid].kind not in _UNSHOWN]
@@ -154,7 +157,8 @@ class CaseGraphs:
         )
         filled = [place for place, column in enumerate(columns) if column]
         left_out = (max(0, len(columns[place]) - MOST_IN_COLUMN) for place in filled)
-        return CaseGraph(tuple(kept[place] for place in filled), tuple(edges), tuple(left_out))
+        titles = tuple(_TITLES[place] for place in filled)
+        return CaseGraph(titles, tuple(kept[place] for place in filled), tuple(edges), tuple(left_out))
 
     def _edges(self, operation: Operation) -> Iterable[tuple[str, str]]:
         yield from ((vid, operation.id) for vid in operation.input_ids())
@@ -169,4 +173,7 @@ class CaseGraphs:
             return 0
         makers = self._graph.producers(one)
         known = [maker for maker in makers if maker.id in found] or makers
-        return max((self._column(maker.id, found) for maker in known), default=-1) + 1
+        if not known:  # it was there before: beside who reads it
+            readers = (self._column(each.id, found) for each in self._graph.consumers(one) if each.id in found)
+            return min(readers, default=1) - 1
+        return max(self._column(maker.id, found) for maker in known) + 1

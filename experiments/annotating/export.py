@@ -96,6 +96,9 @@ def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, Agreed]) 
     document = smartcomment.document_of(graph)
     rows = [_annotation(used, workspace.case(case), label, ids) for case, label in cases.items()]
     document["data"] = {**document["data"], "annotations": rows}
+    if KEY not in graph.attributes:
+        # Read as another tool's document, whose other keys, such as annotations, are kept.
+        document["metadata"] = {NATIVE: {"facts": dict(graph.attributes)}}
     return document
 
 

@@ -72,6 +72,7 @@ def shown_case(workspace: Workspace, case: CaseId) -> dict[str, Any]:
             {**brief(recording.graph, one.id), "gold": one.gold, "used": one.used} for one in evidence[:MOST_EVIDENCE]
         ],
         "evidence_count": len(evidence),
+        "titles": list(part.titles),
         "columns": [[brief(recording.graph, one) for one in column] for column in part.columns],
         "left_out": list(part.left_out),
         "edges": [list(edge) for edge in part.edges],

@@ -1,7 +1,8 @@
 /* The right of the page: one case, a method's verdict on it step by step, and the label. */
-import { Refused, Unreachable, byId, call, el } from "./parts.js";
+import { Refused, Unreachable, byId, call, el, put as fill } from "./parts.js";
 import * as views from "./views.js";
 
+const MOST = 12;      // messages of the predicted evidence that are shown
 let at = null;        // {graph, case}
 let found = null;     // what the server tells of it
 let verdict = null;   // of the method that was run here
@@ -36,7 +37,7 @@ function draw() {
   const place = byId("case");
   const gold = found.evidence.filter((one) => one.gold), used = found.evidence.filter((one) => !one.gold);
   place.className = found.state === "right" ? "right-case" : "";
-  place.replaceChildren(
+  fill(place,
     el("h2", {}, found.question),
     el("dl", { class: "pair" },
       el("dt", {}, "right answer"), el("dd", { class: "gold" }, found.answers.length ? found.answers.join(" · ") : "not known"),
@@ -44,7 +45,7 @@ function draw() {
     el("h3", {}, "Gold evidence"),
     el("div", { class: "chips", id: "gold" }, gold.length ? gold.map((one) => chip(one, one.used ? "gold" : "missed")) : el("span", { class: "muted" }, "none is annotated"), gold.some((one) => !one.used) ? el("span", { class: "muted small" }, "amber: did not reach the answer") : null),
     el("h3", {}, "Predicted evidence: what the answer was given comes from"),
-    el("div", { class: "chips", id: "predicted" }, ...[...gold.filter((one) => one.used), ...used].slice(0, 24).map((one) => chip(one, one.gold ? "gold" : "")), found.evidence_count > 24 ? el("span", { class: "muted small" }, `of ${found.evidence_count} in all`) : null, gold.some((one) => one.used) || used.length ? null : el("span", { class: "muted" }, "none that the trace shows")),
+    el("div", { class: "chips", id: "predicted" }, ...[...gold.filter((one) => one.used), ...used].slice(0, MOST).map((one) => chip(one, one.gold ? "gold" : "")), found.evidence_count > MOST ? el("span", { class: "muted small" }, `of ${found.evidence_count} in all`) : null, gold.some((one) => one.used) || used.length ? null : el("span", { class: "muted" }, "none that the trace shows")),
     ...(found.state === "right" ? [el("p", { class: "muted" }, "This reply was judged right. Only wrong answers are labelled.")] : [
       el("h3", {}, "Verdict of a method"),
       el("div", { class: "row" }, el("select", { id: "method", "aria-label": "Method of attribution" }, ...options.methods().map((name) => el("option", {}, name))), el("button", { id: "run", onclick: () => run(byId("method").value) }, "Run"), el("span", { id: "running", class: "muted small", role: "status" })),
@@ -83,15 +84,15 @@ function drawVerdict() {
   const blame = (one) => el("div", { class: "verdict" }, el("span", { class: "sure" }, `confidence ${one.confidence.toFixed(2)}`), el("b", {}, `${one.error_type} at ${one.operation}`),
     el("div", {}, one.reason, one.verdict ? ` (${one.verdict} by replay)` : ""),
     el("div", { class: "chips" }, one.operation_id ? el("button", { class: "chip", onclick: () => views.open(one.operation_id) }, one.operation_id) : null, ...one.evidence.map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name))));
-  byId("verdict").replaceChildren(
-    el("ol", { class: "steps" }, ...verdict.steps.map((one) => el("li", { class: lost(one) ? "lost" : "" }, el("b", {}, one.title), one.text, el("div", { class: "chips" }, ...one.variables.slice(0, 6).map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name)))))),
+  fill(byId("verdict"),
     ...verdict.decisive.map(blame),
-    verdict.abstained ? el("div", { class: "verdict" }, `No verdict: ${verdict.abstained}`) : null,
-    verdict.alternatives.length ? el("details", {}, el("summary", { class: "muted small" }, "or else"), ...verdict.alternatives.map(blame)) : "",
+    verdict.abstained && el("div", { class: "verdict" }, `No verdict: ${verdict.abstained}`),
     el("div", { class: "row" },
       el("button", { id: "accept", disabled: !verdict.decisive.length, onclick: accept }, "Accept ", el("kbd", {}, "a")),
       el("button", { id: "correct", disabled: !verdict.decisive.length, onclick: correct }, "Correct ", el("kbd", {}, "c")),
-      el("button", { id: "reject", onclick: reject }, "Reject ", el("kbd", {}, "r"))));
+      el("button", { id: "reject", onclick: reject }, "Reject ", el("kbd", {}, "r"))),
+    verdict.steps.length && el("details", { open: true }, el("summary", { class: "muted small" }, `How it got there: ${verdict.steps.length} steps`), el("ol", { class: "steps" }, ...verdict.steps.map((one) => el("li", { class: lost(one) ? "lost" : "" }, el("b", {}, one.title), one.text, el("div", { class: "chips" }, ...one.variables.slice(0, 6).map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name))))))),
+    verdict.alternatives.length && el("details", {}, el("summary", { class: "muted small" }, "Or else"), ...verdict.alternatives.map(blame)));
 }
 function taken() {
   const operations = verdict.decisive.map((one) => one.operation_id).filter(Boolean);
@@ -191,7 +192,7 @@ function drawSaid() {
   const place = byId("said");
   if (!place) return;
   const line = (one, who) => el("p", { class: "history" }, el("b", {}, `${who}: `), words(one), " ", el("span", { class: "muted" }, new Date(one.made * 1000).toLocaleString()), one.note ? el("div", { class: "muted" }, one.note) : null);
-  place.replaceChildren(
+  fill(place,
     ...(found.others === null && found.others_count ? [el("p", { class: "muted small" }, `${found.others_count} other annotator${found.others_count === 1 ? " has" : "s have"} labelled this; you see how once you have, so that you judge on your own.`)] : []),
     ...(found.others?.length ? [el("h3", {}, "Other annotators"), ...found.others.map((one) => line(one, one.annotator))] : []),
     ...(found.history.length ? [el("h3", {}, "Your revisions, latest first"), ...found.history.map((one) => line(one, `${one.revision}`))] : []));

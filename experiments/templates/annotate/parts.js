@@ -37,6 +37,8 @@ export function el(tag, attributes = {}, ...children) {
   made.append(...children.flat().filter((one) => one !== null && one !== undefined && one !== false));
   return made;
 }
+/* As replaceChildren, without what is not there. */
+export function put(parent, ...children) { parent.replaceChildren(...children.flat(3).filter((one) => one !== null && one !== undefined && one !== false && one !== 0)); }
 export const byId = (id) => document.getElementById(id);
 export const figure = (value) => (value === null || value === undefined ? "–" : value.toFixed(3).replace("-", "−"));
 

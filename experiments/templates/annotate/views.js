@@ -1,5 +1,5 @@
 /* The middle of the page: the conversation, the operations of the case, and the lineage of one element. */
-import { byId, call, el, fill } from "./parts.js";
+import { byId, call, el, fill, put } from "./parts.js";
 
 const TABS = ["timeline", "operations", "element"];
 const turns = new Map(); // id of a message's variable → its row
@@ -74,15 +74,16 @@ export function showCase(found) {
 }
 
 /* The operations of the case. */
+const brief = (one) => (one.what === "operation" ? one.name.replace(/^.*\./, "") || one.name : one.name);
 export function node(one, extra = "") {
-  return el("button", { class: `node ${one.what} ${extra}`, title: `${one.name} (${one.id})\n${one.text}`, "data-id": one.id, onclick: () => open(one.id) }, el("b", {}, one.role ? `${one.role}: ${one.name}` : one.name), el("span", {}, one.text || one.id));
+  return el("button", { class: `node ${one.what} ${extra}`, title: `${one.name} (${one.id})\n${one.text}`, "data-id": one.id, onclick: () => open(one.id) }, el("b", {}, one.role ? `${one.role}: ${brief(one)}` : brief(one)), el("span", {}, one.text || one.id));
 }
 export function drawOperations() {
   const place = byId("operations");
   if (!shownCase || !shownCase.columns.length) return place.replaceChildren(el("p", { class: "muted" }, "This trace records no operations for the question."));
   const gold = new Set(shownCase.evidence.filter((one) => one.gold).map((one) => one.id));
   const blamed = new Set(shownCase.blamed || []), marked = new Set(chosen());
-  const columns = shownCase.columns.map((column, at) => el("div", { class: "column" },
+  const columns = shownCase.columns.map((column, at) => el("div", { class: "column" }, el("h3", {}, shownCase.titles[at]),
     ...column.map((one) => node(one, [gold.has(one.id) && "gold", blamed.has(one.id) && "blamed", marked.has(one.id) && "chosen"].filter(Boolean).join(" "))),
     shownCase.left_out[at] ? el("span", { class: "muted small" }, `and ${shownCase.left_out[at].toLocaleString("en")} more`) : null));
   place.replaceChildren(el("p", { class: "muted small" }, "From the evidence on the left to the reply on the right. Click one for its values, its lineage, and to name it in the label."), el("div", { id: "flow" }, ...columns));
@@ -117,7 +118,7 @@ async function show(id, { name }) {
   const operation = found.what === "operation", place = byId("element");
   const part = (title, links, count) => (links.length ? [el("h3", {}, title), el("div", { class: "links" }, ...links.map((one) => node(one))), count > links.length ? el("p", { class: "muted small" }, `and ${(count - links.length).toLocaleString("en")} more`) : null] : []);
   const pick = operation ? el("button", { id: "pick", onclick: () => name("operations", id) }, "Name it as decisive ", el("kbd", {}, "d")) : el("button", { id: "pick", onclick: () => name("evidence", id) }, "Name it as evidence ", el("kbd", {}, "d"));
-  place.replaceChildren(
+  put(place,
     el("h2", {}, found.name), el("div", { class: "muted small" }, `${operation ? "operation" : found.kind} · ${id}${found.session ? ` · ${found.session}` : ""}`),
     el("div", { class: "row" }, pick, found.kind === "message" ? el("button", { onclick: () => jump(id) }, "Show in the conversation") : null, el("button", { onclick: () => tab("operations") }, "Back to the operations")),
     ...(operation ? facts(found) : [el("pre", {}, found.value)]),
