@@ -1,4 +1,4 @@
-"""The annotation page's server: for bearers of its token, with ids checked, and others' labels shown afterwards only."""
+"""The annotation server: for bearers of its token, with checked ids; others' labels are shown only afterwards."""
 
 import json
 import urllib.error

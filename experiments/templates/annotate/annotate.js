@@ -89,6 +89,7 @@ async function select(one) {
   try {
     const shown = cases.show(one.graph, one.id);
     await Promise.all([views.showGraph(one.graph), shown]);
+    if (isCurrent(one)) cases.jumpToEvidence();
   } catch (error) { tell(error.message, true); }
 }
 function step(by) {

@@ -28,9 +28,11 @@ export async function show(graph, id) {
   verdict = null; basis = ""; dirty = false;
   draw();
   views.showCase(found);
-  const first = found.evidence.find((one) => one.gold);
+  if (found.state !== "right") run("survival");
+}
+export function jumpToEvidence() {
+  const first = found?.evidence.find((one) => one.gold);
   if (first) views.jump(first.id);
-  if (found.state !== "right") await run("survival");
 }
 
 function draw() {
