@@ -9,7 +9,7 @@ from attribution.cases import Attribution, Case
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedStep:
     """One step of a method on its way to a verdict.
 
     Attributes:
@@ -28,7 +28,7 @@ class Explained:
     """A verdict and the steps that led to it, in their order."""
 
     attribution: Attribution
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ExplainedStep, ...] = ()
 
 
 class _Attributes(Protocol):

@@ -20,7 +20,7 @@ from attribution.agent import prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notebook import Note, remembered, tokens_of
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
-from attribution.explanations import Explained, Step
+from attribution.explanations import Explained, ExplainedStep
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
@@ -122,7 +122,7 @@ class Agent:
         """As `attribute`, with each tool that it used and what the tool told."""
         progress = _Progress(prompts.case_task(case, self._specs, self._exploration))
         said = self._verdict(case, progress)
-        return Explained(said, tuple(Step(note.asked, note.reply) for note in progress.notes))
+        return Explained(said, tuple(ExplainedStep(note.asked, note.reply) for note in progress.notes))
 
     def _verdict(self, case: Case, progress: _Progress) -> Attribution:
         if case.passed:

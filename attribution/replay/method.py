@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, ReplayVerdict
-from attribution.explanations import Explained, Step, explained
+from attribution.explanations import Explained, ExplainedStep, explained
 from attribution.judging.words import Judgement
 from attribution.replay.repair import Execution, Repairs, WrongOutput
 from attribution.survival.flow import rewrites, turns_read
@@ -262,7 +262,7 @@ class Checked:
         """As `attribute`, with the steps of `first` and what replay finds about each blame."""
         first = explained(self.first, case)
         checked = tuple(self._checked(case, blame) for blame in first.attribution.decisive)
-        steps = (Step(f"Replay of {one.operation}", _found(one.verdict)) for one in checked)
+        steps = (ExplainedStep(f"Replay of {one.operation}", _found(one.verdict)) for one in checked)
         return Explained(replace(first.attribution, decisive=checked), (*first.steps, *steps))
 
     def _checked(self, case: Case, blame: Blame) -> Blame:

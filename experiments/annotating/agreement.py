@@ -49,7 +49,7 @@ def agreement_of(labels: Iterable[Label]) -> AgreementReport:
     everything = list(labels)
     by_case: dict[CaseId, dict[str, Label]] = defaultdict(dict)
     for one in everything:
-        if one.opinion.error_type is not None:
+        if one.assessment.error_type is not None:
             by_case[one.case][one.annotator] = one
     shared = {case: by for case, by in by_case.items() if len(by) > 1}
     annotators = sorted({name for by in by_case.values() for name in by})
@@ -119,15 +119,15 @@ def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
 
 
 def _type(label: Label) -> Hashable:
-    return label.opinion.error_type
+    return label.assessment.error_type
 
 
 def _operations(label: Label) -> Hashable:
-    return frozenset(label.opinion.operations)
+    return frozenset(label.assessment.operations)
 
 
 def _accepted(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
-    judged = [one.opinion for one in labels if one.opinion.method and one.opinion.action != "labelled"]
+    judged = [one.assessment for one in labels if one.assessment.method and one.assessment.action != "labelled"]
     return {
         method: (
             sum(one.action == "accepted" for one in judged if one.method == method),

@@ -9,6 +9,7 @@ from typing import get_args
 from attribution.cases import Case
 from attribution.recordings import Recording
 from attribution.survival.flow import Answering, ContentFlow
+from attribution.text.content import text_of
 from tracing.graph.elements import Operation
 from tracing.systems.protocol import Stage
 
@@ -109,9 +110,8 @@ class CaseGraphs:
         return found
 
     def _backward(self, answering: Answering) -> dict[str, None]:
-        context = [one.id for one in answering.context]
-        entries = [entry.id for one in answering.context if (entry := self._flow.entry_of(one)) is not None]
-        found = dict.fromkeys([*context, *entries])
+        entries = self._entries(answering)
+        found = dict.fromkeys([*(one.id for one in answering.context), *entries])
         frontier = list(found)
         for _ in range(_STEPS):
             reached: dict[str, None] = {}
@@ -134,12 +134,28 @@ class CaseGraphs:
     def _shown(self, vids: Iterable[str]) -> list[str]:
         return [vid for vid in vids if self._graph.variables[vid].kind not in _UNSHOWN]
 
+    def _entries(self, answering: Answering) -> list[str]:
+        """The entries that the answer was shown: as the trace says, or else those whose text the context has."""
+        found: dict[str, None] = {}
+        for given in answering.context:
+            known = self._flow.entry_of(given)
+            if known is not None:
+                found[known.id] = None
+                continue
+            shown = text_of(given.value)
+            read = (vid for one in self._graph.producers(given.id) for vid in self._shown(one.input_ids()))
+            found |= {vid: None for vid in read if len(text := self._text(vid)) > 0 and text in shown}
+        return list(found)
+
+    def _text(self, vid: str) -> str:
+        return text_of(self._graph.variables[vid].value)
+
     def _read_from(self, answering: Answering) -> dict[str, None]:
         """The messages that pieces of context come from, by the entries that they show."""
-        entries = [self._flow.entry_of(one) or one for one in answering.context]
-        found = self._graph.backward_slice(*(one.id for one in entries), depth=_STEPS + 1) if entries else None
-        kinds = {} if found is None else found.variables
-        return {vid: None for vid, one in kinds.items() if one.kind == "message"}
+        shown = self._entries(answering) or [one.id for one in answering.context]
+        found = self._graph.backward_slice(*shown, depth=_STEPS + 1) if shown else None
+        variables = {} if found is None else found.variables
+        return {vid: None for vid, one in variables.items() if one.kind == "message"}
 
     def _laid_out(self, found: dict[str, None]) -> CaseGraph:
         places = {one: self._column(one, found) for one in found}

@@ -34,12 +34,12 @@ def agreed(labels: Iterable[Label]) -> tuple[Mapping[CaseId, Agreed], tuple[Case
     """The cases with one most frequent error type, and those on which the annotators are divided."""
     by_case: dict[CaseId, list[Label]] = defaultdict(list)
     for one in labels:
-        if one.opinion.error_type is not None:
+        if one.assessment.error_type is not None:
             by_case[one.case].append(one)
     found: dict[CaseId, Agreed] = {}
     divided: list[CaseId] = []
     for case, given in by_case.items():
-        types = Counter(one.opinion.error_type for one in given).most_common(2)
+        types = Counter(one.assessment.error_type for one in given).most_common(2)
         if len(types) > 1 and types[0][1] == types[1][1]:
             divided.append(case)
         else:
@@ -49,9 +49,9 @@ def agreed(labels: Iterable[Label]) -> tuple[Mapping[CaseId, Agreed], tuple[Case
 
 def _of_most(error_type: ErrorType | None, given: list[Label]) -> Agreed:
     assert error_type is not None  # noqa: S101 (those without were left out)
-    most = [one for one in given if one.opinion.error_type == error_type]
-    named = Counter(oid for one in most for oid in one.opinion.operations)
+    most = [one for one in given if one.assessment.error_type == error_type]
+    named = Counter(oid for one in most for oid in one.assessment.operations)
     decisive = tuple(oid for oid, count in named.items() if 2 * count >= len(most))
     rest = tuple(oid for oid in named if oid not in decisive)
-    evidence = dict.fromkeys(vid for one in most for vid in one.opinion.evidence)
+    evidence = dict.fromkeys(vid for one in most for vid in one.assessment.evidence)
     return Agreed(error_type, decisive, rest, tuple(evidence), tuple(given))

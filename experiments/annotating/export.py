@@ -127,14 +127,14 @@ def _annotation(used: GraphInUse, case: Case, label: Agreed, ids: Mapping[str, s
 
 
 def _said(label: Label, ids: Mapping[str, str]) -> dict[str, Any]:
-    opinion = label.opinion
+    assessment = label.assessment
     return {
-        "action": opinion.action,
-        "error_type": opinion.error_type,
-        "op_ids": list(opinion.operations),
-        "evidence_ids": [ids.get(vid, vid) for vid in opinion.evidence],
-        "note": opinion.note,
-        "method": opinion.method,
+        "action": assessment.action,
+        "error_type": assessment.error_type,
+        "op_ids": list(assessment.operations),
+        "evidence_ids": [ids.get(vid, vid) for vid in assessment.evidence],
+        "note": assessment.note,
+        "method": assessment.method,
         "revision": label.revision,
     }
 

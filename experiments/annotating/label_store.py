@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.annotating.labels import CaseId, LabelError, Opinion
+from experiments.annotating.labels import Assessment, CaseId, LabelError
 from tracing.errors import DataError
 
 _VERSION = 1
@@ -44,12 +44,12 @@ class Label:
         annotator: who gave it.
         case: of which wrong answer.
         revision: 1 for the annotator's first on this case.
-        restores: the revision whose opinion it gives: its own number, after an undo that of an earlier one, and 0 if
+        restores: the revision whose assessment it gives: its own number, after an undo that of an earlier one, and 0 if
             the undo left no label.
         before: the revision that was in force before; 0 for none.
         made: epoch seconds.
         trace_name: of the trace's file at that time.
-        opinion: what it says.
+        assessment: what it says.
     """
 
     annotator: str
@@ -59,7 +59,7 @@ class Label:
     before: int
     made: float
     trace_name: str
-    opinion: Opinion
+    assessment: Assessment
 
     @property
     def in_force(self) -> bool:
@@ -85,11 +85,11 @@ class LabelStore:
             if not version:
                 database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
-    def add(self, annotator: str, case: CaseId, opinion: Opinion, *, request: str, trace_name: str = "") -> Label:
+    def add(self, annotator: str, case: CaseId, assessment: Assessment, *, request: str, trace_name: str = "") -> Label:
         """Append a label. A request that was taken before is not taken again: its label is given back."""
 
-        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Opinion]:
-            return (latest.revision if latest else 0) + 1, opinion
+        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
+            return (latest.revision if latest else 0) + 1, assessment
 
         return self._append(annotator, case, request, trace_name, fill)
 
@@ -100,11 +100,11 @@ class LabelStore:
             LabelError: there is no label to undo.
         """
 
-        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Opinion]:
+        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
             if latest is None or not latest.in_force:
                 raise LabelError("undo: there is no label of yours on this case")
             restored = revisions[latest.restores].before
-            return restored, revisions[restored].opinion if restored else _NOTHING
+            return restored, revisions[restored].assessment if restored else _NOTHING
 
         return self._append(annotator, case, request, "", fill)
 
@@ -134,7 +134,7 @@ class LabelStore:
         case: CaseId,
         request: str,
         trace_name: str,
-        fill: Callable[[Label | None, dict[int, Label]], tuple[int, Opinion]],
+        fill: Callable[[Label | None, dict[int, Label]], tuple[int, Assessment]],
     ) -> Label:
         with self._open() as database:
             database.execute("BEGIN IMMEDIATE")
@@ -143,15 +143,15 @@ class LabelStore:
                 return _label(known)
             revisions = {one.revision: one for one in _history(database, annotator, case)}
             latest = revisions[max(revisions)] if revisions else None
-            restores, opinion = fill(latest, revisions)
+            restores, assessment = fill(latest, revisions)
             revision = (latest.revision if latest else 0) + 1
             before = latest.restores if latest else 0
             row = (annotator, case.trace, case.case, revision, restores, before, self._clock(), trace_name)
-            ids = json.dumps(opinion.operations), json.dumps(opinion.evidence)
+            ids = json.dumps(assessment.operations), json.dumps(assessment.evidence)
             database.execute(
                 "INSERT INTO labels (annotator, trace, case_id, revision, restores, before, made, trace_name, action, "
                 "error_type, operations, evidence, note, method, request) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (*row, opinion.action, opinion.error_type, *ids, opinion.note, opinion.method, request),
+                (*row, assessment.action, assessment.error_type, *ids, assessment.note, assessment.method, request),
             )
             made = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
             database.execute("COMMIT")
@@ -173,7 +173,7 @@ class LabelStore:
             database.close()
 
 
-_NOTHING = Opinion("undone", None)
+_NOTHING = Assessment("undone", None)
 
 
 def _history(database: sqlite3.Connection, annotator: str, case: CaseId) -> list[Label]:
@@ -185,7 +185,7 @@ def _history(database: sqlite3.Connection, annotator: str, case: CaseId) -> list
 
 
 def _label(row: Any) -> Label:
-    opinion = Opinion(
+    assessment = Assessment(
         row["action"],
         row["error_type"],
         tuple(json.loads(row["operations"])),
@@ -193,7 +193,5 @@ def _label(row: Any) -> Label:
         row["note"],
         row["method"],
     )
-    case = CaseId(row["trace"], row["case_id"])
-    return Label(
-        row["annotator"], case, row["revision"], row["restores"], row["before"], row["made"], row["trace_name"], opinion
-    )
+    case, numbers = CaseId(row["trace"], row["case_id"]), (row["revision"], row["restores"], row["before"])
+    return Label(row["annotator"], case, *numbers, row["made"], row["trace_name"], assessment)

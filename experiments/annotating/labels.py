@@ -33,7 +33,7 @@ class CaseId:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class Assessment:
     """What a label says.
 
     Attributes:
@@ -53,8 +53,8 @@ class Opinion:
     method: str = ""
 
 
-def opinion_from(given: Any, graph: ExecutionGraph) -> Opinion:
-    """The opinion in a request, checked.
+def assessment_from(given: Any, graph: ExecutionGraph) -> Assessment:
+    """The assessment in a request, checked.
 
     Raises:
         LabelError: a field is missing or wrong, or an id names nothing in the graph.
@@ -71,7 +71,7 @@ def opinion_from(given: Any, graph: ExecutionGraph) -> Opinion:
         raise LabelError(f"operations: {error_type or 'a rejected verdict'} names no operation; leave them out")
     evidence = variable_ids(_listed(given, "evidence"), graph)
     note, method = _text(given, "note", LONGEST_NOTE), _text(given, "method", LONGEST_NAME)
-    return Opinion(action, error_type, operations, evidence, note, method)
+    return Assessment(action, error_type, operations, evidence, note, method)
 
 
 def annotator_from(given: Any) -> str:

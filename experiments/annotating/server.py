@@ -13,7 +13,7 @@ from attribution.cases import OUTSIDE_THE_SYSTEM
 from experiments.annotating.agreement import AgreementReport, agreement_of
 from experiments.annotating.export import export
 from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, opinion_from
+from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
 from experiments.annotating.lineage import element, safe
 from experiments.annotating.methods import Methods
 from experiments.annotating.shown import shown_case, shown_entry, shown_explanation, shown_label, timeline
@@ -158,9 +158,9 @@ class AnnotationServer:
         case, name = _case_id(body), annotator_from(body)
         if self._workspace.entry(case).state == "right":
             raise LabelError("case: its reply was judged right; only wrong answers are labelled")
-        opinion = opinion_from(body, self._workspace.graph(case.trace).recording.graph)
+        assessment = assessment_from(body, self._workspace.graph(case.trace).recording.graph)
         trace_name = self._workspace.opened[case.trace].name
-        self._store.add(name, case, opinion, request=_request_id(body), trace_name=trace_name)
+        self._store.add(name, case, assessment, request=_request_id(body), trace_name=trace_name)
         return self._said(name, case)
 
     def _undo(self, body: Any) -> Mapping[str, Any]:

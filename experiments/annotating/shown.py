@@ -12,14 +12,14 @@ from experiments.annotating.case_graph import CaseGraphs
 from experiments.annotating.label_store import Label
 from experiments.annotating.labels import CaseId
 from experiments.annotating.lineage import brief, safe
-from experiments.annotating.workspace import Entry, Workspace
+from experiments.annotating.workspace import ListedCase, Workspace
 from tracing.graph.execution_graph import ExecutionGraph
 
 MOST_EVIDENCE = 60
 _BRIEF_REPLY = 300
 
 
-def shown_entry(entry: Entry, place: int | None) -> dict[str, Any]:
+def shown_entry(entry: ListedCase, place: int | None) -> dict[str, Any]:
     """A question in the list; `place` is that in the queue."""
     main = entry.verdict.main if entry.verdict is not None else None
     return {
@@ -81,18 +81,18 @@ def shown_case(workspace: Workspace, case: CaseId) -> dict[str, Any]:
 
 def shown_label(label: Label) -> dict[str, Any]:
     """A revision of a label."""
-    opinion = label.opinion
+    assessment = label.assessment
     return {
         "annotator": safe(label.annotator),
         "revision": label.revision,
         "restores": label.restores,
         "made": label.made,
-        "action": opinion.action,
-        "error_type": opinion.error_type,
-        "operations": list(opinion.operations),
-        "evidence": list(opinion.evidence),
-        "note": safe(opinion.note),
-        "method": safe(opinion.method),
+        "action": assessment.action,
+        "error_type": assessment.error_type,
+        "operations": list(assessment.operations),
+        "evidence": list(assessment.evidence),
+        "note": safe(assessment.note),
+        "method": safe(assessment.method),
     }
 
 

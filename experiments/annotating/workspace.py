@@ -27,7 +27,7 @@ _KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedCase:
     """A question of a trace, as a list shows it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenedTrace:
     """A trace in the list.
 
     Attributes:
@@ -72,7 +72,7 @@ class Opened:
     problem: str | None = None
     operations: int = 0
     variables: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ListedCase, ...] = ()
     is_read: bool = False
 
 
@@ -97,16 +97,16 @@ class Workspace:
             DataError: one cannot be read at all.
         """
         names = _names(sources)
-        self.opened: dict[str, Opened] = {}
+        self.opened: dict[str, OpenedTrace] = {}
         for source, name in zip(sources, names, strict=True):
             try:
                 digest = source.digest
             except OSError as error:
                 raise DataError(f"{source.path}: cannot be read ({error.strerror}); give the path of a trace") from None
-            self.opened.setdefault(digest, Opened(digest, name, source))
+            self.opened.setdefault(digest, OpenedTrace(digest, name, source))
         self._kept: OrderedDict[str, GraphInUse] = OrderedDict()
         self._lock = threading.Lock()
-        self.entries: dict[CaseId, Entry] = {}
+        self.entries: dict[CaseId, ListedCase] = {}
         self.done = 0
         self._stopped = threading.Event()
 
@@ -131,12 +131,12 @@ class Workspace:
             opened.is_read = True
             self.done += 1
 
-    def queue(self) -> list[Entry]:
+    def queue(self) -> list[ListedCase]:
         """The wrong answers, those first of which survival is least sure."""
         wrong = [one for one in list(self.entries.values()) if one.state == "wrong"]
         return sorted(wrong, key=lambda one: one.confidence)
 
-    def entry(self, case: CaseId) -> Entry:
+    def entry(self, case: CaseId) -> ListedCase:
         """A case in the list.
 
         Raises:
@@ -174,7 +174,7 @@ class Workspace:
         found = complaint(used.recording, entry.question, entry.reply)
         return replace(found, prediction=case.case)
 
-    def _list(self, opened: Opened, used: GraphInUse) -> None:
+    def _list(self, opened: OpenedTrace, used: GraphInUse) -> None:
         graph = used.recording.graph
         opened.operations, opened.variables = len(graph.operations), len(graph.variables)
         opened.problem = used.problem
@@ -186,18 +186,20 @@ class Workspace:
             answers = tuple(one for one in case.question.answers if one.strip())
             question = case.question
             entries.append(
-                Entry(CaseId(opened.id, key), question.question, case.reply, question.kind, answers, state, verdict)
+                ListedCase(
+                    CaseId(opened.id, key), question.question, case.reply, question.kind, answers, state, verdict
+                )
             )
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
                 asked, reply = text_of(query.value), text_of(prediction.value)
                 state = _judged(graph, prediction.id)
-                entries.append(Entry(CaseId(opened.id, prediction.id), asked, reply, "", (), state))
+                entries.append(ListedCase(CaseId(opened.id, prediction.id), asked, reply, "", (), state))
         opened.entries = tuple(entries)
         self.entries.update((one.id, one) for one in entries)
 
 
-def _read(opened: Opened) -> GraphInUse:
+def _read(opened: OpenedTrace) -> GraphInUse:
     source = opened.source
     if Source(source.path).digest != opened.id:
         raise TraceError(f"{source.path}: has changed since it was opened; start memtune annotate again")

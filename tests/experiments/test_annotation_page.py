@@ -135,9 +135,9 @@ def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page],
         ann.keyboard.press("a")
         saved(ann)
         (label,) = labels(tmp_path)
-        assert (label.annotator, label.opinion.action, label.opinion.method) == ("ann", "accepted", "survival")
-        assert label.opinion.error_type == "ExtractionError"
-        accepted = label.opinion.operations
+        assert (label.annotator, label.assessment.action, label.assessment.method) == ("ann", "accepted", "survival")
+        assert label.assessment.error_type == "ExtractionError"
+        accepted = label.assessment.operations
 
         # Another answer, corrected: an id that does not exist is told; the operation is then named by a click.
         ann.select_option("#graph", "")
@@ -160,8 +160,8 @@ def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page],
         ann.press("#note", "Control+Enter")
         saved(ann)
         label = labels(tmp_path)[-1]
-        assert (label.opinion.action, label.opinion.error_type) == ("corrected", "RetrievalError")
-        assert len(label.opinion.operations) == 2
+        assert (label.assessment.action, label.assessment.error_type) == ("corrected", "RetrievalError")
+        assert len(label.assessment.operations) == 2
 
         # Somebody else, at the same time, sees nothing of it before a label of their own.
         ben = called(opened(address), "ben")
@@ -216,7 +216,7 @@ def test_a_killed_server_loses_no_label_and_open_pages_go_on(opened: Callable[[s
     with serving(tmp_path, str(tmp_path / "one.jsonl"), port=port):
         saved(page)
     (label,) = labels(tmp_path)
-    assert (label.opinion.note, label.revision) == ("written while it was away", 2)
+    assert (label.assessment.note, label.revision) == ("written while it was away", 2)
 
 
 def test_a_memory_that_holds_a_script_stays_text(opened: Callable[[str], Page], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from sklearn.metrics import cohen_kappa_score
 from attribution.cases import ErrorType
 from experiments.annotating.agreement import agreement_of, cohen_kappa, krippendorff_alpha
 from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId, Opinion
+from experiments.annotating.labels import Assessment, CaseId
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), sections A, B and C: a row for each observer.
 BINARY = ("0100000010", "1110010000")
@@ -37,8 +37,8 @@ def test_what_is_not_defined_is_not_a_number() -> None:
 
 def label(annotator: str, case: str, error_type: ErrorType | None, *operations: str, method: str = "") -> Label:
     action = "rejected" if error_type is None else "accepted" if method else "labelled"
-    opinion = Opinion(action, error_type, operations, method=method)
-    return Label(annotator, CaseId("t", case), 1, 1, 0, 0.0, "t.jsonl", opinion)
+    assessment = Assessment(action, error_type, operations, method=method)
+    return Label(annotator, CaseId("t", case), 1, 1, 0, 0.0, "t.jsonl", assessment)
 
 
 def test_a_report_counts_shared_cases_and_names_the_disputed_ones() -> None:

@@ -10,7 +10,7 @@ from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
 from experiments.annotating.export import export
 from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import CaseId, Opinion
+from experiments.annotating.labels import Assessment, CaseId
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from experiments.bench.calibration.verdicts import on_labelled
@@ -65,7 +65,7 @@ def test_labels_of_the_page_are_read_by_both_benchmarks(
     store = LabelStore(tmp_path / "labels.sqlite")
     for place, case in enumerate(ids(opened)):
         error_type, operation = decisive(opened, case)
-        store.add("ann", case, Opinion("accepted", error_type, (operation,)), request=str(place))
+        store.add("ann", case, Assessment("accepted", error_type, (operation,)), request=str(place))
     assert memtune("annotate", "ours.jsonl", "theirs.json", "--export", "annotated") == 0
     assert "4 labelled cases in 2 files; see annotated" in capsys.readouterr().out
     suite = load_suite(tmp_path / "annotated")
@@ -84,7 +84,7 @@ def test_ids_of_annotations_are_ids_of_nodes(opened: Workspace, tmp_path: Path) 
     case = next(one for one in ids(opened) if opened.opened[one.trace].name == "ours.jsonl")
     error_type, operation = decisive(opened, case)
     store = LabelStore(tmp_path / "labels.sqlite")
-    store.add("ann", case, Opinion("labelled", error_type, (operation,)), request="1")
+    store.add("ann", case, Assessment("labelled", error_type, (operation,)), request="1")
     (path,) = export(opened, store.in_force(), tmp_path / "out").files
     data = json.loads(path.read_text())["data"]
     nodes = {node["full_node_id"] for node in data["nodes"]}
@@ -102,7 +102,7 @@ def test_several_operations_share_the_fault_and_annotators_who_differ_are_told(
 
     def say(annotator: str, case: CaseId, error_type: ErrorType | None, *operations: str) -> None:
         action = "rejected" if error_type is None else "labelled"
-        store.add(annotator, case, Opinion(action, error_type, operations), request=f"{annotator} {case}")
+        store.add(annotator, case, Assessment(action, error_type, operations), request=f"{annotator} {case}")
 
     operations = [list(opened.graph(one.trace).recording.graph.operations) for one in (first, second)]
     say("ann", first, "UpdateError", *operations[0][:2])
@@ -132,7 +132,7 @@ def test_a_trace_that_nothing_judged_can_be_labelled_too(tmp_path: Path) -> None
     assert [one.state for one in workspace.entries.values()] == ["not judged"] * 3
     case = next(iter(workspace.entries))
     store = LabelStore(tmp_path / "labels.sqlite")
-    store.add("ann", case, Opinion("labelled", "UpdateError", (operations[0].id,)), request="1")
+    store.add("ann", case, Assessment("labelled", "UpdateError", (operations[0].id,)), request="1")
     export(workspace, store.in_force(), tmp_path / "out")
     (labelled,) = load_suite(tmp_path / "out").cases
     assert (labelled.error_type, labelled.operation_ids) == ("UpdateError", (operations[0].id,))

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import CaseId, LabelError, Opinion
+from experiments.annotating.labels import Assessment, CaseId, LabelError
 from tracing.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
 CASE = CaseId("trace", "case")
-FIRST = Opinion("accepted", "ExtractionError", ("o1",), ("v1",), "clear", "survival")
-SECOND = Opinion("corrected", "UpdateError", ("o2", "o3"), (), "", "survival")
+FIRST = Assessment("accepted", "ExtractionError", ("o1",), ("v1",), "clear", "survival")
+SECOND = Assessment("corrected", "UpdateError", ("o2", "o3"), (), "", "survival")
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def store(tmp_path: Path) -> LabelStore:
 def test_an_undo_is_a_revision_that_brings_back_what_was_said_before(store: LabelStore) -> None:
     store.add("ann", CASE, FIRST, request="1")
     store.add("ann", CASE, SECOND, request="2")
-    assert [one.opinion for one in store.in_force()] == [SECOND]
-    assert store.undo("ann", CASE, request="3").opinion == FIRST
-    assert [one.opinion for one in store.in_force()] == [FIRST]
+    assert [one.assessment for one in store.in_force()] == [SECOND]
+    assert store.undo("ann", CASE, request="3").assessment == FIRST
+    assert [one.assessment for one in store.in_force()] == [FIRST]
     store.undo("ann", CASE, request="4")
     assert store.in_force() == []
     with pytest.raises(LabelError, match="undo: there is no label of yours"):
@@ -43,7 +43,7 @@ def test_each_annotator_has_labels_of_their_own(store: LabelStore) -> None:
     store.add("ann", CASE, FIRST, request="1")
     store.add("ben", CASE, SECOND, request="2")
     store.undo("ann", CASE, request="3")
-    assert [(one.annotator, one.opinion) for one in store.in_force()] == [("ben", SECOND)]
+    assert [(one.annotator, one.assessment) for one in store.in_force()] == [("ben", SECOND)]
 
 
 def test_a_request_that_is_sent_twice_counts_once(store: LabelStore) -> None:
@@ -63,10 +63,10 @@ def test_rows_can_neither_be_changed_nor_deleted(store: LabelStore) -> None:
 def test_of_many_threads_and_processes_no_label_is_lost(store: LabelStore) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom experiments.annotating.label_store import LabelStore\n"
-        "from experiments.annotating.labels import CaseId, Opinion\n"
+        "from experiments.annotating.labels import CaseId, Assessment\n"
         "store = LabelStore(Path(sys.argv[1]))\n"
         "for n in range(20):\n"
-        "    store.add('ann', CaseId('trace', 'case'), Opinion('labelled', 'UpdateError'), request=f'p{n}')\n"
+        "    store.add('ann', CaseId('trace', 'case'), Assessment('labelled', 'UpdateError'), request=f'p{n}')\n"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(store.path)], cwd=ROOT)
 

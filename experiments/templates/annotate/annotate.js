@@ -1,6 +1,6 @@
 /* The page: the list of questions, who annotates, progress, keys, agreement and export. */
 import * as cases from "./case.js";
-import { byId, call, el, figure, fill } from "./parts.js";
+import { byId, call, counted, el, figure, fill } from "./parts.js";
 import * as views from "./views.js";
 
 const POLL = 4000;
@@ -26,8 +26,10 @@ async function readOverview() {
   graphs.replaceChildren(el("option", { value: "" }, `All graphs (${overview.graphs.length})`), ...overview.graphs.map((one) => el("option", { value: one.id }, `${one.name}${one.read ? ` · ${one.cases.filter((each) => each.state === "wrong").length} wrong` : " · not read yet"}${one.problem ? " · with a problem" : ""}`)));
   graphs.value = before;
   list();
-  if (overview.done < overview.graphs.length) setTimeout(readOverview, 400);
-  else if (!cases.current() && listed.length) select(listed[0]);
+  if (overview.done < overview.graphs.length) return setTimeout(readOverview, Math.min(3000, 300 + all().length));
+  readStanding();
+  if (!cases.current() && listed.length) select(listed[0]);
+  return undefined;
 }
 async function readStanding() {
   const name = annotator();
@@ -61,7 +63,7 @@ function list() {
     ...(several && found[place - 1]?.graph !== one.graph ? [() => el("div", { class: "group" }, names.get(one.graph))] : []),
     () => row(one)]);
   const problems = overview.graphs.filter((one) => one.problem && (!graph || one.id === graph));
-  byId("listed").textContent = `${found.length.toLocaleString("en")} questions${overview.done < overview.graphs.length ? `, reading trace ${overview.done + 1} of ${overview.graphs.length}` : ""}`;
+  byId("listed").textContent = `${counted(found.length, "question")}${overview.done < overview.graphs.length ? `, reading trace ${overview.done + 1} of ${overview.graphs.length}` : ""}`;
   fill(byId("questions"), [...problems.map((one) => () => el("p", { class: "error small" }, `${one.name}: ${one.problem}`)), ...makers], 60, marks);
 }
 const isCurrent = (one) => cases.current()?.graph === one.graph && cases.current()?.case === one.id;
@@ -113,7 +115,7 @@ async function agreement() {
   const go = (one) => { byId("dialog").close(); select({ graph: one.graph, id: one.case }); };
   dialog(el("h2", {}, "Agreement"),
     el("p", {}, Object.entries(said.labelled).map(([name, count]) => `${name} ${count}`).join(", ") || "Nobody has labelled anything yet."),
-    el("p", {}, `${said.shared} cases were labelled by several. Krippendorff's alpha: `, el("b", {}, figure(said.error_type)), " on the error type, ", el("b", {}, figure(said.operations)), " on the operations."),
+    el("p", {}, `${counted(said.shared, "case")} labelled by several. Krippendorff's alpha: `, el("b", {}, figure(said.error_type)), " on the error type, ", el("b", {}, figure(said.operations)), " on the operations."),
     said.pairs.length ? el("table", { id: "pairs" }, el("tr", {}, ...["annotators", "cases", "Cohen's kappa, error type", "operations"].map((one) => el("th", {}, one))), ...said.pairs.map(([a, b, count, type, operations]) => el("tr", {}, el("td", {}, `${a}, ${b}`), el("td", {}, String(count)), el("td", {}, figure(type)), el("td", {}, figure(operations))))) : "",
     ...Object.entries(said.accepted).map(([name, [accepted, judged]]) => el("p", {}, `${name}: ${accepted} of ${judged} verdicts accepted.`)),
     ...(said.disputed.length ? [el("h3", {}, `Disputed (${said.disputed.length})`), el("div", { class: "links" }, ...said.disputed.map((one) => el("button", { onclick: () => go(one) }, one.question)))] : []));

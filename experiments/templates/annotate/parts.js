@@ -40,6 +40,7 @@ export function el(tag, attributes = {}, ...children) {
 /* As replaceChildren, without what is not there. */
 export function put(parent, ...children) { parent.replaceChildren(...children.flat(3).filter((one) => one !== null && one !== undefined && one !== false && one !== 0)); }
 export const byId = (id) => document.getElementById(id);
+export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 export const figure = (value) => (value === null || value === undefined ? "–" : value.toFixed(3).replace("-", "−"));
 
 /* Put many rows in, a screenful at once and the rest while the browser is idle, so that the first paint does not wait. */

@@ -5,6 +5,7 @@ const TABS = ["timeline", "operations", "element"];
 const turns = new Map(); // id of a message's variable → its row
 let graph = null, shownCase = null, chosen = () => [];
 let openElement = () => {};
+let toReveal = false; // what the verdict blames, once for each case
 
 export function setUp(options) {
   chosen = options.chosen;
@@ -27,7 +28,10 @@ export function tab(name) {
     byId(`tab-${one}`).setAttribute("aria-selected", String(one === name));
     byId(`tab-${one}`).tabIndex = one === name ? 0 : -1;
   }
-  if (name === "operations") drawEdges();
+  if (name !== "operations") return;
+  drawEdges();
+  if (toReveal) document.querySelector("#flow .blamed")?.scrollIntoView({ block: "nearest", inline: "center" });
+  toReveal = false;
 }
 
 /* The conversation. */
@@ -69,6 +73,7 @@ export function jump(id) {
 }
 export function showCase(found) {
   shownCase = found;
+  toReveal = true;
   markEvidence();
   drawOperations();
 }
