@@ -178,25 +178,26 @@ class Workspace:
         graph = used.recording.graph
         opened.operations, opened.variables = len(graph.operations), len(graph.variables)
         opened.problem = used.problem
-        method = Guarded(lambda: survival(used.recording))
-        entries = []
+        entries: dict[CaseId, ListedCase] = {}
         for key, case in used.cases.items():
             state: State = "right" if case.passed else "wrong"
-            verdict = None if case.passed else method.attribute(case)
             answers = tuple(one for one in case.question.answers if one.strip())
-            question = case.question
-            entries.append(
-                ListedCase(
-                    CaseId(opened.id, key), question.question, case.reply, question.kind, answers, state, verdict
-                )
-            )
+            cid, question = CaseId(opened.id, key), case.question
+            entries[cid] = ListedCase(cid, question.question, case.reply, question.kind, answers, state)
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
-                asked, reply = text_of(query.value), text_of(prediction.value)
-                state = _judged(graph, prediction.id)
-                entries.append(ListedCase(CaseId(opened.id, prediction.id), asked, reply, "", (), state))
-        opened.entries = tuple(entries)
-        self.entries.update((one.id, one) for one in entries)
+                cid, asked, reply = CaseId(opened.id, prediction.id), text_of(query.value), text_of(prediction.value)
+                entries[cid] = ListedCase(cid, asked, reply, "", (), _judged(graph, prediction.id))
+        self._publish(opened, entries)
+        method = Guarded(lambda: survival(used.recording))
+        for cid, entry in entries.items():
+            if entry.state == "wrong" and not self._stopped.is_set():
+                entries[cid] = replace(entry, verdict=method.attribute(used.cases[cid.case]))
+        self._publish(opened, entries)
+
+    def _publish(self, opened: OpenedTrace, entries: dict[CaseId, ListedCase]) -> None:
+        opened.entries = tuple(entries.values())
+        self.entries.update(entries)
 
 
 def _read(opened: OpenedTrace) -> GraphInUse:

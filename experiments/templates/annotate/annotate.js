@@ -62,9 +62,11 @@ function list() {
   const makers = found.flatMap((one, place) => [
     ...(several && found[place - 1]?.graph !== one.graph ? [() => el("div", { class: "group" }, names.get(one.graph))] : []),
     () => row(one)]);
+  const top = byId("questions").scrollTop;
   const problems = overview.graphs.filter((one) => one.problem && (!graph || one.id === graph));
   byId("listed").textContent = `${counted(found.length, "question")}${overview.done < overview.graphs.length ? `, reading trace ${overview.done + 1} of ${overview.graphs.length}` : ""}`;
-  fill(byId("questions"), [...problems.map((one) => () => el("p", { class: "error small" }, `${one.name}: ${one.problem}`)), ...makers], 60, marks);
+  fill(byId("questions"), [...problems.map((one) => () => el("p", { class: "error small" }, `${one.name}: ${one.problem}`)), ...makers], Math.max(60, byId("questions").childElementCount), marks);
+  byId("questions").scrollTop = top;
 }
 const isCurrent = (one) => cases.current()?.graph === one.graph && cases.current()?.case === one.id;
 function row(one) {
@@ -149,8 +151,7 @@ byId("annotator").addEventListener("change", async () => {
   standing = { mine: {}, others: {}, counts: {}, wrong: 0 };
   await readStanding();
   list();
-  const at = cases.current();
-  if (at && annotator()) cases.show(at.graph, at.case);
+  if (annotator()) cases.refresh();
 });
 byId("show-agreement").addEventListener("click", agreement);
 byId("show-export").addEventListener("click", () => exported());

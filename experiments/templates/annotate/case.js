@@ -30,6 +30,23 @@ export async function show(graph, id) {
   views.showCase(found);
   if (found.state !== "right") run("survival");
 }
+/* The same case for another annotator. */
+export async function refresh() {
+  const mine = at;
+  if (!mine) return;
+  const { mine: label, history, others, others_count } = await call("POST", "case", { ...at, annotator: options.annotator() });
+  if (at === mine) drawLabel({ mine: label, history, others, others_count });
+}
+function drawLabel(said) {
+  Object.assign(found, said);
+  dirty = false;
+  if (!byId("label")) return;
+  put(found.mine || { error_type: null, operations: [], evidence: [] });
+  byId("note").value = found.mine?.note || "";
+  byId("refused").textContent = "";
+  byId("undo").disabled = !found.mine;
+  drawSaid();
+}
 export function jumpToEvidence() {
   const first = found?.evidence.find((one) => one.gold);
   if (first) views.jump(first.id);
@@ -165,15 +182,7 @@ async function save(label) {
     try {
       const said = await call("POST", label ? "label" : "undo", pending);
       pending = null;
-      if (at === mine) {
-        Object.assign(found, said);
-        dirty = false;
-        put(found.mine || { error_type: null, operations: [], evidence: [] });
-        byId("note").value = found.mine?.note || "";
-        byId("refused").textContent = "";
-        byId("undo").disabled = !found.mine;
-        drawSaid();
-      }
+      if (at === mine) drawLabel(said);
       options.tell(label ? "saved" : found.mine ? "undone: the label before is back" : "undone: no label");
       return options.saved();
     } catch (error) {
