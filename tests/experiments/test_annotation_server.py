@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from annotated_traces import write_trace
+from scripted_server import ScriptedServer, prompt_of
 
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.methods import Methods
 from experiments.annotating.server import AnnotationServer
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
+from tracing.llm.access import ModelAccess
 
 
 class Client:
@@ -141,6 +143,38 @@ def test_survival_shows_what_carries_the_answer_at_each_stage(client: Client) ->
     assert blame["error_type"] == "ExtractionError"
     assert said["steps"][1]["text"] == "nothing that was extracted carries it"
     assert client.ask("/v1/explain", {**wrong_case(client), "method": "no-such"})[0] == 422
+
+
+def test_a_method_that_asks_a_model_shows_its_steps_and_opens_the_model_once(
+    tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    write_trace(tmp_path / "a.jsonl")
+    workspace = Workspace([Source(tmp_path / "a.jsonl")])
+    workspace.read()
+    asked: list[ModelAccess] = []
+
+    def access(stack: ExitStack) -> ModelAccess:
+        asked.append(open_access(retries=0))
+        return asked[0]
+
+    def script(body: dict[str, Any]) -> str:
+        said = prompt_of(body)
+        if "Conclude now" in said:
+            verdict = {"reason": "seen", "error_type": "JudgeError", "operation": "", "confidence": "low"}
+            return json.dumps({**verdict, "evidence": []})
+        tool = "conclude" if "search(" in said else "search"
+        return json.dumps({"thought": "", "tool": tool, "target": "", "text": "Oslo"})
+
+    scripted_server.script = script
+    with ExitStack() as stack:
+        given = {"home": tmp_path, "prompts": "champion", "access": access, "calls": None, "seconds": 9.0}
+        methods = Methods(workspace, stack, **given)  # type: ignore[arg-type]
+        assert methods.names() == ["survival", "assisted", "agent", "triage"]
+        found = [methods.explain(one.id, "agent") for one in workspace.queue()]
+    assert len(asked) == 1
+    for one in found:
+        assert one.attribution.decisive[0].error_type == "JudgeError"
+        assert [step.title for step in one.steps] == ["search(Oslo)"]
 
 
 def test_versions_of_a_variable_differ_by_words(client: Client) -> None:
