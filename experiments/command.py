@@ -25,6 +25,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "import-prompts": "exporting:import_prompts",
     "ui": "history:ui",
     "attribute": "attribute:attribute",
+    "annotate": "annotate:annotate",
     "ask": "ask:ask",
     "report": "report:report",
     "mlflow": "mlflow:mlflow",

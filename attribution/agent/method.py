@@ -20,6 +20,7 @@ from attribution.agent import prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notebook import Note, remembered, tokens_of
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
+from attribution.explanations import Explained, ExplainedStep
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
@@ -115,9 +116,17 @@ class Agent:
             BudgetExceededError: a budget does not allow the next call.
             OutOfTimeError: it is not done in time; a longer limit may help.
         """
+        return self.explain(case).attribution
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with each tool that it used and what the tool told."""
+        progress = _Progress(prompts.case_task(case, self._specs, self._exploration))
+        said = self._verdict(case, progress)
+        return Explained(said, tuple(ExplainedStep(note.asked, note.reply) for note in progress.notes))
+
+    def _verdict(self, case: Case, progress: _Progress) -> Attribution:
         if case.passed:
             return Attribution(case, abstained="the answer passed")
-        progress = _Progress(prompts.case_task(case, self._specs, self._exploration))
         try:
             verdict = self._explore(progress, prompts.ATTRIBUTION, prompts.AgentVerdict, self._wrong_with)
         except ModelError as error:

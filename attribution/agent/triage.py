@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import Attribution, Case
+from attribution.explanations import Explained, explained
 from tracing.errors import OutOfTimeError
 
 if TYPE_CHECKING:
@@ -33,18 +34,27 @@ class Triage:
             BudgetExceededError: a budget does not allow the next call.
             OutOfTimeError: as `second`, where `first` abstains.
         """
-        cheap = self.first.attribute(case)
+        return self.explain(case).attribution
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with the steps of both."""
+        first = explained(self.first, case)
+        cheap = first.attribution
         if case.passed or (cheap.main is not None and cheap.main.confidence >= self.unsure):
-            return cheap
+            return first
         try:
-            costly = self.second.attribute(case)
+            second = explained(self.second, case)
         except OutOfTimeError:
             if cheap.main is None:
                 raise
-            return cheap
-        if costly.main is None:
-            return cheap if cheap.main is not None else costly
-        if cheap.main is None:
-            return costly
-        better, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
-        return replace(better, alternatives=(*other.decisive, *better.alternatives))
+            return first
+        return Explained(_better(cheap, second.attribution), (*first.steps, *second.steps))
+
+
+def _better(cheap: Attribution, costly: Attribution) -> Attribution:
+    if costly.main is None:
+        return cheap if cheap.main is not None else costly
+    if cheap.main is None:
+        return costly
+    better, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
+    return replace(better, alternatives=(*other.decisive, *better.alternatives))

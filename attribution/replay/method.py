@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, ReplayVerdict
+from attribution.explanations import Explained, ExplainedStep, explained
 from attribution.judging.words import Judgement
 from attribution.replay.repair import Execution, Repairs, WrongOutput
 from attribution.survival.flow import rewrites, turns_read
@@ -255,8 +256,14 @@ class Checked:
         Raises:
             BudgetExceededError: a budget does not allow the next call.
         """
-        said = self.first.attribute(case)
-        return replace(said, decisive=tuple(self._checked(case, blame) for blame in said.decisive))
+        return self.explain(case).attribution
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with the steps of `first` and what replay finds about each blame."""
+        first = explained(self.first, case)
+        checked = tuple(self._checked(case, blame) for blame in first.attribution.decisive)
+        steps = (ExplainedStep(f"Replay of {one.operation}", _found(one.verdict)) for one in checked)
+        return Explained(replace(first.attribution, decisive=checked), (*first.steps, *steps))
 
     def _checked(self, case: Case, blame: Blame) -> Blame:
         if blame.error_type in OUTSIDE_THE_SYSTEM:
@@ -265,3 +272,12 @@ class Checked:
             return replace(blame, verdict=self.replay.verdict(case, blame))
         except ModelError:
             return blame
+
+
+def _found(verdict: ReplayVerdict | None) -> str:
+    if verdict is None:
+        return "not replayed"
+    if verdict == "not repairable":
+        return "not repairable: there was no wrong output to correct"
+    rescued = "makes" if verdict == "confirmed" else "does not make"
+    return f"{verdict}: correcting its output {rescued} the answer right"

@@ -27,15 +27,18 @@ from attribution.annotations.suspicion import Suspicion
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence import EvidenceIndex
+from attribution.explanations import Explained
 from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
 from attribution.survival.matching.matcher import Matcher
 from attribution.survival.matching.words import WordMatcher
+from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.survival.quoting import quote
+from attribution.survival.steps import steps_of
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
 from attribution.survival.verdicts.strength import FAILED, FORMAT
@@ -113,6 +116,13 @@ class Survival:
         view = self._view(case)
         return view if isinstance(view, str) else self._verdicts(view, case)
 
+    @in_its_language
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with what carries each need at every stage."""
+        said, view = self.attribute(case), self._view(case)
+        trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
+        return Explained(said, steps_of(trails, case))
+
     def _view(self, case: Case) -> CaseView | str:
         if case.passed:
             return "the answer passed"
@@ -184,30 +194,40 @@ class Survival:
             return [(answered_unanswerable(view), None)]
         if self._is_hidden(question):
             return "what the answer needs is a credential, and traces hold none"
-        needs = needs_of(question, self._conversation, self._vocabulary)
+        needs = self._needs(view)
         if not needs and question.evidence:
             return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
         if not needs:
             return (
                 f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
             )
-        known = [need for need in needs if any(self._flow.messages(turn) for turn in need.turns)]
+        known = self._known_needs(view)
         if not known:
             return (
                 f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
             )
         outdated = outdated_value(question, self._conversation, self._vocabulary)
-        # What the reply gives has survived.
-        missing = [need for need in known if not view.reply_says(need)] or known
-        trails = [view.trail(need) for need in missing]
-        if self._review is not None:
-            trails = [self._review(view, trail) for trail in trails]
+        trails = self._trails(view, known)
         if suspicion is not None and not any(map(view.carries_somewhere, trails)):
             return [(misannotated(suspicion, view), None)]
         if is_inferred(question):
             # A conclusion can be drawn from any of the hints that were left.
             trails = [trail for trail in trails if trail.context][:1] or trails
         return _decisive([(verdict_on(view, trail, outdated), trail) for trail in trails])
+
+    def _needs(self, view: CaseView) -> list[Need]:
+        return needs_of(view.case.question, self._conversation, self._vocabulary)
+
+    def _known_needs(self, view: CaseView) -> list[Need]:
+        """Those of which the trace has a turn."""
+        return [need for need in self._needs(view) if any(self._flow.messages(turn) for turn in need.turns)]
+
+    def _trails(self, view: CaseView, known: Sequence[Need]) -> list[Trail]:
+        """Where what the answer needs and the reply lacks has survived."""
+        # What the reply gives has survived.
+        missing = [need for need in known if not view.reply_says(need)] or known
+        trails = [view.trail(need) for need in missing]
+        return trails if self._review is None else [self._review(view, trail) for trail in trails]
 
 
 def _answer_alone(view: CaseView) -> list[Blame] | None:

@@ -76,8 +76,9 @@ def test_it_follows_the_graph_by_its_tools_and_blames_an_execution_that_is_there
         return step("conclude")
 
     scripted_server.script = script
-    attribution = Agent(graph, open_access(retries=0).task, operations=FACT_MEMORY).attribute(case)
-    (blame,) = attribution.decisive
+    found = Agent(graph, open_access(retries=0).task, operations=FACT_MEMORY).explain(case)
+    (blame,) = found.attribution.decisive
+    assert [one.title.partition("(")[0] for one in found.steps] == ["consumers", "operation"]
     assert (blame.operation, blame.operation_id, blame.error_type) == ("extract_facts", guilty, "ExtractionError")
     assert [graph.variables[vid].value for vid in blame.evidence] == ["Mara has a tortoise, Brisket."]
     assert scripted_server.count == 4
@@ -154,6 +155,7 @@ def test_time_for_a_case_is_limited(
     assert scripted_server.count == 2
     sure = Said(Attribution(case, (Blame("answer", None, "ResponseError", 0.4, "a guess"),)))
     assert Triage(sure, agent).attribute(case) == sure.said, "what the cheap method said stands"
+    assert Triage(sure, agent, unsure=0.3).explain(case).steps == (), "the first shows none"
     with pytest.raises(OutOfTimeError):
         Triage(Said(Attribution(case, abstained="no idea")), agent).attribute(case)
 

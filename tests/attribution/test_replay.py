@@ -156,7 +156,12 @@ def test_every_blame_of_another_method_gets_its_own_verdict(
 ) -> None:
     let_answer(scripted_server, pets, mistakes=[forgets("radicchio"), answers("papaya", "What food")])
     replay, case = replayed(MEMORY, pets, "food", open_access())
-    checked = Checked(replay, replay).attribute(case)
+    found = Checked(replay, replay).explain(case)
+    checked = found.attribution
+    assert [(one.title, one.text.partition(":")[0]) for one in found.steps] == [
+        ("Replay of extract_facts", "refuted"),
+        ("Replay of answer", "not repairable"),
+    ]
     assert {blame.operation: blame.verdict for blame in checked.decisive} == {
         "extract_facts": "refuted",
         # The context lacks what only the repaired extraction brings.

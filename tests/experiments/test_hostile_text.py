@@ -20,6 +20,8 @@ import pytest
 from hostile_world import MARKUP, PAYLOADS, TEXT, shown, write_world
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.annotating.label_store import LabelStore
+from experiments.annotating.labels import Assessment, CaseId
 from experiments.command import cli, main
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path
@@ -50,6 +52,8 @@ class World:
         (made,) = (folder / "home" / "runs").iterdir()
         shutil.copytree(made, folder / f"copy {ARGUMENT.replace('/', ' ')}")
         (folder / "home" / "runs" / f"0 {ARGUMENT.replace('/', ' ')}").mkdir()
+        store = LabelStore(folder / "labels.sqlite")
+        store.add(f"ann {TEXT}", CaseId("trace", "case"), Assessment("labelled", "UpdateError"), request="1")
         copied = folder / f"copy {ARGUMENT.replace('/', ' ')}" / "summary.json"
         copied.write_text(copied.read_text().replace('"dataset": "jsonl"', f'"dataset": {json.dumps(TEXT)}'))
 
@@ -132,6 +136,13 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("attribute", "annotated.json", "--out", f"{OUT}.jsonl"), [shown(OUT)]),
         (("attribute", "annotated.json", "--question", f"What does Ann like? {TEXT}", "--out", "c.jsonl"), EVERYTHING),
         (("attribute", "cut.jsonl", "--out", "d.jsonl"), []),
+    ],
+    "annotate": [
+        (
+            ("annotate", "annotated.json", "--labels", "labels.sqlite", "--agreement", "--export", OUT),
+            [*EVERYTHING, shown(OUT)],
+        ),
+        (("annotate", "annotated.json", "--labels", ARGUMENT, "--agreement"), GIVEN),
     ],
     "ask": [(("ask", "text.jsonl", f"why {ARGUMENT}", *ASK), EVERYTHING)],
     "report": [

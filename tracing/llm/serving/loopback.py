@@ -55,6 +55,21 @@ class Events:
     items: Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A part of a page, which holds nothing of the user's: served without a token.
+
+    Attributes:
+        content: what is sent.
+        media_type: with the character set.
+        headers: beside its type and length.
+    """
+
+    content: bytes
+    media_type: str
+    headers: Mapping[str, str]
+
+
 class RefusalError(Exception):
     """Raised by a route: the request is answered with this status, an error object and these headers."""
 
@@ -75,13 +90,21 @@ class LoopbackServer:
         base_url: up to and including `/v1`.
     """
 
-    def __init__(self, name: str, routes: Mapping[str, Route], *, port: int = 0, key: str | None = None) -> None:
-        """Bind the port without serving yet; `name` is shown in error objects.
+    def __init__(
+        self,
+        name: str,
+        routes: Mapping[str, Route],
+        *,
+        port: int = 0,
+        key: str | None = None,
+        documents: Mapping[str, Document] | None = None,
+    ) -> None:
+        """Bind the port without serving yet; `name` is shown in error objects, `documents` are found by their path.
 
         Raises:
             ConfigError: the port is taken.
         """
-        self.name, self.routes = name, dict(routes)
+        self.name, self.routes, self._documents = name, dict(routes), dict(documents or {})
         self.key = key or secrets.token_urlsafe(24)
         self._thread: threading.Thread | None = None
         self._server: uvicorn.Server | None = None
@@ -147,6 +170,9 @@ class LoopbackServer:
         foreign = _foreign(request.headers)
         if foreign is not None:
             return await self._turned_away(request, RefusalError(403, foreign))
+        document = self._documents.get(request.url.path) if request.method == "GET" else None
+        if document is not None:
+            return _sent(document)
         given = request.headers.get("Authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
             return await self._turned_away(request, RefusalError(401, "wrong or missing bearer token"))
@@ -241,6 +267,12 @@ def _json(status: int, reply: Mapping[str, Any], headers: Mapping[str, str] | No
     from starlette.responses import Response
 
     return Response(json.dumps(reply), status, dict(headers or {}), media_type="application/json")
+
+
+def _sent(document: Document) -> Response:
+    from starlette.responses import Response
+
+    return Response(document.content, headers=dict(document.headers), media_type=document.media_type)
 
 
 def _stream(events: Events) -> Response:

@@ -1,0 +1,137 @@
+"""How well annotators agree on the cases that several of them labelled."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from experiments.annotating.label_store import Label
+from experiments.annotating.labels import CaseId
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """Two annotators: the cases that both labelled, and Cohen's kappa on the error type and on the operations."""
+
+    first: str
+    second: str
+    cases: int
+    error_type: float | None
+    operations: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """Agreement of all annotators.
+
+    Attributes:
+        labelled: annotator → cases labelled.
+        shared: cases that at least two labelled.
+        error_type, operations: Krippendorff's alpha; None where it is not defined.
+        pairs: each two annotators with a case in common.
+        disputed: cases on which annotators differ in error type or operations.
+        accepted: method → its verdicts accepted, and those that were accepted, corrected or rejected.
+    """
+
+    labelled: Mapping[str, int]
+    shared: int
+    error_type: float | None
+    operations: float | None
+    pairs: tuple[PairAgreement, ...]
+    disputed: tuple[CaseId, ...]
+    accepted: Mapping[str, tuple[int, int]]
+
+
+def agreement_of(labels: Iterable[Label]) -> AgreementReport:
+    """The agreement of labels in force; a rejected verdict without an error type is no label of the case."""
+    everything = list(labels)
+    by_case: dict[CaseId, dict[str, Label]] = defaultdict(dict)
+    for one in everything:
+        if one.assessment.error_type is not None:
+            by_case[one.case][one.annotator] = one
+    shared = {case: by for case, by in by_case.items() if len(by) > 1}
+    annotators = sorted({name for by in by_case.values() for name in by})
+    pairs = [_pair(first, second, shared.values()) for first, second in combinations(annotators, 2)]
+    disputed = [case for case, by in shared.items() if len({(_type(one), _operations(one)) for one in by.values()}) > 1]
+    return AgreementReport(
+        Counter(name for by in by_case.values() for name in by),
+        len(shared),
+        krippendorff_alpha([[_type(one) for one in by.values()] for by in shared.values()]),
+        krippendorff_alpha([[_operations(one) for one in by.values()] for by in shared.values()]),
+        tuple(pair for pair in pairs if pair.cases),
+        tuple(disputed),
+        _accepted(everything),
+    )
+
+
+def _pair(first: str, second: str, shared: Iterable[Mapping[str, Label]]) -> PairAgreement:
+    both = [(by[first], by[second]) for by in shared if first in by and second in by]
+    return PairAgreement(
+        first,
+        second,
+        len(both),
+        cohen_kappa([(_type(one), _type(other)) for one, other in both]),
+        cohen_kappa([(_operations(one), _operations(other)) for one, other in both]),
+    )
+
+
+def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
+    """Agreement of two annotators beyond chance (Cohen 1960); None if chance alone explains everything.
+
+    Args:
+        pairs: for each case, what the one and the other said.
+    """
+    if not pairs:
+        return None
+    n = len(pairs)
+    first, second = Counter(left for left, _ in pairs), Counter(right for _, right in pairs)
+    observed = sum(left == right for left, right in pairs) / n
+    chance = sum(first[each] * second[each] for each in first) / n**2
+    return None if chance == 1 else (observed - chance) / (1 - chance)
+
+
+def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
+    """Krippendorff's alpha for nominal values of any number of annotators, some of which may be missing.
+
+    Computed from coincidences as in Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section C; None
+    where all values are the same or no case has two.
+
+    Args:
+        units: for each case, the values that it was given, in any order.
+    """
+    coincidences: Counter[tuple[Hashable, Hashable]] = Counter()
+    for values in units:
+        counts, given = Counter(values), len(values)
+        for left, right in ((a, b) for a in counts for b in counts if given > 1):
+            pairs = counts[left] * (counts[right] - (left == right))
+            coincidences[left, right] += pairs / (given - 1)  # type: ignore[assignment]
+    totals: Counter[Hashable] = Counter()
+    for (left, _), weight in coincidences.items():
+        totals[left] += weight
+    n = sum(totals.values())
+    expected = n**2 - sum(total**2 for total in totals.values())
+    if not expected:
+        return None
+    observed = sum(weight for (left, right), weight in coincidences.items() if left != right)
+    return 1 - (n - 1) * observed / expected
+
+
+def _type(label: Label) -> Hashable:
+    return label.assessment.error_type
+
+
+def _operations(label: Label) -> Hashable:
+    return frozenset(label.assessment.operations)
+
+
+def _accepted(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
+    judged = [one.assessment for one in labels if one.assessment.method and one.assessment.action != "labelled"]
+    return {
+        method: (
+            sum(one.action == "accepted" for one in judged if one.method == method),
+            sum(one.method == method for one in judged),
+        )
+        for method in sorted({one.method for one in judged})
+    }

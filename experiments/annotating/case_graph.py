@@ -1,0 +1,195 @@
+"""The part of a graph that one wrong answer is about: from its evidence forward, and from what was answered back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from attribution.cases import Case
+from attribution.recordings import Recording
+from attribution.survival.flow import Answering, ContentFlow
+from attribution.text.content import text_of
+from tracing.graph.elements import Operation
+from tracing.systems.protocol import Stage
+
+MOST_IN_COLUMN = 12
+_STAGES: tuple[Stage, ...] = get_args(Stage)
+_TITLES = ("messages", "extraction", "extracted", "update", "stored", "retrieval", "context", "answer", "reply")
+"""Of the operations of each stage, and of what they make."""
+_STEPS = 3
+"""From a message to a stored entry: extraction, decision, update."""
+_UNSHOWN = frozenset(("prompt", "query"))
+_MOST_SOURCES = 40
+"""Inputs of a retrieval beyond which it is taken to have read the whole memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseGraph:
+    """Columns from the messages on the left to the reply on the right.
+
+    Attributes:
+        titles: of the columns.
+        columns: ids of variables and operations, in turn messages, extractions, facts, updates, entries and so on.
+        edges: (from, to) between neighbours.
+        left_out: how many each column has beyond those listed.
+    """
+
+    titles: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    edges: tuple[tuple[str, str], ...]
+    left_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A message that bears on a case.
+
+    Attributes:
+        id: of its variable.
+        gold: whether it is annotated as evidence.
+        used: whether what the answer was given comes from it.
+    """
+
+    id: str
+    gold: bool
+    used: bool
+
+
+class CaseGraphs:
+    """Looks at the cases of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._graph = recording.graph
+        self._flow = ContentFlow(recording.graph, recording.operations)
+
+    def evidence(self, case: Case) -> list[Evidence]:
+        """The annotated messages, then those that what was answered with comes from, in the order recorded."""
+        gold = dict.fromkeys(vid for turn in case.question.evidence for vid in self._turn(turn))
+        answering = self._flow.answering(case.question.id, case.prediction)
+        used = self._read_from(answering) if answering is not None else {}
+        rest = [vid for vid in used if vid not in gold]
+        return [*(Evidence(vid, True, vid in used) for vid in gold), *(Evidence(vid, False, True) for vid in rest)]
+
+    def around(self, case: Case, first: Iterable[str] = ()) -> CaseGraph:
+        """The case's part of the graph.
+
+        Args:
+            case: the wrong answer.
+            first: ids of elements to show by all means, such as those blamed.
+        """
+        gold = [vid for turn in case.question.evidence for vid in self._turn(turn)]
+        found = self._forward(gold)
+        answering = self._flow.answering(case.question.id, case.prediction)
+        wanted = dict.fromkeys([*gold, *(one for one in first if self._is_here(one))])
+        if answering is not None:
+            found |= self._backward(answering)
+            operations = [*(one.id for one in answering.retrievals), answering.answer.id]
+            wanted |= dict.fromkeys([*operations, *answering.answer.output_ids()])
+        if case.prediction in self._graph.variables:
+            wanted[case.prediction or ""] = None
+        return self._laid_out(wanted | found)
+
+    def _turn(self, turn: str) -> list[str]:
+        return [one.id for one in self._flow.messages(turn)][:1]
+
+    def _is_here(self, one: str) -> bool:
+        return one in self._graph.variables or one in self._graph.operations
+
+    def _forward(self, messages: Sequence[str]) -> dict[str, None]:
+        found: dict[str, None] = {}
+        frontier = list(messages)
+        for _ in range(_STEPS):
+            reached: dict[str, None] = {}
+            for operation in (one for vid in frontier for one in self._graph.consumers(vid)):
+                if self._flow.stage(operation) in ("extract", "update"):
+                    found[operation.id] = None
+                    reached |= dict.fromkeys(self._shown(operation.output_ids()))
+            frontier = [vid for vid in reached if vid not in found]
+            found |= reached
+        return found
+
+    def _backward(self, answering: Answering) -> dict[str, None]:
+        entries = self._entries(answering)
+        found = dict.fromkeys([*(one.id for one in answering.context), *entries])
+        frontier = list(found)
+        for _ in range(_STEPS):
+            reached: dict[str, None] = {}
+            for operation in (one for vid in frontier for one in self._graph.producers(vid)):
+                found[operation.id] = None
+                reached |= dict.fromkeys(self._sources(operation, bool(entries)))
+            frontier = [vid for vid in reached if vid not in found]
+            found |= reached
+        return found
+
+    def _sources(self, operation: Operation, entries_known: bool) -> list[str]:
+        """What an operation worked on: an update not on the entries that it was only compared with."""
+        stage, inputs = self._flow.stage(operation), self._shown(operation.input_ids())
+        if stage == "retrieve" and (entries_known or len(inputs) > _MOST_SOURCES):
+            return []
+        if stage == "extract":
+            return []  # all the messages that it read; those that are evidence are shown
+        return [vid for vid in inputs if stage != "update" or self._graph.variables[vid].kind != "memory_entry"]
+
+    def _shown(self, vids: Iterable[str]) -> list[str]:
+        return [vid for vid in vids if self._graph.variables[vid].kind not in _UNSHOWN]
+
+    def _entries(self, answering: Answering) -> list[str]:
+        """The entries that the answer was shown: as the trace says, or else those whose text the context has."""
+        found: dict[str, None] = {}
+        for given in answering.context:
+            known = self._flow.entry_of(given)
+            if known is not None:
+                found[known.id] = None
+                continue
+            shown = text_of(given.value)
+            read = (vid for one in self._graph.producers(given.id) for vid in self._shown(one.input_ids()))
+            found |= {vid: None for vid in read if len(text := self._text(vid)) > 0 and text in shown}
+        return list(found)
+
+    def _text(self, vid: str) -> str:
+        return text_of(self._graph.variables[vid].value)
+
+    def _read_from(self, answering: Answering) -> dict[str, None]:
+        """The messages that pieces of context come from, by the entries that they show."""
+        shown = self._entries(answering) or [one.id for one in answering.context]
+        found = self._graph.backward_slice(*shown, depth=_STEPS + 1) if shown else None
+        variables = {} if found is None else found.variables
+        return {vid: None for vid, one in variables.items() if one.kind == "message"}
+
+    def _laid_out(self, found: dict[str, None]) -> CaseGraph:
+        places = {one: self._column(one, found) for one in found}
+        columns: list[list[str]] = [[] for _ in range(2 * len(_STAGES) + 1)]
+        for one in found:  # what is wanted by all means comes first
+            columns[places[one]].append(one)
+        kept = [tuple(column[:MOST_IN_COLUMN]) for column in columns]
+        shown = {one for column in kept for one in column}
+        edges = dict.fromkeys(
+            edge
+            for oid in shown
+            if oid in self._graph.operations
+            for edge in self._edges(self._graph.operations[oid])
+            if shown.issuperset(edge)
+        )
+        filled = [place for place, column in enumerate(columns) if column]
+        left_out = (max(0, len(columns[place]) - MOST_IN_COLUMN) for place in filled)
+        titles = tuple(_TITLES[place] for place in filled)
+        return CaseGraph(titles, tuple(kept[place] for place in filled), tuple(edges), tuple(left_out))
+
+    def _edges(self, operation: Operation) -> Iterable[tuple[str, str]]:
+        yield from ((vid, operation.id) for vid in operation.input_ids())
+        yield from ((operation.id, vid) for vid in operation.output_ids())
+
+    def _column(self, one: str, found: dict[str, None]) -> int:
+        operation = self._graph.operations.get(one)
+        if operation is not None:
+            stage = self._flow.stage(operation)
+            return 2 * _STAGES.index(stage) + 1 if stage is not None else len(_STAGES)
+        if self._graph.variables[one].kind == "message":
+            return 0
+        makers = self._graph.producers(one)
+        known = [maker for maker in makers if maker.id in found] or makers
+        if not known:  # it was there before: beside who reads it
+            readers = (self._column(each.id, found) for each in self._graph.consumers(one) if each.id in found)
+            return min(readers, default=1) - 1
+        return max(self._column(maker.id, found) for maker in known) + 1

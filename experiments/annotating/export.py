@@ -1,0 +1,190 @@
+"""Labels as MemTraceBench's annotated graphs, which `memtune bench attribution` and other tools read.
+
+Each labelled trace becomes one smartcomment file with `data.annotations`. The ids of the annotations are node ids, so a
+trace of ours is written with its variables named by them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from attribution.cases import Case, ErrorType
+from experiments.annotating.consensus import Agreed, agreed
+from experiments.annotating.label_store import Label
+from experiments.annotating.labels import CaseId
+from experiments.annotating.workspace import GraphInUse, Workspace
+from tracing.errors import ConfigError, MemtuneError
+from tracing.graph.elements import Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange import smartcomment
+from tracing.interchange.smartcomment.file_format import KEY, NATIVE
+
+ANNOTATORS = "annotators"
+"""Key of an annotation beside MemTraceBench's: annotator → what they said."""
+_ENTRY = "entry"
+"""Attribute of a piece of context: id of the entry that it shows."""
+_NAMES: Mapping[ErrorType, str] = {"JudgeError": "LLMAsAJudgeError"}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote.
+
+    Attributes:
+        files: one for each labelled trace.
+        cases: labels in them.
+        divided: cases left out because as many annotators name one error type as another.
+        elsewhere: labels of traces that are not open.
+        problems: traces that could not be written, one line each.
+    """
+
+    files: tuple[Path, ...]
+    cases: int
+    divided: int
+    elsewhere: int
+    problems: tuple[str, ...]
+
+    def line(self) -> str:
+        """The same in a sentence."""
+        parts = [f"{_counted(self.cases, 'labelled case')} in {_counted(len(self.files), 'file')}"]
+        parts += [f"{self.divided} left out, since annotators are divided"] * bool(self.divided)
+        parts += [f"{_counted(self.elsewhere, 'label')} of traces that are not open"] * bool(self.elsewhere)
+        return ", ".join([*parts, *self.problems])
+
+
+def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> Exported:
+    """Write a file for each labelled trace; files of the same names in the folder are replaced.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    given = list(labels)
+    here = [one for one in given if one.case.trace in workspace.opened]
+    found, divided = agreed(here)
+    by_trace: dict[str, dict[CaseId, Agreed]] = {}
+    for case, label in found.items():
+        by_trace.setdefault(case.trace, {})[case] = label
+    written: dict[Path, int] = {}
+    problems = []
+    for trace, cases in by_trace.items():
+        path = folder / f"{_stem(workspace, trace)}.json"
+        try:
+            document = annotated(workspace, trace, cases)
+        except MemtuneError as error:
+            problems.append(str(error))
+            continue
+        _write(path, document)
+        written[path] = len(cases)
+    return Exported(tuple(written), sum(written.values()), len(divided), len(given) - len(here), tuple(problems))
+
+
+def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, Agreed]) -> dict[str, Any]:
+    """A trace as a smartcomment document with these annotations.
+
+    Raises:
+        TraceError: it cannot be read, or not be written as one.
+    """
+    used = workspace.graph(trace)
+    graph, ids = _by_node_ids(used.recording.graph)
+    document = smartcomment.document_of(graph)
+    rows = [_annotation(used, workspace.case(case), label, ids) for case, label in cases.items()]
+    document["data"] = {**document["data"], "annotations": rows}
+    if KEY not in graph.attributes:
+        # Read as another tool's document, whose other keys, such as annotations, are kept.
+        document["metadata"] = {NATIVE: {"facts": dict(graph.attributes)}}
+    return document
+
+
+def _annotation(used: GraphInUse, case: Case, label: Agreed, ids: Mapping[str, str]) -> dict[str, Any]:
+    graph = used.recording.graph
+    made = graph.producers(case.prediction) if case.prediction in graph.variables else []
+    query = next((vid for one in made for vid in one.input_ids() if graph.variables[vid].kind == "query"), None)
+    messages = {one.name: one.id for one in reversed(graph.find_variables(kind="message"))}
+    gold = [messages[turn] for turn in case.question.evidence if turn in messages]
+    shown = [vid for vid in label.evidence if vid in graph.variables and graph.variables[vid].kind == "message"]
+    answers = [one for one in case.question.answers if one.strip()]
+    one_operation = len(label.operations) == 1
+    return {
+        "query_id": ids.get(query or ""),
+        "query": case.question.question,
+        "golden_answers": answers[0] if len(answers) == 1 else answers,
+        "prediction": case.reply,
+        "prediction_id": ids.get(case.prediction or ""),
+        "source_evidence_ids": [ids[vid] for vid in (gold or shown)],
+        "final_error_type": _NAMES.get(label.error_type, label.error_type),
+        # Null where several share the fault, as the format has it.
+        "final_op_id": label.operations[0] if one_operation else None,
+        "acceptable_op_ids": [*label.operations, *(label.acceptable if one_operation else ())],
+        ANNOTATORS: {one.annotator: _said(one, ids) for one in label.labels},
+    }
+
+
+def _said(label: Label, ids: Mapping[str, str]) -> dict[str, Any]:
+    assessment = label.assessment
+    return {
+        "action": assessment.action,
+        "error_type": assessment.error_type,
+        "op_ids": list(assessment.operations),
+        "evidence_ids": [ids.get(vid, vid) for vid in assessment.evidence],
+        "note": assessment.note,
+        "method": assessment.method,
+        "revision": label.revision,
+    }
+
+
+def _by_node_ids(graph: ExecutionGraph) -> tuple[ExecutionGraph, dict[str, str]]:
+    """The graph with the ids that its nodes have in a smartcomment file, and the id there of each variable."""
+    if KEY in graph.attributes:
+        return graph, {vid: vid for vid in graph.variables}
+    nodes = smartcomment.document_of(graph)["data"]["nodes"]
+    named = {node["metadata"][NATIVE]["id"]: node for node in nodes}
+    ids = {vid: str(named[vid]["full_node_id"]) for vid in graph.variables}
+    variables = [_renamed(one, ids, str(named[one.id]["name"])) for one in graph.variables.values()]
+    operations = [
+        replace(
+            one,
+            inputs=tuple((role, ids[vid]) for role, vid in one.inputs),
+            outputs=tuple((role, ids[vid]) for role, vid in one.outputs),
+        )
+        for one in graph.operations.values()
+    ]
+    return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes), ids
+
+
+def _renamed(variable: Variable, ids: Mapping[str, str], name: str) -> Variable:
+    attributes = dict(variable.attributes)
+    if attributes.get(_ENTRY) in ids:
+        attributes[_ENTRY] = ids[attributes[_ENTRY]]
+    previous = ids.get(variable.previous or "")
+    return replace(variable, id=ids[variable.id], name=name, previous=previous, attributes=attributes)
+
+
+def _stem(workspace: Workspace, trace: str) -> str:
+    stems = [one.source.path.stem for one in workspace.opened.values()]
+    stem = workspace.opened[trace].source.path.stem
+    return stem if stems.count(stem) == 1 else f"{stem}-{trace}"
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("w", encoding="utf-8", errors="surrogatepass") as file:
+                json.dump(document, file)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); give another folder") from None
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,197 @@
+"""The labels of all annotators in one SQLite file: a row for each annotator, case and revision, only ever appended.
+
+A label is on the disk before it is confirmed, so a killed server loses none. An undo is a revision too, which restores
+the one before; so nothing that anybody said is lost, and several people, tabs and servers may write at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.annotating.labels import Assessment, CaseId, LabelError
+from tracing.errors import DataError
+
+_VERSION = 1
+_PATIENCE_S = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS labels (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  annotator TEXT NOT NULL, trace TEXT NOT NULL, case_id TEXT NOT NULL, revision INTEGER NOT NULL,
+  restores INTEGER NOT NULL, before INTEGER NOT NULL, made REAL NOT NULL, trace_name TEXT NOT NULL,
+  action TEXT NOT NULL, error_type TEXT, operations TEXT NOT NULL, evidence TEXT NOT NULL,
+  note TEXT NOT NULL, method TEXT NOT NULL, request TEXT NOT NULL UNIQUE,
+  UNIQUE (annotator, trace, case_id, revision)
+) STRICT;
+CREATE TRIGGER IF NOT EXISTS labels_are_not_changed BEFORE UPDATE ON labels
+  BEGIN SELECT RAISE(ABORT, 'labels are only appended'); END;
+CREATE TRIGGER IF NOT EXISTS labels_are_not_deleted BEFORE DELETE ON labels
+  BEGIN SELECT RAISE(ABORT, 'labels are only appended'); END;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One revision.
+
+    Attributes:
+        annotator: who gave it.
+        case: of which wrong answer.
+        revision: 1 for the annotator's first on this case.
+        restores: the revision whose assessment it gives: its own number, after an undo that of an earlier one, and 0 if
+            the undo left no label.
+        before: the revision that was in force before; 0 for none.
+        made: epoch seconds.
+        trace_name: of the trace's file at that time.
+        assessment: what it says.
+    """
+
+    annotator: str
+    case: CaseId
+    revision: int
+    restores: int
+    before: int
+    made: float
+    trace_name: str
+    assessment: Assessment
+
+    @property
+    def in_force(self) -> bool:
+        """Whether it says anything: not after an undo of the first label."""
+        return self.restores > 0
+
+
+class LabelStore:
+    """The labels in one file; every call opens it anew, so any thread may make it."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """Make the file if need be.
+
+        Raises:
+            DataError: the file is no label file of this version, or cannot be written.
+        """
+        self.path, self._clock = path, clock
+        with self._open() as database:
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if version != _VERSION and (version or tables):
+                raise DataError(f"{path}: is no label file of this version; give --labels another file")
+            if not version:
+                database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+    def add(self, annotator: str, case: CaseId, assessment: Assessment, *, request: str, trace_name: str = "") -> Label:
+        """Append a label. A request that was taken before is not taken again: its label is given back."""
+
+        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
+            return (latest.revision if latest else 0) + 1, assessment
+
+        return self._append(annotator, case, request, trace_name, fill)
+
+    def undo(self, annotator: str, case: CaseId, *, request: str) -> Label:
+        """Append a revision that restores what the annotator had said before the label in force.
+
+        Raises:
+            LabelError: there is no label to undo.
+        """
+
+        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
+            if latest is None or not latest.in_force:
+                raise LabelError("undo: there is no label of yours on this case")
+            restored = revisions[latest.restores].before
+            return restored, revisions[restored].assessment if restored else _NOTHING
+
+        return self._append(annotator, case, request, "", fill)
+
+    def history(self, annotator: str, case: CaseId) -> list[Label]:
+        """All revisions of one annotator on a case, oldest first."""
+        with self._open() as database:
+            return _history(database, annotator, case)
+
+    def in_force(self) -> list[Label]:
+        """The labels in force, one for each annotator and case, in the order given."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT * FROM labels WHERE id IN (SELECT max(id) FROM labels GROUP BY annotator, trace, case_id) "
+                "AND restores > 0 ORDER BY id"
+            ).fetchall()
+        return [_label(row) for row in rows]
+
+    def state(self) -> int:
+        """A number that grows with every revision."""
+        with self._open() as database:
+            (last,) = database.execute("SELECT coalesce(max(id), 0) FROM labels").fetchone()
+        return int(last)
+
+    def _append(
+        self,
+        annotator: str,
+        case: CaseId,
+        request: str,
+        trace_name: str,
+        fill: Callable[[Label | None, dict[int, Label]], tuple[int, Assessment]],
+    ) -> Label:
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")
+            known = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
+            if known is not None:
+                return _label(known)
+            revisions = {one.revision: one for one in _history(database, annotator, case)}
+            latest = revisions[max(revisions)] if revisions else None
+            restores, assessment = fill(latest, revisions)
+            revision = (latest.revision if latest else 0) + 1
+            before = latest.restores if latest else 0
+            row = (annotator, case.trace, case.case, revision, restores, before, self._clock(), trace_name)
+            ids = json.dumps(assessment.operations), json.dumps(assessment.evidence)
+            database.execute(
+                "INSERT INTO labels (annotator, trace, case_id, revision, restores, before, made, trace_name, action, "
+                "error_type, operations, evidence, note, method, request) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (*row, assessment.action, assessment.error_type, *ids, assessment.note, assessment.method, request),
+            )
+            made = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
+            database.execute("COMMIT")
+            return _label(made)
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            database = sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None)
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: cannot be opened ({error}); give --labels another file") from None
+        try:
+            database.row_factory = sqlite3.Row
+            database.execute("PRAGMA synchronous = FULL")
+            yield database
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: {error}; free disk space, or give --labels another file") from None
+        finally:
+            database.close()
+
+
+_NOTHING = Assessment("undone", None)
+
+
+def _history(database: sqlite3.Connection, annotator: str, case: CaseId) -> list[Label]:
+    rows = database.execute(
+        "SELECT * FROM labels WHERE annotator = ? AND trace = ? AND case_id = ? ORDER BY revision",
+        (annotator, case.trace, case.case),
+    )
+    return [_label(row) for row in rows.fetchall()]
+
+
+def _label(row: Any) -> Label:
+    assessment = Assessment(
+        row["action"],
+        row["error_type"],
+        tuple(json.loads(row["operations"])),
+        tuple(json.loads(row["evidence"])),
+        row["note"],
+        row["method"],
+    )
+    case, numbers = CaseId(row["trace"], row["case_id"]), (row["revision"], row["restores"], row["before"])
+    return Label(row["annotator"], case, *numbers, row["made"], row["trace_name"], assessment)

@@ -1,0 +1,145 @@
+"""A label: what one annotator says about one wrong answer, with ids that are checked against its graph."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
+from experiments.display.terminal import one_line
+from tracing.errors import MemtuneError
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.recording.redaction import redact
+
+Action = Literal["labelled", "accepted", "corrected", "rejected", "undone"]
+"""Given without a verdict at hand; the verdict shown was taken over, changed, or called wrong; an undo."""
+
+ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
+LONGEST_NAME, LONGEST_NOTE, MOST_IDS = 60, 4000, 100
+
+
+class LabelError(MemtuneError):
+    """A label cannot be taken as it is; begins with the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseId:
+    """A wrong answer, whatever its file is called: start of the SHA-256 of its trace, and the reply's variable."""
+
+    trace: str
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a label says.
+
+    Attributes:
+        action: how it came about.
+        error_type: what went wrong; None where a verdict is only called wrong.
+        operations: ids of the decisive operations, in the order given.
+        evidence: ids of the variables that show it.
+        note: in the annotator's words.
+        method: whose verdict was at hand; empty without one.
+    """
+
+    action: Action
+    error_type: ErrorType | None
+    operations: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    note: str = ""
+    method: str = ""
+
+
+def assessment_from(given: Any, graph: ExecutionGraph) -> Assessment:
+    """The assessment in a request, checked.
+
+    Raises:
+        LabelError: a field is missing or wrong, or an id names nothing in the graph.
+    """
+    action, error_type = given.get("action"), given.get("error_type") or None
+    if action not in get_args(Action) or action == "undone":
+        raise LabelError(f"action: {action!r} is none; give labelled, accepted, corrected or rejected")
+    if error_type is None and action != "rejected":
+        raise LabelError("error type: is missing; choose one, or reject the verdict without one")
+    if error_type is not None and error_type not in ERROR_TYPES:
+        raise LabelError(f"error type: {error_type!r} is none; give one of {', '.join(ERROR_TYPES)}")
+    operations = operation_ids(_listed(given, "operations"), graph)
+    if operations and (error_type is None or error_type in OUTSIDE_THE_SYSTEM):
+        raise LabelError(f"operations: {error_type or 'a rejected verdict'} names no operation; leave them out")
+    evidence = variable_ids(_listed(given, "evidence"), graph)
+    note, method = _text(given, "note", LONGEST_NOTE), _text(given, "method", LONGEST_NAME)
+    return Assessment(action, error_type, operations, evidence, note, method)
+
+
+def annotator_from(given: Any) -> str:
+    """The annotator's name in a request.
+
+    Raises:
+        LabelError: it is missing or too long.
+    """
+    name = one_line(str(given.get("annotator") or ""))
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise LabelError(f"annotator: give a name of at most {LONGEST_NAME} characters")
+    return name
+
+
+def operation_ids(given: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
+    """The ids, or the names of operations that ran once, as ids.
+
+    Raises:
+        LabelError: one names no operation, or one that ran several times.
+    """
+    found: dict[str, None] = {}
+    for text in given:
+        if text in graph.operations:
+            found[text] = None
+            continue
+        named = [one.id for one in graph.find_operations(name=text)]
+        if len(named) > 1:
+            few = ", ".join(named[:3])
+            raise LabelError(
+                f"operations: {text} ran {len(named):,} times; give the id of one execution, such as {few}"
+            )
+        if not named:
+            raise LabelError(f"operations: {_unknown(text, graph.operations, 'operation')}")
+        found[named[0]] = None
+    return tuple(found)
+
+
+def variable_ids(given: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
+    """The ids, or the names of variables that only one has, as ids.
+
+    Raises:
+        LabelError: one names no variable, or several.
+    """
+    found: dict[str, None] = {}
+    for text in given:
+        named = [text] if text in graph.variables else [one.id for one in graph.find_variables(name=text)]
+        if len(named) > 1:
+            raise LabelError(f"evidence: {text} names {len(named):,} variables; give one's id, such as {named[0]}")
+        if not named:
+            raise LabelError(f"evidence: {_unknown(text, graph.variables, 'variable')}")
+        found[named[0]] = None
+    return tuple(found)
+
+
+def _unknown(text: str, known: Any, kind: str) -> str:
+    near = difflib.get_close_matches(text, known, n=1)
+    return f"{text!r} names no {kind} of this graph" + (f"; nearest is {near[0]}" if near else "")
+
+
+def _listed(given: Any, key: str) -> list[str]:
+    raw = given.get(key) or []
+    if not isinstance(raw, list) or not all(isinstance(one, str) for one in raw) or len(raw) > MOST_IDS:
+        raise LabelError(f"{key}: give a list of at most {MOST_IDS} ids")
+    return [one.strip() for one in raw if one.strip()]
+
+
+def _text(given: Any, key: str, longest: int) -> str:
+    text = redact(str(given.get(key) or "").strip())
+    if len(text) > longest:
+        raise LabelError(f"{key}: has {len(text):,} characters; {longest:,} are taken")
+    return text

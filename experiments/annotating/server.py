@@ -1,0 +1,236 @@
+"""The page's server: what it shows of the traces, and what annotators say. On 127.0.0.1, for bearers of a token."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from attribution.cases import OUTSIDE_THE_SYSTEM
+from experiments.annotating.agreement import AgreementReport, agreement_of
+from experiments.annotating.export import export
+from experiments.annotating.label_store import LabelStore
+from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
+from experiments.annotating.lineage import element, safe
+from experiments.annotating.methods import Methods
+from experiments.annotating.shown import shown_case, shown_entry, shown_explanation, shown_label, timeline
+from experiments.annotating.workspace import Workspace
+from tracing.errors import ConfigError, MemtuneError
+from tracing.llm.serving.loopback import Document, LoopbackServer, RefusalError, Request
+
+USUAL_PORT = 5100
+_FILES = ("annotate.js", "case.js", "parts.js", "views.js", "annotate.css")
+_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class AnnotationServer:
+    """Serves the page and what it asks for.
+
+    Attributes:
+        address: to open in a browser; it holds the token in its fragment, which browsers do not send.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: LabelStore,
+        methods: Methods,
+        *,
+        exports: Path,
+        port: int | None = None,
+        key: str | None = None,
+        annotator: str = "",
+    ) -> None:
+        """Bind the port without serving yet.
+
+        Args:
+            workspace: the traces.
+            store: the labels.
+            methods: those that the page may run.
+            exports: folder that an export from the page is written to.
+            port: to listen on; by default 5100, or any free one if that is taken.
+            key: the token; random unless given.
+            annotator: the name that the page begins with.
+
+        Raises:
+            ConfigError: the port is taken.
+        """
+        self._workspace, self._store, self._methods, self._exports = workspace, store, methods, exports
+        routes: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+            "GET /v1/overview": lambda body: self._overview(),
+            "POST /v1/standing": self._standing,
+            "POST /v1/timeline": lambda body: timeline(self._workspace.graph(str(body["graph"])).recording),
+            "POST /v1/case": self._case,
+            "POST /v1/element": self._element,
+            "POST /v1/explain": self._explain,
+            "POST /v1/label": self._label,
+            "POST /v1/undo": self._undo,
+            "GET /v1/agreement": lambda body: _agreement(agreement_of(self._store.in_force()), self._workspace),
+            "POST /v1/export": self._export,
+        }
+        self._http = _listening({path: _route(made) for path, made in routes.items()}, port, key)
+        origin = self._http.base_url.removesuffix("/v1")
+        named = {"annotator": annotator} if annotator else {}
+        self.address = f"{origin}/#{urlencode({'key': self._http.key, **named})}"
+
+    def start(self) -> None:
+        """Serve in a background thread, while the traces are read in another."""
+        self._http.start()
+        self._workspace.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._workspace.stop()
+        self._http.close()
+
+    def _overview(self) -> Mapping[str, Any]:
+        workspace = self._workspace
+        order = {entry.id: place for place, entry in enumerate(workspace.queue())}
+        return {
+            "done": workspace.done,
+            "methods": self._methods.names(),
+            "error_types": [[name, name in OUTSIDE_THE_SYSTEM] for name in ERROR_TYPES],
+            "graphs": [
+                {
+                    "id": one.id,
+                    "name": safe(one.name),
+                    "problem": safe(one.problem) if one.problem else None,
+                    "read": one.is_read,
+                    "operations": one.operations,
+                    "variables": one.variables,
+                    "cases": [shown_entry(entry, order.get(entry.id)) for entry in one.entries],
+                }
+                for one in workspace.opened.values()
+            ],
+        }
+
+    def _standing(self, body: Any) -> Mapping[str, Any]:
+        """Who has labelled how much, and the asker's own labels."""
+        name = annotator_from(body)
+        labels = [one for one in self._store.in_force() if one.case in self._workspace.entries]
+        counts: dict[str, int] = {}
+        by_case: dict[str, int] = {}
+        for one in labels:
+            counts[one.annotator] = counts.get(one.annotator, 0) + 1
+            if one.annotator != name:
+                key = f"{one.case.trace}/{one.case.case}"
+                by_case[key] = by_case.get(key, 0) + 1
+        mine = {f"{one.case.trace}/{one.case.case}": shown_label(one) for one in labels if one.annotator == name}
+        wrong = sum(one.state == "wrong" for one in list(self._workspace.entries.values()))
+        return {"state": self._store.state(), "mine": mine, "others": by_case, "counts": counts, "wrong": wrong}
+
+    def _case(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        shown = shown_case(self._workspace, case)
+        return {**shown, **self._said(name, case)}
+
+    def _said(self, name: str, case: CaseId) -> Mapping[str, Any]:
+        """An annotator's own revisions of a case; what others say is shown only to who has labelled it too."""
+        history = self._store.history(name, case)
+        mine = history[-1] if history and history[-1].in_force else None
+        others = [one for one in self._store.in_force() if one.case == case and one.annotator != name]
+        return {
+            "mine": shown_label(mine) if mine is not None else None,
+            "history": [shown_label(one) for one in reversed(history)],
+            "others": [shown_label(one) for one in others] if mine is not None else None,
+            "others_count": len(others),
+        }
+
+    def _element(self, body: Any) -> Mapping[str, Any]:
+        return element(self._workspace.graph(str(body["graph"])).recording.graph, str(body["id"]))
+
+    def _explain(self, body: Any) -> Mapping[str, Any]:
+        case = _case_id(body)
+        found = self._methods.explain(case, str(body["method"]))
+        return shown_explanation(found, self._workspace.graph(case.trace).recording.graph)
+
+    def _label(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        if self._workspace.entry(case).state == "right":
+            raise LabelError("case: its reply was judged right; only wrong answers are labelled")
+        assessment = assessment_from(body, self._workspace.graph(case.trace).recording.graph)
+        trace_name = self._workspace.opened[case.trace].name
+        self._store.add(name, case, assessment, request=_request_id(body), trace_name=trace_name)
+        return self._said(name, case)
+
+    def _undo(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        self._store.undo(name, case, request=_request_id(body))
+        return self._said(name, case)
+
+    def _export(self, body: Any) -> Mapping[str, Any]:
+        labels = self._store.in_force()
+        if body.get("only_mine"):
+            name = annotator_from(body)
+            labels = [one for one in labels if one.annotator == name]
+        done = export(self._workspace, labels, self._exports)
+        return {
+            "line": safe(done.line()),
+            "folder": safe(str(self._exports.resolve())) if done.files else None,
+            "command": f"memtune bench attribution --suite {safe(str(self._exports))} --method survival",
+        }
+
+
+def documents() -> dict[str, Document]:
+    """The page's parts, by path."""
+    folder = resources.files("experiments") / "templates" / "annotate"
+    parts = {f"/{name}": Document((folder / name).read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name in _FILES}
+    page = Document((folder / "annotate.html").read_bytes(), "text/html; charset=utf-8", _HEADERS)
+    return {"/": page, **parts}
+
+
+def _listening(routes: Any, port: int | None, key: str | None) -> LoopbackServer:
+    def listen(port: int) -> LoopbackServer:
+        return LoopbackServer("annotation server", routes, port=port, key=key, documents=documents())
+
+    if port is not None:
+        return listen(port)
+    try:
+        return listen(USUAL_PORT)
+    except ConfigError:
+        return listen(0)
+
+
+def _route(made: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapping[str, Any]]:
+    def route(request: Request) -> Mapping[str, Any]:
+        try:
+            return made(request.body if request.body is not None else {})
+        except MemtuneError as error:  # told beside the field or button that it is about
+            raise RefusalError(422, safe(str(error))) from None
+
+    return route
+
+
+def _case_id(body: Any) -> CaseId:
+    return CaseId(str(body["graph"]), str(body["case"]))
+
+
+def _request_id(body: Any) -> str:
+    """The page's own number of a request, by which one that is sent twice counts once."""
+    return str(body.get("request") or secrets.token_urlsafe(12))[:80]
+
+
+def _agreement(report: AgreementReport, workspace: Workspace) -> Mapping[str, Any]:
+    return {
+        "labelled": dict(report.labelled),
+        "shared": report.shared,
+        "error_type": report.error_type,
+        "operations": report.operations,
+        "pairs": [[one.first, one.second, one.cases, one.error_type, one.operations] for one in report.pairs],
+        "accepted": {method: list(counts) for method, counts in report.accepted.items()},
+        "disputed": [
+            {"graph": one.trace, "case": one.case, "question": safe(workspace.entries[one].question)}
+            for one in report.disputed
+            if one in workspace.entries
+        ],
+    }

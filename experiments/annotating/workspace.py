@@ -1,0 +1,229 @@
+"""The traces that are annotated, read in the background: their graphs, their cases, and survival's verdict on each."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from attribution.attributor import Attributor, Guarded
+from attribution.cases import Attribution, Case
+from attribution.failures import answers_in, complaint
+from attribution.methods import survival
+from attribution.recordings import Recording, recording_of
+from attribution.text.content import text_of
+from experiments.annotating.labels import CaseId
+from experiments.attributing.case_sources import Found, Source
+from tracing.errors import DataError, TraceError, in_one_line
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.any_trace import read_graph
+
+State = Literal["wrong", "right", "not judged"]
+
+_KEPT = 4
+"""Graphs kept in memory, the latest used ones; others are read again when somebody looks at them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCase:
+    """A question of a trace, as a list shows it.
+
+    Attributes:
+        id: of the case.
+        question, reply, kind: its texts.
+        answers: accepted ones, as far as they are known.
+        state: whether the reply was judged wrong or right; people may label it unless it is right.
+        verdict: survival's, of a wrong answer.
+    """
+
+    id: CaseId
+    question: str
+    reply: str
+    kind: str
+    answers: tuple[str, ...]
+    state: State
+    verdict: Attribution | None = None
+
+    @property
+    def confidence(self) -> float:
+        """Of survival's verdict; 0 if it abstains."""
+        return self.verdict.main.confidence if self.verdict is not None and self.verdict.main is not None else 0.0
+
+
+@dataclass(slots=True)
+class OpenedTrace:
+    """A trace in the list.
+
+    Attributes:
+        id: start of the SHA-256 of its file.
+        name: of its file, as short as it is clear.
+        source: where it is.
+        problem: what is wrong with it.
+        operations, variables: how many it has.
+        entries: its questions.
+        is_read: whether these are all.
+    """
+
+    id: str
+    name: str
+    source: Source
+    problem: str | None = None
+    operations: int = 0
+    variables: int = 0
+    entries: tuple[ListedCase, ...] = ()
+    is_read: bool = False
+
+
+@dataclass(slots=True)
+class GraphInUse:
+    """A graph in memory: its recording, its wrong answers, and the methods that were set up for it."""
+
+    recording: Recording
+    cases: dict[str, Case]
+    problem: str | None
+    methods: dict[str, Attributor] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Workspace:
+    """The traces to annotate. Safe to use from several threads."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        """List the traces without reading them; of equal files the first counts.
+
+        Raises:
+            DataError: one cannot be read at all.
+        """
+        names = _names(sources)
+        self.opened: dict[str, OpenedTrace] = {}
+        for source, name in zip(sources, names, strict=True):
+            try:
+                digest = source.digest
+            except OSError as error:
+                raise DataError(f"{source.path}: cannot be read ({error.strerror}); give the path of a trace") from None
+            self.opened.setdefault(digest, OpenedTrace(digest, name, source))
+        self._kept: OrderedDict[str, GraphInUse] = OrderedDict()
+        self._lock = threading.Lock()
+        self.entries: dict[CaseId, ListedCase] = {}
+        self.done = 0
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Read all traces in a background thread."""
+        threading.Thread(target=self.read, name="memtune-annotate", daemon=True).start()
+
+    def stop(self) -> None:
+        """Read no further trace."""
+        self._stopped.set()
+
+    def read(self) -> None:
+        """Read all traces; a problem of one is kept with it."""
+        for opened in self.opened.values():
+            if self._stopped.is_set():
+                return
+            try:
+                graph = self.graph(opened.id)
+                self._list(opened, graph)
+            except Exception as error:  # whatever a damaged file brings about
+                opened.problem = in_one_line(error)
+            opened.is_read = True
+            self.done += 1
+
+    def queue(self) -> list[ListedCase]:
+        """The wrong answers, those first of which survival is least sure."""
+        wrong = [one for one in list(self.entries.values()) if one.state == "wrong"]
+        return sorted(wrong, key=lambda one: one.confidence)
+
+    def entry(self, case: CaseId) -> ListedCase:
+        """A case in the list.
+
+        Raises:
+            TraceError: there is none, or it was not read yet.
+        """
+        if case not in self.entries:
+            raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
+        return self.entries[case]
+
+    def graph(self, trace: str) -> GraphInUse:
+        """A trace's graph, read if it is not in memory.
+
+        Raises:
+            TraceError: there is no such trace, it cannot be read, or it has changed since it was opened.
+        """
+        if trace not in self.opened:
+            raise TraceError(f"trace {trace!r}: is not open")
+        with self._lock:
+            if trace not in self._kept:
+                self._kept[trace] = _read(self.opened[trace])
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(trace)
+            return self._kept[trace]
+
+    def case(self, case: CaseId) -> Case:
+        """The case as methods of attribution take it; one that was not judged counts as wrong.
+
+        Raises:
+            TraceError: there is none.
+        """
+        used, entry = self.graph(case.trace), self.entry(case)
+        if case.case in used.cases:
+            return used.cases[case.case]
+        found = complaint(used.recording, entry.question, entry.reply)
+        return replace(found, prediction=case.case)
+
+    def _list(self, opened: OpenedTrace, used: GraphInUse) -> None:
+        graph = used.recording.graph
+        opened.operations, opened.variables = len(graph.operations), len(graph.variables)
+        opened.problem = used.problem
+        entries: dict[CaseId, ListedCase] = {}
+        for key, case in used.cases.items():
+            state: State = "right" if case.passed else "wrong"
+            answers = tuple(one for one in case.question.answers if one.strip())
+            cid, question = CaseId(opened.id, key), case.question
+            entries[cid] = ListedCase(cid, question.question, case.reply, question.kind, answers, state)
+        for query, prediction in answers_in(graph):
+            if prediction.id not in used.cases:
+                cid, asked, reply = CaseId(opened.id, prediction.id), text_of(query.value), text_of(prediction.value)
+                entries[cid] = ListedCase(cid, asked, reply, "", (), _judged(graph, prediction.id))
+        self._publish(opened, entries)
+        method = Guarded(lambda: survival(used.recording))
+        for cid, entry in entries.items():
+            if entry.state == "wrong" and not self._stopped.is_set():
+                entries[cid] = replace(entry, verdict=method.attribute(used.cases[cid.case]))
+        self._publish(opened, entries)
+
+    def _publish(self, opened: OpenedTrace, entries: dict[CaseId, ListedCase]) -> None:
+        opened.entries = tuple(entries.values())
+        self.entries.update(entries)
+
+
+def _read(opened: OpenedTrace) -> GraphInUse:
+    source = opened.source
+    if Source(source.path).digest != opened.id:
+        raise TraceError(f"{source.path}: has changed since it was opened; start memtune annotate again")
+    try:
+        found = source.read()
+    except TraceError as error:
+        # Nothing tells which of its answers are wrong; people may.
+        graph, problem = read_graph(source.path)
+        found = Found(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
+    cases = {case.prediction or case.question.id: case for case in found.cases}
+    return GraphInUse(found.recording, cases, found.problem)
+
+
+def _judged(graph: ExecutionGraph, prediction: str) -> State:
+    """What the graph's own judge said about a reply that is no wrong answer."""
+    made = [graph.variables[vid] for one in graph.consumers(prediction) for vid in one.output_ids()]
+    return "right" if any(one.kind == "judge_score" for one in made) else "not judged"
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """The files' names, with as many folders as tell them apart."""
+    paths = [source.path.resolve() for source in sources]
+    depth = 1
+    while depth < 8 and len({path.parts[-depth:] for path in paths}) < len(set(paths)):
+        depth += 1
+    return ["/".join(path.parts[-depth:]) for path in paths]

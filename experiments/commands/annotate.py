@@ -1,0 +1,172 @@
+"""`memtune annotate`: people label whose fault wrong answers are, in a browser."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.commands.options import home_option, model_options
+from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from experiments.annotating.agreement import AgreementReport
+    from tracing.llm.access import ModelAccess
+
+DEFAULT_LABELS = "labels.sqlite"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune annotate latest
+  memtune annotate conv-26.json --annotator mara
+  memtune annotate traces/ --data conversations.jsonl --labels team.sqlite --port 5100
+  memtune annotate latest --agreement
+  memtune annotate latest --export annotated/ && memtune bench attribution --suite annotated/ --method survival
+""",
+)
+@click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_LABELS,
+    show_default=True,
+    help="File of all annotators' labels; made if need be, and only ever added to.",
+)
+@click.option("--annotator", metavar="NAME", default="", help="Your name; the page asks for it otherwise.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5100, or a free one].")
+@click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the labels as annotated graphs (MemTraceBench's form) and end; with --annotator only theirs.",
+)
+@click.option("--agreement", is_flag=True, help="Print how well the annotators agree, and end.")
+@click.option(
+    "--prompts",
+    type=click.Choice(("seed", "champion", "all")),
+    default="champion",
+    show_default=True,
+    help="For a run: whose traces.",
+)
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="Seconds of model time per case, and per reply.",
+)
+@model_options
+@home_option
+def annotate(
+    sources: tuple[str, ...],
+    labels: Path,
+    annotator: str,
+    port: int | None,
+    no_open: bool,
+    target: Path | None,
+    agreement: bool,
+    prompts: str,
+    data: Path | None,
+    timeout: float,
+    model: str | None,
+    base_url: str | None,
+    budget_calls: int | None,
+    home: Path | None,
+) -> None:
+    """Label whose fault wrong answers are, on a page on this machine, until Ctrl-C.
+
+    SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. Several people may
+    work at once. A label is on the disk when the page says so. The models that --model names are asked only where
+    somebody runs a method that needs one.
+    """
+    from experiments.annotating.agreement import agreement_of
+    from experiments.annotating.export import export
+    from experiments.annotating.label_store import LabelStore
+    from experiments.annotating.methods import Methods
+    from experiments.annotating.server import AnnotationServer
+    from experiments.annotating.server_key import server_key
+    from experiments.annotating.workspace import Workspace
+    from experiments.attributing.case_sources import sources_of
+    from experiments.experiment.wiring import home_folder, model_access
+    from tracing.errors import ConfigError
+
+    where = home_folder(home)
+    workspace = Workspace(sources_of(sources, where, prompts=prompts, data=data))
+    if (agreement or target is not None) and not labels.is_file():
+        raise ConfigError(f"--labels {labels}: no such file; label something first, or name the file with the labels")
+    store = LabelStore(labels)
+    if agreement or target is not None:
+        given = store.in_force()
+        if agreement:
+            _print_agreement(agreement_of(given))
+        if target is not None:
+            workspace.read()
+            done = export(workspace, [one for one in given if annotator in ("", one.annotator)], target)
+            say(f"{done.line()}; see {target}")
+        return
+
+    def access(stack: ExitStack) -> ModelAccess:
+        return stack.enter_context(
+            model_access(where, model=model, base_url=base_url, calls=budget_calls, timeout=timeout)
+        )
+
+    with ExitStack() as stack:
+        methods = Methods(
+            workspace, stack, home=where, prompts=prompts, access=access, calls=budget_calls, seconds=timeout
+        )
+        exports = labels.with_suffix(".annotated")
+        server = AnnotationServer(
+            workspace, store, methods, exports=exports, port=port, key=server_key(where), annotator=annotator
+        )
+        stack.callback(server.close)
+        server.start()
+        try:
+            say(f"{server.address}  (labels in {labels}; Ctrl-C ends it)")
+            _wait(server.address, no_open)
+        except KeyboardInterrupt:
+            say("", err=True)
+
+
+def _wait(address: str, no_open: bool) -> None:
+    import sys
+    import threading
+    import webbrowser
+
+    if not no_open and sys.stdout.isatty():
+        webbrowser.open(address)
+    threading.Event().wait()
+
+
+def _print_agreement(report: AgreementReport) -> None:
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table
+
+    for name, count in report.labelled.items():
+        say(f"{name}: {count:,} labelled")
+    if report.pairs:
+        table = plain_table("Cohen's kappa", gap=2)
+        for title in ("annotators", "cases", "error type", "operations"):
+            table.add_column(title, justify="left" if title == "annotators" else "right")
+        for pair in report.pairs:
+            kappas = (_figure(pair.error_type), _figure(pair.operations))
+            table.add_row(f"{pair.first}, {pair.second}", str(pair.cases), *kappas)
+        LiteralConsole().print(table)
+    say(
+        f"{report.shared:,} cases labelled by several; Krippendorff's alpha {_figure(report.error_type)} (error type), "
+        f"{_figure(report.operations)} (operations); {len(report.disputed):,} disputed"
+    )
+    for method, (accepted, judged) in report.accepted.items():
+        say(f"{method}: {accepted:,} of {judged:,} verdicts accepted")
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
