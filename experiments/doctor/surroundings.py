@@ -16,6 +16,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
+from tracing.llm.serving.embedded import runtime_library
 from tracing.llm.serving.weights import locate
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation
@@ -87,6 +88,7 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
         if not settings.embedded or role == "embedding":
             continue
         try:
+            runtime_library()
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
             yield HealthCheck(f"{role} model", "broken", *_told(error))
@@ -140,7 +142,7 @@ def check_build(config: RunConfig) -> HealthCheck:
         return HealthCheck(subject, "broken", outcome.tainted, "mend the system, or give it another model")
     (case,) = outcome.cases
     asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
-    return HealthCheck(subject, "ok", f"built of two turns with {outcome.calls} calls; {asked}")
+    return HealthCheck(subject, "ok", f"built of two turns; {asked}")
 
 
 def _told(error: MemtuneError) -> tuple[str, str]:

@@ -100,7 +100,7 @@ def tuned(memtune: MemtuneCommand, scripted_server: ScriptedServer, monkeypatch:
 
 
 def test_the_author_sees_no_key_and_only_train_and_what_it_was_told_to_write_is_never_tried(
-    tuned: Obedient, scripted_server: ScriptedServer, mlflow_home: Path
+    tuned: Obedient, scripted_server: ScriptedServer, mlflow_home: Path, memtune: MemtuneCommand
 ) -> None:
     sent = "\n".join(tuned.asked_to_write)
     assert ORDER in sent
@@ -113,5 +113,17 @@ def test_the_author_sees_no_key_and_only_train_and_what_it_was_told_to_write_is_
     assert HONEST in tried
     assert [name for name, leak in LEAKS.items() if any(leak in text for text in tried)] == []
     assert folder.prompts("champion") == {"answer": HONEST}
-    for path in (*folder.path.rglob("*"), *mlflow_home.rglob("*")):
-        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+    for command in (
+        ("attribute", "run", "--out", "attributions.jsonl"),
+        ("report", "run", "--out", "diagnosis.html"),
+        ("report", "run", "--out", "diagnosis.md"),
+        ("export", "run", "--to", "text", "--out", "tuned"),
+    ):
+        assert memtune(*command, "--home", "home")[0] in (0, 1)
+    kept = [path for place in (Path.cwd(), mlflow_home) for path in place.rglob("*") if path.is_file()]
+    assert {"diagnosis.html", "attempts.jsonl", "report.html", "mlflow.db", "ledger.jsonl"} <= {
+        path.name for path in kept
+    }
+    # The cache keeps replies as they came, this author's with its key in them.
+    holding = {path.name for path in kept if KEY.encode() in path.read_bytes()}
+    assert holding <= {"responses.sqlite", "responses.sqlite-wal"}
