@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export GIT_PYTHON_REFRESH := quiet
 
-.PHONY: venv demo test test-slow test-libraries faults check docs clean
+.PHONY: venv demo test test-slow test-libraries test-wheels test-lowest faults check audit docs clean
 venv: .venv/.installed
 
 .venv/.installed: pyproject.toml
@@ -32,6 +32,21 @@ test-slow: venv
 # The proofs of exports to libraries that memtune does not run: each installs one, which takes minutes.
 test-libraries: venv
 	$(BIN)/python -m pytest -q -m libraries
+
+# The wheel in a clean environment of each of these Pythons, and `memtune run smoke` there: a quarter of an hour or more.
+PYTHONS ?= $(PYTHON)
+test-wheels:
+	PYTHON=$(PYTHON) .ci/wheels $(PYTHONS)
+
+# A quick part of the suite on the lowest versions that pyproject.toml allows.
+test-lowest:
+	PYTHON=$(PYTHON) .ci/lowest
+
+# Known vulnerabilities of what is installed; asks the advisory service of PyPI, so it needs the network.
+audit: venv
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install --quiet pip-audit
+	build/audit/bin/pip-audit --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" --skip-editable
 
 # Every way to disturb a run that is known; build/faults.json says how many of each kind were tried, and how many failed.
 faults: venv

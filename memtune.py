@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,8 @@ def _shadowed() -> str | None:
         if file is None:
             return f"memtune's package {name!r} is missing beside {__file__}; install memtune again"
         if Path(file).resolve() != here / name / "__init__.py":
+            from importlib.metadata import packages_distributions
+
             owners = packages_distributions().get(name, []) if "site-packages" in file else []
             others = [owner for owner in owners if owner != "memtune"]
             remedy = f"uninstall {others[0]} or use another environment" if others else "rename it, or start elsewhere"

@@ -36,6 +36,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "system": "systems:system",
     "gateway": "gateway:gateway",
     "doctor": "doctor:doctor",
+    "completion": "completion:completion",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 

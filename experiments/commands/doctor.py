@@ -20,6 +20,7 @@ _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 Examples:
   memtune doctor
   memtune doctor experiment.yaml
+  memtune doctor experiment.yaml --build
   memtune doctor --system mem0@2 --model gpt-5-mini --base-url https://host/v1
 """
 )
@@ -27,15 +28,23 @@ Examples:
 @click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
 @click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
 @click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@click.option("--build", is_flag=True, help="Also build a memory of two turns, and ask it a question.")
 @home_option
-def doctor(config: str | None, home: Path | None, **given: Any) -> int:
-    """Check what a run needs: Python, packages, extras, home, disk, models, MLflow, memory system.
+def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> int:
+    """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system.
 
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken; what is only missing is not needed by this run.
     """
     from experiments.doctor.packages import check_extras, check_packages, check_python
-    from experiments.doctor.surroundings import check_home, check_models, check_system, check_tracking
+    from experiments.doctor.surroundings import (
+        check_build,
+        check_home,
+        check_models,
+        check_stores,
+        check_system,
+        check_tracking,
+    )
     from experiments.experiment.wiring import home_path
 
     run, place = config_from(config, given), home_path(home)
@@ -44,10 +53,13 @@ def doctor(config: str | None, home: Path | None, **given: Any) -> int:
         *check_packages(),
         *check_extras(),
         *check_home(place),
+        *check_stores(place),
         check_system(run),
         *check_models(run),
         check_tracking(run, place),
     ]
+    if build and not any(one.state == "broken" for one in findings):
+        findings.append(check_build(run))
     _show(findings)
     return 1 if any(one.state == "broken" for one in findings) else 0
 

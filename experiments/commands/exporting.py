@@ -85,11 +85,19 @@ def export(
     from experiments.experiment.wiring import home_folder
     from experiments.runs.folder import RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
+    from tracing.errors import RunError
     from tracing.systems.exporting.export import MANIFEST
     from tracing.systems.exporting.export import export as write
 
     folder = RunFolder.find(home_folder(home), run, finished=True)
     summary = folder.summary()
+    if run == "latest":
+        if not summary.finished:
+            raise RunError(
+                f"no run has finished ({folder.id}: {summary.stopped}); "
+                f"go on with it: memtune run --resume {folder.id}, or name it to export what it has found so far"
+            )
+        say(f"latest finished run: {folder.id}", err=True)
     origin = manifest_of(folder, summary)
     written = write(
         summary.system,

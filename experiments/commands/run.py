@@ -138,11 +138,10 @@ def run(
         _predict(settings, dataset)
         return
     from experiments.display.dashboard import live_run
-    from experiments.experiment.estimate import test_notes
     from experiments.experiment.run import run_experiment
 
     where = home_folder(home)
-    for note in () if quiet else (*dataset.notes, *test_notes(len(dataset.splits.test))):
+    for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
     with live_run(settings.rounds, quiet=quiet) as (view, observers):
         finished = run_experiment(
@@ -156,6 +155,16 @@ def run(
             approve=view.approve if approve else None,
         )
     _show(finished, where, named_home=home)
+
+
+def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
+    """What the user should know before the run."""
+    from experiments.experiment.estimate import budget_notes, test_notes
+    from experiments.experiment.wiring import configured_system
+
+    notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
+    # Of a resumed run, some is paid already.
+    return notes if resumed else [*notes, *budget_notes(settings, configured_system(settings), dataset.splits)]
 
 
 def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
@@ -181,7 +190,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.experiment.estimate import estimate, test_notes
+    from experiments.experiment.estimate import estimate
     from experiments.experiment.wiring import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
@@ -198,7 +207,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         f"{settings.rounds} round{'' if settings.rounds == 1 else 's'}"
     )
     console.print(table)
-    for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
+    for note in _notes(settings, dataset):
         console.print(f"note: {note}")
     least = detectable(len(dataset.splits.test))
     if least is not None:

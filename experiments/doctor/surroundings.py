@@ -9,16 +9,44 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.doctor.health_check import HealthCheck
-from experiments.experiment.wiring import open_access, ready_system
+from experiments.experiment.wiring import open_access, open_parts, ready_system
+from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
 from experiments.runs.config import RunConfig
+from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError
+from tracing.llm.cache import ResponseCache
+from tracing.llm.serving.embedded import runtime_library
 from tracing.llm.serving.weights import locate
+from tracing.recording.redaction import excerpt
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import seed_candidate
 
 LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 
 _GB = 1e9
+
+_TINY = Conversation.model_validate(
+    {
+        "id": "doctor",
+        "speakers": ["Ann", "Bo"],
+        "sessions": [
+            {
+                "id": "D1",
+                "time": "2026-05-04",
+                "turns": [
+                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
+                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
+                ],
+            }
+        ],
+        "questions": [
+            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
+        ],
+    }
+)
+"""What `check_build` builds a memory of."""
 
 
 def check_home(home: Path) -> Iterator[HealthCheck]:
@@ -37,6 +65,22 @@ def check_home(home: Path) -> Iterator[HealthCheck]:
         yield HealthCheck("disk", "ok", says)
 
 
+def check_stores(home: Path) -> Iterator[HealthCheck]:
+    """Whether the response cache of a home can be used, and MLflow has what the runs there wrote; makes nothing."""
+    cache = home / "cache"
+    if cache.is_dir():
+        try:
+            ResponseCache(cache).close()
+        except MemtuneError as error:
+            yield HealthCheck("cache", "broken", *_told(error))
+        else:
+            yield HealthCheck("cache", "ok", str(cache))
+    waiting = [run.id for run in RunFolder.all(home) if (run.path / OUTBOX).exists()]
+    if waiting:
+        says = f"MLflow misses a part of {len(waiting)} run{'' if len(waiting) == 1 else 's'}: {', '.join(waiting[:3])}"
+        yield HealthCheck("outbox", "missing", says, f"memtune mlflow send {waiting[0]}, once no run works on it")
+
+
 def check_models(config: RunConfig) -> Iterator[HealthCheck]:
     """Whether embedded models are on this machine, and endpoints answer; each endpoint gets one small request."""
     roles = config.models.roles()
@@ -44,6 +88,7 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
         if not settings.embedded or role == "embedding":
             continue
         try:
+            runtime_library()
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
             yield HealthCheck(f"{role} model", "broken", *_told(error))
@@ -78,6 +123,26 @@ def check_system(config: RunConfig) -> HealthCheck:
     except MemtuneError as error:
         return HealthCheck(subject, "broken", *_told(error))
     return HealthCheck(subject, "ok", "can be opened")
+
+
+def check_build(config: RunConfig) -> HealthCheck:
+    """Whether the memory system builds a memory of two turns and answers a question on it, with the models of `config`.
+
+    Nothing is kept of it. The models are called.
+    """
+    subject = f"memory of {config.system}"
+    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
+        try:
+            with open_parts(config, Path(folder)) as parts:
+                seeds = seed_candidate(parts.system.prompts)
+                (outcome,) = parts.evaluator.evaluate(seeds, [_TINY])
+        except MemtuneError as error:
+            return HealthCheck(subject, "broken", *_told(error))
+    if outcome.tainted is not None:
+        return HealthCheck(subject, "broken", outcome.tainted, "mend the system, or give it another model")
+    (case,) = outcome.cases
+    asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
+    return HealthCheck(subject, "ok", f"built of two turns; {asked}")
 
 
 def _told(error: MemtuneError) -> tuple[str, str]:

@@ -70,6 +70,27 @@ def test_notes(conversations: int) -> list[str]:
     ]
 
 
+def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:
+    """What a user should know before a run whose budget is used up by what surrounds the search."""
+    around = estimate(config.model_copy(update={"rounds": 0}), system, splits)
+    needed = {
+        "calls": around.calls,
+        "tokens": around.prompt_tokens + around.completion_tokens,
+        "money": around.money,
+        "minutes": around.minutes,
+    }
+    return [
+        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about "
+        f"{_figure(needed[name])} where nothing is cached, so no rewrite may be tried; raise it, or lower `limits`"
+        for name, limit in config.budget.model_dump(exclude_none=True).items()
+        if config.rounds and limit <= needed[name]
+    ]
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
 def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimate:
     """The cost of a run of `config`.
 

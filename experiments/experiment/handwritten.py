@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from optimizer.proposers.proposals import HAND, Proposal
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import PromptSpec
+
+_WRITTEN = "written by hand: "
 
 
 def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, ...]:
@@ -34,7 +36,12 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")
         if text != specs[name].text:
-            found.setdefault((name, text), Proposal(name, text, HAND, f"written by hand: {file.name}"))
+            found.setdefault((name, text), Proposal(name, text, HAND, f"{_WRITTEN}{file.name}"))
     if not found:
         raise RunError(f"{path}: holds no rewrite (NAME.txt); give --candidates a text file or a folder")
     return tuple(found.values())
+
+
+def kept_files(rewrites: Sequence[Proposal]) -> dict[str, str]:
+    """Paths and texts by which `handwritten` finds these rewrites again, in this order."""
+    return {f"{n:04}/{each.reason.removeprefix(_WRITTEN)}": each.text for n, each in enumerate(rewrites)}

@@ -16,7 +16,7 @@ from experiments.experiment.settings_choice import check_settings
 from experiments.experiment.wiring import open_access, ready_system, study_server
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import fingerprint, read_fingerprint
-from experiments.runs.folder import RunFolder
+from experiments.runs.folder import BY_HAND, RunFolder
 from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
 from tracing.systems.protocol import MemorySystem
 
@@ -62,7 +62,7 @@ def open_named(
     Args:
         held: closes the models.
         resume: the run that is continued, whose embedding model is used.
-        candidates: file or folder of rewrites by hand.
+        candidates: file or folder of rewrites by hand; by default those that a resumed run began with.
 
     Raises:
         MemtuneError: a part does not exist, cannot be imported or does not fit.
@@ -78,6 +78,8 @@ def open_named(
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)
     access = held.enter_context(open_access(config, home))
+    if candidates is None and resume is not None and (resume.path / BY_HAND).is_dir():
+        candidates = resume.path / BY_HAND
     rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
     seed = seed_candidate(system.prompts)
     check_candidate(system.prompts, seed)

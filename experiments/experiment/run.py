@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
+from experiments.experiment.handwritten import kept_files
 from experiments.experiment.journal import RunJournal
 from experiments.experiment.judging import calibrate_judge, judge_summary
 from experiments.experiment.observers import Observers, WatchesBudget
@@ -27,7 +28,18 @@ from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
-from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, LOCK, PROMPTS, REPORT, STUDY, TRACES, RunFolder
+from experiments.runs.folder import (
+    BY_HAND,
+    CONFIG,
+    FINGERPRINT,
+    LEDGER,
+    LOCK,
+    PROMPTS,
+    REPORT,
+    STUDY,
+    TRACES,
+    RunFolder,
+)
 from experiments.runs.lock import locked
 from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import dump_config, params_of
@@ -83,7 +95,7 @@ def run_experiment(
     Args:
         out: folder of a new run; under the home by default.
         resume: the run to continue, instead of a new one.
-        candidates: file or folder of rewrites by hand (`handwritten`).
+        candidates: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
 
     Raises:
@@ -169,6 +181,7 @@ def _prepare(
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if config.prompts.start is not None:
         files |= {f"{PROMPTS}/seed/{name}.txt": text for name, text in parts.seed.items()}
+    files |= {f"{BY_HAND}/{name}": text for name, text in kept_files(parts.rewrites).items()}
     if resume is None:
         parts.access.check()
         folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)

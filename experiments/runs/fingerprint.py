@@ -67,16 +67,39 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     """Make sure that a run would continue as it began.
 
     Raises:
-        RunError: something the run depends on is different; the keys are named.
+        RunError: something the run depends on is different; each is named, settings with both values.
     """
     before = read_fingerprint(folder)
     if different := differing(before, now):
-        first = different[0]
+        told = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
         raise RunError(
-            f"{folder.path}: not resumed, since it began with other values of {', '.join(different)} "
-            f"({first}: {before.get(first)} then, {now.get(first)} now); restore them, or start a new run "
-            "(its calls are cached)"
+            f"{folder.path}: not resumed, since it began otherwise: {told}; `memtune run --resume {folder.path}` alone "
+            "takes the run's own settings; or start a new run (its calls are cached)"
         )
+
+
+def _difference(key: str, before: str | None, now: str | None) -> str:
+    """A difference in words: both values of a setting, and what it is whose digests differ."""
+    kind, _, name = key.partition(".")
+    if kind == "prompts":
+        return f"the seed prompt {name!r} {_changed(before, now)}"
+    if kind == "code" or key == CODE:
+        return f"the code of {name if kind == 'code' else 'memtune'} {_changed(before, now)}"
+    if key in _DIGESTS:
+        return _DIGESTS[key]
+    shown = {"config": name, "models": f"the {name} model", "memtune": f"memtune's {name}"}.get(kind, key)
+    return f"{shown}: {before or 'not set'} then, {now or 'not set'} now"
+
+
+def _changed(before: str | None, now: str | None) -> str:
+    return "is new" if before is None else "is gone" if now is None else "has changed"
+
+
+_DIGESTS = {
+    "data": "the conversations are others",
+    "candidates": "the rewrites of --candidates are others",
+}
+"""What is told of values that are known by their digest only."""
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

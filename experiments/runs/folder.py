@@ -11,6 +11,7 @@ lock              held by the process that works on the run
 home              where the cache and the MLflow store are, for a run that `--out` put elsewhere
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
+prompts/by-hand/  the rewrites of `--candidates`, for a resumed run
 study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
                   `search.storage` names a database
 cases.jsonl       every question asked under the seed prompts and the champion: replies, scores and blame
@@ -40,6 +41,7 @@ from tracing.systems.conversations import first_problem
 
 RUNS = "runs"
 PROMPTS, TRACES = "prompts", "traces"
+BY_HAND = f"{PROMPTS}/by-hand"
 REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
 HOME = "home"

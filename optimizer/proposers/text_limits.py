@@ -1,15 +1,16 @@
-"""What holds for every text of a run beyond its prompt's own contract: a length, pinned lines, and nothing of train."""
+"""What holds for every text of a run beyond its prompt's own contract: length, pinned lines, no train data, no key."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from attribution.text.content import time_words
 from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart
 from tracing.errors import ConfigError
+from tracing.recording.redaction import redact, without
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import PromptSpec, tokens_of
 
@@ -18,6 +19,9 @@ LEAST_TOKENS, TIMES_SEED = 1500, 2
 
 COMMON_IN = 2
 """A word that is said in more train conversations than this is a common one; so is any in more than a fifth."""
+
+QUOTED_WORDS = 6
+"""Words of a piece of speech by which a quotation is known: any eleven in a row hold a whole piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +57,27 @@ class TextLimits:
                     "allow at least as many"
                 )
 
-    def applied(self, specs: Mapping[str, PromptSpec], train: Sequence[Conversation]) -> dict[str, PromptSpec]:
-        """The prompts with these limits in their contracts; what is in the seed texts may stand in any other too."""
+    def applied(
+        self, specs: Mapping[str, PromptSpec], train: Sequence[Conversation], keys: Sequence[str | None] = ()
+    ) -> dict[str, PromptSpec]:
+        """The prompts with these limits in their contracts; what is in the seed texts may stand in any other too.
+
+        Args:
+            specs: of the memory system.
+            train: the conversations that proposers learn from.
+            keys: of the run's models, which those who write texts know.
+        """
         seeds = "\n".join(spec.text for spec in specs.values())
-        values = train_values(train, seeds)
+        rules = (
+            TrainValuesStayOut(train_values(train, seeds)),
+            TrainSpeechStaysOut(train_pieces(train, seeds)),
+            CredentialsStayOut(frozenset(seeds.splitlines()), tuple(keys)),
+        )
 
         def limited(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_SEED * tokens_of(spec.text))
             pinned = tuple(self.pinned.get(spec.name, ()))
-            contract = replace(spec.contract, max_tokens=most, pinned=pinned, rules=(TrainValuesStayOut(values),))
+            contract = replace(spec.contract, max_tokens=most, pinned=pinned, rules=rules)
             return replace(spec, contract=contract)
 
         return {name: limited(spec) for name, spec in specs.items()}
@@ -74,12 +90,61 @@ class TrainValuesStayOut:
     values: tuple[str, ...]
 
     def __call__(self, text: str) -> list[str]:
-        try:
-            parts = take_apart(text)
-        except ValueError:
-            return []  # The contract refuses its braces.
-        told = replace(parts, demonstrations=()).text
+        told = _outside_demonstrations(text)
         return [f"{value!r} is a value of the train conversations" for value in self.values if contains(told, value)]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSpeechStaysOut:
+    """A rule: no text quotes what is said in a train conversation, except in its demonstrations."""
+
+    pieces: frozenset[tuple[str, ...]]
+
+    def __call__(self, text: str) -> list[str]:
+        told = words(_outside_demonstrations(text))
+        for start in range(len(told) - QUOTED_WORDS + 1):
+            piece = tuple(told[start : start + QUOTED_WORDS])
+            if piece in self.pieces:
+                return [f"{' '.join(piece)!r} is said in a train conversation"]
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialsStayOut:
+    """A rule: no text has a credential in it, demonstrations included. Lines of the seed texts are not looked at.
+
+    Attributes:
+        seeds: those lines.
+        keys: known keys, refused in whatever form.
+    """
+
+    seeds: frozenset[str]
+    keys: tuple[str | None, ...] = field(repr=False)
+
+    def __call__(self, text: str) -> list[str]:
+        told = "\n".join(line for line in text.splitlines() if line not in self.seeds)
+        return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
+
+
+def _outside_demonstrations(text: str) -> str:
+    """What a text says itself; nothing where its braces are broken, which the contract refuses."""
+    try:
+        return replace(take_apart(text), demonstrations=()).text
+    except ValueError:
+        return ""
+
+
+def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[str, ...]]:
+    """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the seeds, are left out."""
+    telling = _telling_words(train)
+    found: set[tuple[str, ...]] = set()
+    for conversation in train:
+        for turn in conversation.turns():
+            said = words(turn.text)
+            pieces = zip(*[iter(said)] * QUOTED_WORDS, strict=False)
+            found.update(piece for piece in pieces if any(map(telling, piece)))
+    known = words(seeds)
+    return frozenset(found - set(zip(*(known[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
 
 def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
@@ -88,12 +153,11 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
     A value of common words or times alone is left out, such as "two weeks" or "Saturday", and so is what the seed texts
     say.
     """
-    said = Counter(word for each in train for word in {word for turn in each.turns() for word in words(turn.spoken)})
-    few = max(COMMON_IN, len(train) // 5)
+    tells = _telling_words(train)
 
     def telling(value: str) -> bool:
         own = set(words(value)) - set(words(" ".join(time_words(value))))
-        return any(_means(word) and said[word] <= few for word in own)
+        return any(map(tells, own))
 
     found: dict[str, None] = {}
     for conversation in train:
@@ -103,6 +167,13 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
         found |= dict.fromkeys(conversation.speakers)
     unknown = {"unknown", "not known", "no longer known"}
     return tuple(value for value in found if value.casefold() not in unknown and not contains(seeds, value))
+
+
+def _telling_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
+    """Tells whether a word is said in few train conversations, and would so give one away."""
+    said = Counter(word for each in train for word in {word for turn in each.turns() for word in words(turn.spoken)})
+    few = max(COMMON_IN, len(train) // 5)
+    return lambda word: _means(word) and said[word] <= few
 
 
 def _means(word: str) -> bool:

@@ -92,7 +92,8 @@ class Tuning:
         observer: Observer,
         variants: Variants | None = None,
     ) -> None:
-        self.prompts: Mapping[str, PromptSpec] = settings.limits.applied(evaluator.system.prompts, splits.train)
+        specs = evaluator.system.prompts
+        self.prompts: Mapping[str, PromptSpec] = settings.limits.applied(specs, splits.train, access.keys)
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
         self.seed, self.champion = dict(seed), dict(seed)

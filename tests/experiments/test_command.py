@@ -1,6 +1,8 @@
 """The command line: one line on stderr and exit code 2 for whatever is wrong, and quick help."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -92,13 +94,15 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys, time, contextlib, io\nfrom experiments.command import main\n"
+        "import sys, time, contextlib, io\nimport memtune\nfrom experiments.command import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    main(['--help'])\n"
         "heavy = {'mlflow', 'openai', 'rich', 'matplotlib', 'dspy', 'gepa', 'networkx', 'pydantic'}\n"
-        "print(sorted(heavy & set(sys.modules)), time.process_time() < 1)"  # of work, however busy the machine is
+        "print(sorted(heavy & set(sys.modules)), time.process_time())"  # of work, however busy the machine is
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] True"
+    command = [sys.executable, "-c", code]
+    said = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(5)]
+    assert all(one.startswith("[] ") for one in said)
+    assert min(float(one.removeprefix("[] ")) for one in said) < 0.3
 
 
 def test_a_dry_run_predicts_and_leaves_nothing_behind(
@@ -111,6 +115,35 @@ def test_a_dry_run_predicts_and_leaves_nothing_behind(
     for word in ("train", "calls", "tokens", "minutes", "money"):
         assert word in out
     assert not home.exists()
+
+
+def test_a_run_says_before_it_begins_that_its_budget_leaves_nothing_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert "note: budget.calls is 20, and" in run(capsys, "run", "demo", *model, "--budget-calls", "20", "--dry-run")[1]
+    code, _, err = run(capsys, "run", "demo", *model, "--budget-calls", "20")
+    assert code == 2
+    assert err.index("note: budget.calls is 20, and") < err.index("memtune: ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_asks_memtune_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    code, script, err = run(capsys, "completion", shell)
+    assert (code, err) == (0, "")
+    variable = re.search(rf"(_\w+)={shell}_complete", script)
+    assert variable is not None
+    monkeypatch.setenv(variable[1], f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "memtune doc")
+    monkeypatch.setenv("COMP_CWORD", "doc" if shell == "fish" else "1")
+    assert "doctor" in run(capsys)[1]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_takes_the_completion_script(capsys: pytest.CaptureFixture[str]) -> None:
+    _, script, _ = run(capsys, "completion", "bash")
+    done = subprocess.run(["bash"], input=f"{script}\ncomplete -p memtune", capture_output=True, text=True)
+    assert "_memtune_completion memtune" in done.stdout, done.stderr
 
 
 def test_data_show_prints_the_splits(capsys: pytest.CaptureFixture[str]) -> None:

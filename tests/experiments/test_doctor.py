@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from memtune_command import MemtuneCommand
+from run_shapes import run_folder
+from scripted_server import CHECK, Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.doctor import packages, surroundings
 from experiments.doctor.packages import check_extras, check_packages
-from experiments.doctor.surroundings import check_home
+from experiments.doctor.surroundings import check_home, check_stores
+from experiments.mlflow_tracking.outbox import OUTBOX
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 
 Usage = namedtuple("Usage", "total used free")
@@ -71,6 +76,34 @@ def test_a_package_of_another_distribution_with_one_of_our_names_is_told(
     assert found.state == "broken"
     assert "other_tracer" in found.says
     assert found.remedy.startswith("pip uninstall other_tracer")
+
+
+def test_a_memory_is_built_and_asked_when_that_is_wanted(
+    memtune: MemtuneCommand, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    scripted_server.script = lambda body: "Rex, I think"
+    memtune.configure("rag.yaml", "system: rag\n")
+    assert "memory of rag" not in memtune("doctor", "rag.yaml", "--home", "h")[1]
+    code, out, _ = memtune("doctor", "rag.yaml", "--home", "h", "--build")
+    assert code == 0, out
+    assert "built of two turns; asked \"What is Ann's dog called?\" it says 'Rex, I think'" in out
+    scripted_server.script = lambda body: "ok" if body["messages"] == CHECK else Reply(status=400)
+    code, out, _ = memtune("doctor", "rag.yaml", "--home", "h", "--build")
+    assert code == 1
+    assert re.search("broken +memory of rag .*HTTP 400", out)
+    assert not (tmp_path / "h").exists()
+
+
+def test_a_damaged_cache_and_what_mlflow_misses_are_told(tmp_path: Path) -> None:
+    assert list(check_stores(tmp_path)) == []
+    folder = run_folder(tmp_path, 1)
+    (folder.path / OUTBOX).write_text("{}", encoding="utf-8")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "responses.sqlite").write_text("no database " * 100, encoding="utf-8")
+    cache, outbox = check_stores(tmp_path)
+    assert (cache.state, outbox.state) == ("broken", "missing")
+    assert "move it away" in cache.remedy
+    assert outbox.remedy.startswith(f"memtune mlflow send {folder.id}")
 
 
 def test_a_library_that_is_too_old_is_broken_and_an_absent_one_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.data.loaders import load_dataset
-from experiments.experiment.estimate import Estimate, estimate
+from experiments.experiment.estimate import Estimate, budget_notes, estimate
 from experiments.runs.config_file import load_config
 from tracing.systems.registry import open_system
 
@@ -22,6 +22,27 @@ def test_more_work_is_predicted_to_cost_more() -> None:
     assert small.minutes < large.minutes
     assert predicted(rounds=1, limits__questions=2).prompt_tokens < small.prompt_tokens
     assert predicted(system="rag", rounds=1).calls < small.calls
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ({"calls": 880}, ["budget.calls is 880, and scoring the seed prompts and the test take about 880 where"]),
+        ({"calls": 881}, []),
+        ({"minutes": 0.5}, ["budget.minutes is 0.5, and "]),
+        ({"minutes": 600, "tokens": 10}, ["budget.tokens is 10, and "]),
+        ({"money": 0.01}, []),  # of a model without a price
+        ({}, []),
+    ],
+)
+def test_a_budget_that_leaves_nothing_to_try_is_told_beforehand(budget: dict[str, float], told: list[str]) -> None:
+    config = load_config(None, overrides={"system": "rag", **{f"budget.{name}": most for name, most in budget.items()}})
+    splits = load_dataset(config).splits
+    found = budget_notes(config, open_system("rag", {}), splits)
+    assert len(found) == len(told)
+    assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
+    # Without rounds, nothing is to be tried.
+    assert budget_notes(config.model_copy(update={"rounds": 0}), open_system("rag", {}), splits) == []
 
 
 def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_what_it_learns_from() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.experiment.handwritten import handwritten
+from experiments.experiment.handwritten import handwritten, kept_files
 from tracing.errors import ContractError, RunError
 from tracing.systems.rag import Rag
 
@@ -35,6 +35,16 @@ def test_a_folder_gives_all_its_rewrites_and_a_file_one(tmp_path: Path) -> None:
     assert found[0].reason == "written by hand: answer.short.txt"
     (one,) = handwritten(tmp_path / "answer.txt", Rag.prompts)
     assert one.text == TEXT
+
+
+def test_what_a_run_keeps_of_them_is_found_again_in_the_same_order(tmp_path: Path) -> None:
+    write(tmp_path / "mine", b__answer=TEXT, a__answer_mine=f"Very short. {TEXT}", c__answer=f"Shorter. {TEXT}")
+    found = handwritten(tmp_path / "mine", Rag.prompts)
+    for name, text in kept_files(found).items():
+        path = tmp_path / "kept" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert handwritten(tmp_path / "kept", Rag.prompts) == found
 
 
 def test_what_cannot_be_tried_is_refused_with_the_file(tmp_path: Path) -> None:

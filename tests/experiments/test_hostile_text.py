@@ -130,7 +130,9 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("doctor", "config.yaml"), []),
         (("doctor", "--system", ARGUMENT), MARKUP),
         (("doctor", "--home", ARGUMENT), GIVEN),
+        (("doctor", "config.yaml", "--build"), []),
     ],
+    "completion": [(("completion", "bash"), []), (("completion", ARGUMENT), MARKUP)],
     "ui": [(("ui", "--home", ARGUMENT), GIVEN)],
     "attribute": [
         (("attribute", "annotated.json", "--out", f"{OUT}.jsonl"), [shown(OUT)]),

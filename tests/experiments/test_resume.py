@@ -26,6 +26,7 @@ from experiments.runs.lock import locked
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
+from tracing.systems.fact_memory import FactMemory
 
 
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.slow)])
@@ -174,13 +175,34 @@ def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str])
 def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None:
     error = begun("--seed", "3", "--rounds", "5")
     assert "not resumed" in error
-    assert "config.rounds, config.seed" in error
-    assert "config.rounds: 2 then, 5 now" in error
-    assert "data" in begun("--limit-questions", "2")
+    assert (
+        "began otherwise: rounds: 2 then, 5 now, seed: 0 then, 3 now; `memtune run --resume run` alone takes" in error
+    )
+    error = begun("--limit-questions", "2")
+    assert "limits.questions: 3 then, 2 now, the conversations are others" in error
     print_of = Path("run") / FINGERPRINT
-    changed = {**json.loads(print_of.read_text()), "memtune.code": "0"}
+    known = json.loads(print_of.read_text())
+    changed = {**known, "memtune.code": "0", "prompts.answer": "0", "models.judge": "x", "code.mine:Memory": "0"}
     print_of.write_text(json.dumps(changed))
-    assert "memtune.code" in begun()
+    error = begun()
+    assert "the code of mine:Memory is gone, the code of memtune has changed, " in error
+    assert "the judge model: x then, " in error
+    assert "the seed prompt 'answer' has changed" in error
+    assert known["memtune.code"] not in error
+
+
+def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: Callable[[str], None]) -> None:
+    configured("by-hand")
+    Path("mine").mkdir()
+    for name, text in (("answer.b", "Two."), ("answer.a", "One."), ("decide", "Three.")):
+        seed = FactMemory.prompts[name.partition(".")[0]].text
+        Path(f"mine/{name}.txt").write_text(f"{text}\n{seed}")
+    assert live(["run", "run.yaml", "--out", "run", "--candidates", "mine", "--budget-calls", "20"], None) == 0
+    Path("mine").rename("moved")
+    assert live(["run", "--resume", "run", "--dry-run"], None) == 0, Path("output.txt").read_text()
+    Path("moved/decide.txt").write_text(f"Four.\n{FactMemory.prompts['decide'].text}")
+    assert live(["run", "--resume", "run", "--candidates", "moved", "--dry-run"], None) == 2
+    assert "began otherwise: the rewrites of --candidates are others; " in Path("output.txt").read_text()
 
 
 def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None:

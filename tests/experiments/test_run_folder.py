@@ -189,6 +189,33 @@ def test_commands_that_read_results_pass_over_a_run_that_still_works(
     assert working.id not in said
 
 
+def exported(home: Path, capsys: pytest.CaptureFixture[str], run: str = "latest") -> tuple[int, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(["export", run, "--to", "text", "--out", str(home / "tuned"), "--home", str(home)])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_an_export_says_which_run_is_the_latest_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run_folder(tmp_path, 1)
+    run_folder(tmp_path, 2, result=loop_result(verdict=None, stopped="error: no such model"))
+    code, said = exported(tmp_path, capsys)
+    assert code == 0
+    assert f"latest finished run: {done.id}\n" in said
+
+
+@pytest.mark.parametrize("stopped", UNFINISHED)
+def test_prompts_of_an_unfinished_run_are_exported_only_if_it_is_named(
+    tmp_path: Path, stopped: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = run_folder(tmp_path, 1, result=loop_result(verdict=None, stopped=stopped))
+    code, said = exported(tmp_path, capsys)
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"no run has finished ({begun.id}: {stopped}); go on with it: memtune run --resume {begun.id}" in said
+    assert not (tmp_path / "tuned").exists()
+    assert exported(tmp_path, capsys, begun.id)[0] == 0
+
+
 @pytest.mark.parametrize("damage", [b"seed: !!int x", b"system: [", b"\xff", b"started: 2026-99-99", b"- a"])
 @pytest.mark.parametrize("command", [["export", "RUN", "--to", "text", "--out", "tuned"], ["run", "--resume", "RUN"]])
 def test_a_run_whose_configuration_cannot_be_read_is_told_in_one_line(

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def test_the_ui_shows_a_home_on_loopback_and_leaves_no_process_behind(mlflow_hom
             location = json.loads(found)["experiment"]["artifact_location"]
             assert location.startswith((mlflow_home / "artifacts").as_uri())
             assert b"MLflow" in get(address)
+            for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+                asked = urllib.request.Request(f"{address}/ajax-api/2.0/mlflow/runs/search", b"{}", headers)  # noqa: S310
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(asked, timeout=10)  # noqa: S310
+                assert refused.value.code == 403, headers
             port = int(address.rpartition(":")[2])
             with pytest.raises(RunError, match="taken"):
                 start_ui(mlflow_home, port=port)

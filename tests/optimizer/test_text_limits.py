@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +26,18 @@ from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
+from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 
 CUE = "Answer in a few words:"
 TRAIN = [conversation("c", "Anke", "Bodo", "Zibbel", "ochre")]
 
 
-def problems(text: str, limits: TextLimits | None = None) -> list[str]:
-    spec = (limits or TextLimits()).applied(FactMemory.prompts, TRAIN)["answer"]
+KEY = "an-unusual-key-of-4711-letters"
+
+
+def problems(text: str, limits: TextLimits | None = None, train: Sequence[Conversation] = TRAIN) -> list[str]:
+    spec = (limits or TextLimits()).applied(FactMemory.prompts, train, [None, KEY])["answer"]
     (_, found), *_ = admit([Proposal("answer", text, "anyone", "")], spec)[1] or [(None, [])]
     return found
 
@@ -56,6 +60,28 @@ def test_values_of_train_are_refused_in_an_instruction_and_allowed_in_a_demonstr
     assert problems(f"Think of Anke's lorry.\n{seed}") == ["'Anke' is a value of the train conversations"]
     shown = take_apart(seed).with_demonstrations(["Memories:\n- Anke's parrot is Zibbel.\n\nAnswer: Zibbel"]).text
     assert problems(shown) == []
+
+
+def test_what_was_said_in_train_is_quoted_in_demonstrations_only() -> None:
+    seed, talk = SEED["answer"], TRAIN[0].model_dump(mode="json")
+    said = "Our old harbour master hid seven silver teaspoons under a floorboard."
+    talk["sessions"][0]["turns"][1]["text"] = said
+    train = [Conversation.model_validate(talk)]
+    quoted = ["'our old harbour master hid 7' is said in a train conversation"]
+    assert problems(f"{said}\n{seed}", train=train) == quoted
+    assert problems(f"As we know: {said.upper()}\n{seed}", train=train) == quoted
+    assert problems(f"{said}\n{seed}") == []
+    assert problems(f"Silver teaspoons are not asked for.\n{seed}", train=train) == []
+    shown = take_apart(seed).with_demonstrations([f"Memories:\n- {said}\n\nAnswer: seven"]).text
+    assert problems(shown, train=train) == []
+
+
+@pytest.mark.parametrize("leak", [KEY, KEY[:16], "sk-0123456789abcdef", "password=kolibri07"])
+def test_a_credential_is_refused_wherever_it_stands(leak: str) -> None:
+    seed = SEED["answer"]
+    wrong = ["a credential stands in the text"]
+    assert problems(f"Use {leak} here.\n{seed}") == wrong
+    assert problems(take_apart(seed).with_demonstrations([f"Memories:\n- {leak}\n\nAnswer: x"]).text) == wrong
 
 
 def test_what_the_seed_says_and_common_words_are_no_secret() -> None:

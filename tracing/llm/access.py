@@ -135,6 +135,11 @@ class ModelAccess:
         """How many requests the task model's endpoint may have at a time."""
         return self._shared.endpoints.width(self.task.settings)
 
+    @property
+    def keys(self) -> tuple[str | None, ...]:
+        """The keys of its chat models: what no text that a model writes may hold."""
+        return tuple(model.settings.key() for model in (self.task, self.proposer, self.judge))
+
     def identities(self) -> dict[str, str]:
         """For each role, what its replies depend on besides the request: model, runtime and temperature."""
         chats = {"task": self.task, "proposer": self.proposer, "judge": self.judge}

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.loopback import LoopbackServer
 from tracing.llm.serving.prefixes import BATCH, SLOTS, Prefixes
@@ -166,7 +166,7 @@ def compact_grammar(schema: Mapping[str, Any]) -> str:
 
     Otherwise a small model spends much of its reply on indentation, and may never stop.
     """
-    return str(_runtime_library().json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
+    return str(runtime_library().json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
 
 
 def runtime_version(package: str) -> str:
@@ -181,14 +181,14 @@ def runtime_version(package: str) -> str:
         raise ConfigError(f"embedded models need {package}: pip install 'memtune[embedded]', or set base_url") from None
 
 
-def _runtime_library() -> Any:
+def runtime_library() -> Any:
     """The runtime, whose threads sleep while they wait for each other.
 
     By default they keep their cores busy while waiting. If another program has displaced a thread from its core, the
     others then wait for it at each of some hundred steps a token, for as long as that program may run.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: it is not installed, or this machine lacks what it needs.
     """
     runtime_version("xllamacpp")
     # Its OpenMP reads this once, on loading; child processes do not need it.
@@ -196,6 +196,11 @@ def _runtime_library() -> Any:
     os.environ.setdefault(_WAITING, "passive")
     try:
         import xllamacpp
+    except ImportError as error:
+        raise ConfigError(
+            f"the runtime of embedded models cannot be loaded ({in_one_line(error)}); "
+            "install the library that it names (libgomp: apt-get install libgomp1), or set base_url"
+        ) from None
     finally:
         if before is None:
             del os.environ[_WAITING]
@@ -204,7 +209,7 @@ def _runtime_library() -> Any:
 
 def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     path = model.path()
-    xllamacpp = _runtime_library()
+    xllamacpp = runtime_library()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_parallel = SLOTS
