@@ -163,7 +163,7 @@ class LogCase(Write):
 
 
 def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) -> Iterator[LogCase]:
-    """The traces of cases; `side` says whose they are, `seed` or `champion`, and `method` what attributed them."""
+    """The traces of cases, in the run of their `side`, `seed` or `champion`; `method` attributed them."""
     source = "information survival" if method == SURVIVAL else method
     for seen in cases:
         case, attribution = seen.case, seen.attribution
@@ -175,14 +175,15 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
             feedback.append(
                 CaseFeedback(
                     name="blame",
-                    value=blame.error_type,
+                    value=blame.operation,
                     source=f"memtune {source}",
                     operation=blame.operation_id if blame.operation_id in there else None,
-                    rationale=literal(blame.reason),  # the UI shows it as Markdown
-                    metadata={"operation": blame.operation, "confidence": f"{blame.confidence:g}"},
+                    rationale=literal(f"{blame.error_type}: {blame.reason}"),  # the UI shows it as Markdown
+                    metadata={"error_type": blame.error_type, "confidence": f"{blame.confidence:g}"},
                 )
             )
         yield LogCase(
+            run=side,
             title=f"{side} {case.conversation} {case.question.id}",
             tags={"memtune.side": side, "memtune.split": seen.split, "memtune.passed": str(case.passed).lower()},
             question=case.question.question,
