@@ -56,7 +56,7 @@ class _Tried:
     text: str
 
 
-class MemtunePromptOptimizer(BasePromptOptimizer):
+class MemtunePromptOptimizer(BasePromptOptimizer):  # type: ignore[misc]
     """Rewrites prompts that MLflow's registry holds; pass it to `mlflow.genai.optimize_prompts`.
 
     A rewrite keeps the variables of its prompt, or it is rejected before it costs a call. One becomes the champion
@@ -275,7 +275,7 @@ def _feedback(result: EvaluationResultRecord) -> dict[str, Any]:
 def _score(result: EvaluationResultRecord) -> float:
     if result.score is None:
         raise ConfigError("optimize_prompts: give scorers; without a score memtune cannot tell what is better")
-    return result.score
+    return float(result.score)
 
 
 def _passed(result: EvaluationResultRecord) -> bool:

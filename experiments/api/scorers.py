@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attribution.judging.llm_judge import LlmJudge
+from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from attribution.judging.metrics import LLM_JUDGE, measured
 from experiments.display.markdown_text import literal
 from tracing.errors import DataError
@@ -32,7 +32,7 @@ def metric_scorer(metric: str = "short_contains") -> Scorer:
     from mlflow.entities import AssessmentSource, Feedback
     from mlflow.genai.scorers import scorer
 
-    @scorer(name=metric.replace(":", "."))
+    @scorer(name=metric.replace(":", "."))  # type: ignore[untyped-decorator]
     def score(outputs: Any, expectations: dict[str, Any]) -> Feedback:
         answers = accepted_answers(expectations)
         return Feedback(
@@ -52,14 +52,20 @@ def judge_scorer(model: ChatModel) -> Scorer:
     from mlflow.entities import AssessmentSource, Feedback
     from mlflow.genai.scorers import scorer
 
-    judge = LlmJudge(model)
+    by_margin, by_label = LlmJudge(model), LlmJudge(model)
+    by_label.calibration = JudgeThreshold("label")
 
-    @scorer(name=LLM_JUDGE.replace("-", "_"))
+    def right(question: Question, reply: str) -> float:
+        margin = by_margin.opinion(question, reply).margin
+        # Not every endpoint returns log-probabilities.
+        return by_label.judge(question, reply).score if margin is None else float(margin > 0)
+
+    @scorer(name=LLM_JUDGE.replace("-", "_"))  # type: ignore[untyped-decorator]
     def score(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any]) -> Feedback:
         asked = inputs.get("question") or "\n".join(f"{name}: {value}" for name, value in inputs.items())
         question = Question(id="asked", question=str(asked), answers=accepted_answers(expectations))
         return Feedback(
-            value=judge.judge(question, _reply(outputs)).score,
+            value=right(question, _reply(outputs)),
             rationale=f"accepted: {literal(' | '.join(question.answers))}",
             source=AssessmentSource(source_type="LLM_JUDGE", source_id=f"memtune {model.settings.model}"),
         )

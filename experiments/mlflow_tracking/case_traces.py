@@ -71,6 +71,7 @@ class LogCase(Write):
     kind: Literal["case"] = "case"
     title: str
     tags: Mapping[str, str]
+    conversation: str = ""
     question: str
     answers: tuple[str, ...]
     reply: str
@@ -106,7 +107,8 @@ class LogCase(Write):
         root = client.start_trace(
             self.title[:_TITLE_LIMIT],
             span_type="CHAIN",
-            inputs={"question": self.question},
+            # MLflow compares two runs by these, and two conversations may be asked the same.
+            inputs={"question": self.question, "conversation": self.conversation},
             tags={**self.tags, CASE: mark},
             experiment_id=store.experiment_id,
             start_time_ns=min((span.start for span in self.spans), default=None),
@@ -186,6 +188,7 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
             run=side,
             title=f"{side} {case.conversation} {case.question.id}",
             tags={"memtune.side": side, "memtune.split": seen.split, "memtune.passed": str(case.passed).lower()},
+            conversation=case.conversation,
             question=case.question.question,
             answers=case.question.answers,
             reply=case.reply,

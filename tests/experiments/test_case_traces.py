@@ -47,7 +47,8 @@ def test_a_trace_has_a_span_an_operation_at_its_own_time_inside_the_right_parent
     sent(outbox, *written(seen))
     (trace,) = traces_of(outbox, "seed conv1 q1")
     root, *spans = sorted(trace.data.spans, key=lambda span: span.parent_id is not None)
-    assert (root.inputs, root.outputs) == ({"question": "Where does Mara live?"}, {"reply": "unknown"})
+    asked = {"question": "Where does Mara live?", "conversation": "conv1"}
+    assert (root.inputs, root.outputs) == (asked, {"reply": "unknown"})
     recorded = {each.name: each for each in seen.graph.operations.values()}
     assert {span.name for span in spans} == {"extract_facts", "answer"}
     for span in spans:
