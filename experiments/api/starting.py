@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import OPTIONS, load_config
 from tracing.doors import given
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
-from tracing.systems.conversations import Conversation, write_conversations
+from tracing.systems.conversations import Conversation, first_problem, write_conversations
 
 if TYPE_CHECKING:
     from tracing.systems.protocol import MemorySystem
@@ -68,6 +70,19 @@ def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
             close = difflib.get_close_matches(name, keys, n=1)
             raise ConfigError(f"{name}: unknown setting; {f'did you mean {close[0]}?' if close else ', '.join(keys)}")
     return {keys[name]: value for name, value in settings.items()}
+
+
+def model_settings(role: str, model: Model) -> ModelSettings:
+    """The settings of a model.
+
+    Raises:
+        ConfigError: they are not valid, or an address names no model.
+    """
+    found = _model(role, model)
+    try:
+        return found if isinstance(found, ModelSettings) else ModelSettings.model_validate(found)
+    except ValidationError as error:
+        raise ConfigError(f"{role}: {first_problem(error)}") from None
 
 
 def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:

@@ -93,7 +93,7 @@ Examples:
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
-    """Show the runs in the MLflow UI on this machine, until Ctrl-C."""
+    """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
     from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.ui import require_store, start_ui, stop_ui
 
@@ -111,10 +111,10 @@ def ui(port: int | None, home: Path | None) -> None:
 
 
 def _latest_page(home: Path) -> str:
-    """Path of the page that lists the runs of the latest run's experiment."""
+    """Path of the latest run's page."""
     from experiments.mlflow_tracking.tracking import store_uri
     from experiments.runs.comparison import list_runs
 
     links = [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
-    here = [link.experiment_id for link in links if link.tracking_uri == store_uri(home)]
-    return f"/#/experiments/{here[0]}/runs" if here else ""
+    here = [link for link in links if link.tracking_uri == store_uri(home)]
+    return f"/#/experiments/{here[0].experiment_id}/runs/{here[0].run_id}" if here else ""

@@ -21,6 +21,7 @@ from experiments.experiment.opening import Opened, open_named
 from experiments.experiment.settings_choice import variants_of
 from experiments.experiment.summarizing import RunFacts, sizes
 from experiments.experiment.wiring import evaluator_of, going_on, open_executor
+from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
 from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
@@ -205,6 +206,7 @@ def _prepare(
         system=config.system,
         seed=parts.seed,
         params={**settings, "memtune_version": memtune_version(), **identities},
+        datasets=split_data(config.dataset, dataset.splits),
         resumed=resume is not None,
     )
     return _Prepared(

@@ -10,7 +10,7 @@ from experiments.mlflow_tracking.writes import LogTable
 from experiments.runs.seen_cases import SeenCase
 
 SIDES = ("seed", "champion")
-"""In the order of `case_tables`' arguments; they name columns and traces."""
+"""In the order of `case_tables`' arguments; they name columns, traces, and the runs that have these."""
 
 _ASKED = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")

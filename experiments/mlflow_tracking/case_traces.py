@@ -71,6 +71,7 @@ class LogCase(Write):
     kind: Literal["case"] = "case"
     title: str
     tags: Mapping[str, str]
+    conversation: str = ""
     question: str
     answers: tuple[str, ...]
     reply: str
@@ -106,7 +107,8 @@ class LogCase(Write):
         root = client.start_trace(
             self.title[:_TITLE_LIMIT],
             span_type="CHAIN",
-            inputs={"question": self.question},
+            # MLflow compares two runs by these, and two conversations may be asked the same.
+            inputs={"question": self.question, "conversation": self.conversation},
             tags={**self.tags, CASE: mark},
             experiment_id=store.experiment_id,
             start_time_ns=min((span.start for span in self.spans), default=None),
@@ -163,7 +165,7 @@ class LogCase(Write):
 
 
 def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) -> Iterator[LogCase]:
-    """The traces of cases; `side` says whose they are, `seed` or `champion`, and `method` what attributed them."""
+    """The traces of cases, in the run of their `side`, `seed` or `champion`; `method` attributed them."""
     source = "information survival" if method == SURVIVAL else method
     for seen in cases:
         case, attribution = seen.case, seen.attribution
@@ -175,16 +177,18 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
             feedback.append(
                 CaseFeedback(
                     name="blame",
-                    value=blame.error_type,
+                    value=blame.operation,
                     source=f"memtune {source}",
                     operation=blame.operation_id if blame.operation_id in there else None,
-                    rationale=literal(blame.reason),  # the UI shows it as Markdown
-                    metadata={"operation": blame.operation, "confidence": f"{blame.confidence:g}"},
+                    rationale=literal(f"{blame.error_type}: {blame.reason}"),  # the UI shows it as Markdown
+                    metadata={"error_type": blame.error_type, "confidence": f"{blame.confidence:g}"},
                 )
             )
         yield LogCase(
+            run=side,
             title=f"{side} {case.conversation} {case.question.id}",
             tags={"memtune.side": side, "memtune.split": seen.split, "memtune.passed": str(case.passed).lower()},
+            conversation=case.conversation,
             question=case.question.question,
             answers=case.question.answers,
             reply=case.reply,

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.mlflow_tracking.case_traces import LogCase
+from experiments.mlflow_tracking.datasets import LogDatasets
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.writes import (
@@ -61,7 +62,8 @@ _AnyWrite = Annotated[
     | EndRun
     | RegisterPrompt
     | NameChampion
-    | LogCase,
+    | LogCase
+    | LogDatasets,
     Field(discriminator="kind"),
 ]
 _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)

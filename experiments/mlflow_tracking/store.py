@@ -14,7 +14,7 @@ from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
-"""Name of the parent run of an experiment; the nested ones are named by their iteration."""
+"""Name of the parent run of an experiment; the nested ones are named `seed`, `champion`, or by their iteration."""
 
 KEY = "memtune.key"
 """Tag that identifies a run, so that a repeated write needs no id from the reply to the first."""

@@ -1,4 +1,4 @@
-"""A run in MLflow: one parent run, a nested run for each iteration, and every curve on the parent too.
+"""A run in MLflow: one parent run with the curves; nested in it the runs `seed` and `champion`, and each iteration's.
 
 Everything goes through `MlflowClient` with explicit run ids: MLflow's active run is local to a thread.
 """
@@ -10,18 +10,40 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from experiments.mlflow_tracking.attempts_table import attempts_table
 from experiments.mlflow_tracking.case_tables import SIDES, case_tables
 from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.datasets import SplitData, log_datasets
+from experiments.mlflow_tracking.description import NOTE, describe
+from experiments.mlflow_tracking.metrics import (
+    COSTS,
+    VALIDATION,
+    before_a_step,
+    iteration_values,
+    run_costs,
+    shares,
+    side_cost,
+    side_scores,
+    verdict_values,
+)
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt, accepted_reasons, prompt_name
 from experiments.mlflow_tracking.store import PARENT, TrackingStore, in_words, is_refusal
-from experiments.mlflow_tracking.writes import EndRun, LogFiles, LogMetrics, LogParams, LogText, SetTag, StartRun
+from experiments.mlflow_tracking.writes import (
+    EndRun,
+    LogFiles,
+    LogMetrics,
+    LogParams,
+    LogText,
+    SetTag,
+    StartRun,
+    Write,
+)
 from experiments.runs.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, STUDY, SUMMARY, RunFolder
 from experiments.runs.seen_cases import SeenCase, worst_first
 from experiments.runs.summary import SummaryMlflow
@@ -36,11 +58,10 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from attribution.signals import Signal
 
+SEED, CHAMPION = SIDES
+
 PARAM_LIMIT = 500
 """Longest value kept as a parameter; settings are short, and prompts are not parameters."""
-
-LONGEST_KEY = 100
-"""Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 FINISH_SECONDS = 120.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
@@ -76,6 +97,7 @@ class MlflowRun:
         seed: the prompts the run starts from.
         folder: of the run.
         clock: gives the time of points, in seconds since the epoch.
+        datasets: the splits it works on.
         resumed: whether points may exist already.
     """
 
@@ -87,14 +109,18 @@ class MlflowRun:
         folder: RunFolder,
         clock: Callable[[], float] = time,
         *,
+        datasets: tuple[SplitData, ...] = (),
         resumed: bool = False,
     ) -> None:
         self._resumed = resumed
         self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
-        self._open: dict[int, bool] = {}
+        self._datasets = datasets
+        self._open: dict[str, bool] = {}
         self._blamed: set[int] = set()
+        self._iterations: list[IterationRecord] = []
+        self._curves: dict[str, float] = {}
         self._regressed = False
-        self._spent = {"calls_made": 0, "calls_cached": 0, "tokens": 0}
+        self._spent = dict.fromkeys(COSTS, 0)
 
     @classmethod
     def start(
@@ -107,6 +133,7 @@ class MlflowRun:
         system: str,
         seed: Candidate,
         params: Mapping[str, Any],
+        datasets: tuple[SplitData, ...] = (),
         clock: Callable[[], float] = time,
         resumed: bool = False,
     ) -> MlflowRun:
@@ -142,11 +169,13 @@ class MlflowRun:
                 reason, shown = in_words(error, store.uri), without_credentials(store.uri)
                 raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
             outbox.keep_off(error)
-        self = cls(outbox, system, seed, folder, clock, resumed=resumed)
+        self = cls(outbox, system, seed, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run"}
         outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
-        outbox.send(*(self._version(name, text, f"seed of {system}") for name, text in seed.items()))
+        outbox.send(
+            *log_datasets(datasets), *(self._version(name, text, f"seed of {system}") for name, text in seed.items())
+        )
         return self
 
     @property
@@ -165,7 +194,11 @@ class MlflowRun:
         return found
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._metrics(PARENT, _score_metrics(split, score), step=0)
+        self._metrics(self._side_run(SEED), side_scores(split, score), step=0)
+        if split == "val":
+            self._curve({VALIDATION: score.score}, step=0)
+        else:
+            self._metrics(PARENT, {f"{split}/seed": score.score}, step=0)
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         rows = [
@@ -182,41 +215,31 @@ class MlflowRun:
             }
             for signal in signals
         ]
-        shares = {blame_key(signal.operation): signal.share for signal in signals}
         nested = self._iteration_run(iteration)
-        for run in (PARENT, nested):
-            self._metrics(run, shares, step=iteration)
+        self._metrics(nested, shares(signals), step=iteration)
+        self._curve(shares(signals), step=iteration)
         self._blamed.add(iteration)
         text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
         self._outbox.send(LogText(run=nested, path="blame.json", text=text))
 
     def iteration(self, record: IterationRecord) -> None:
-        cost = {"calls_made": record.calls_made, "calls_cached": record.calls_cached, "tokens": record.tokens}
+        self._iterations.append(record)
+        cost = {name: getattr(record, name) for name in COSTS}
         self._spent = {name: self._spent[name] + value for name, value in cost.items()}
-        metrics: dict[str, float] = {"val/score": record.val_score}
-        metrics |= {f"cost/{name}": value for name, value in cost.items()}
-        if record.n not in self._blamed:
-            # Nothing was attributed again, since the champion is the same; the curve stays level.
-            metrics |= {f"blame/{name}": blame.share for name, blame in record.blame.items()}
-        for name, found in record.alignment.items():
-            if found.correlation is not None:
-                metrics[f"alignment/{name}"] = found.correlation
-            if found.ci is not None:
-                metrics |= {f"alignment/{name}_low": found.ci[0], f"alignment/{name}_high": found.ci[1]}
-        values = {name: each.after for name, each in record.changed.items()}
-        metrics |= {f"settings/{name}": float(each) for name, each in values.items() if not isinstance(each, str)}
+        metrics = iteration_values(record, blamed=record.n in self._blamed)
         nested = self._iteration_run(record.n)
-        self._metrics(nested, metrics | {"proposals": record.proposals}, step=record.n)
-        self._metrics(
-            PARENT, metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n
-        )
+        own = {f"cost/{name}": value for name, value in cost.items()}
+        self._metrics(nested, metrics | own | {"proposals": record.proposals}, step=record.n)
+        self._curve(metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
         tags |= {f"settings.{name}": f"{each.before} → {each.after}" for name, each in record.changed.items()}
         if record.optimizer is not None:
             tags["optimizer"] = record.optimizer
         self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
         champion = record.champion or {}
-        texts = [LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()]
+        texts: list[Write] = [
+            LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()
+        ]
         versions = [self._version(name, champion[name], reason) for name, reason in accepted_reasons(record).items()]
         if record.edit is not None:
             edit = json.dumps(Redaction().value(asdict(record.edit)), indent=2, ensure_ascii=False)
@@ -224,18 +247,15 @@ class MlflowRun:
         if record.settings:
             tried = json.dumps([asdict(each) for each in record.settings], indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="settings.json", text=tried))
-        self._outbox.send(*texts, *versions, EndRun(run=nested, status="FINISHED", moment=self._now()))
-        self._open[record.n] = False
+        if record.attempts:
+            texts.append(attempts_table(self._iterations))
+        self._outbox.send(*texts, *versions)
+        self._end(nested, "FINISHED")
 
     def verdict(self, verdict: Verdict) -> None:
-        metrics = {"test/delta": verdict.delta, "test/p_value": verdict.p_value, "test/power": verdict.power}
-        if verdict.noise is not None:
-            metrics["test/noise"] = verdict.noise.noise
-        alone = verdict.prompts_alone
-        if alone is not None:
-            metrics |= {"test/prompts_alone_delta": alone.delta, "test/prompts_alone_p_value": alone.p_value}
-        self._metrics(PARENT, metrics, step=0)
+        self._metrics(PARENT, verdict_values(verdict), step=0)
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
+        alone = verdict.prompts_alone
         # Texts that lose without the settings they were tuned with are no champion of their name.
         self._regressed = "regressed" in (verdict.verdict, alone.verdict if alone is not None else None)
 
@@ -247,30 +267,29 @@ class MlflowRun:
     ) -> None:
         """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
 
-        If the champion is the seed, only the seed has traces.
+        Traces are in the run of their side. If the champion is the seed, only the seed has them.
         """
         self._outbox.send(*case_tables(seed, champion))
         traced = (seed,) if seed == champion else (seed, champion)
         for side, cases in zip(SIDES, traced, strict=False):
+            self._side_run(side)
             self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric, method))
 
     def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""
-        last = max((record.n for record in result.iterations), default=0) + 1
         for split, score in result.champion.items():
-            self._metrics(PARENT, _score_metrics(split, score), step=last)
-        calls = result.calls
-        self._metrics(
-            PARENT,
-            {
-                "cost/run_calls_made": calls.made,
-                "cost/run_calls_cached": calls.cached,
-                "cost/run_calls_without_reuse": calls.without_reuse,
-                **{f"cost/tokens_per_question_{side}": value for side, value in result.tokens_per_question.items()},
-                **_search_costs(result),
-            },
-            step=0,
-        )
+            if split != "val":  # whose curve ends with it
+                self._metrics(PARENT, {f"{split}/champion": score.score}, step=0)
+        self._metrics(PARENT, run_costs(result), step=0)
+        if result.baseline:
+            self._metrics(self._side_run(SEED), side_cost(result, SEED), step=0)
+        if result.champion and (result.champion_candidate != self._seed or result.settings):
+            run = self._side_run(CHAMPION)
+            for split, score in result.champion.items():
+                self._metrics(run, side_scores(split, score), step=0)
+            self._metrics(run, side_cost(result, CHAMPION), step=0)
+        note = describe(self._folder.summary(), self._seed, result.champion_candidate)
+        self._outbox.send(SetTag(key=NOTE, value=note))
         changed = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in changed.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
@@ -279,8 +298,9 @@ class MlflowRun:
             for name, text in result.champion_candidate.items():
                 better = text != self._seed.get(name)
                 self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
-        left = [self._run_of(n) for n, still in self._open.items() if still]
-        self._outbox.send(*(EndRun(run=run, status=status, moment=self._now()) for run in (*left, PARENT)))
+        left = [name for name, still in self._open.items() if still]
+        for run in (*left, PARENT):
+            self._end(run, status)
         if self._outbox.waiting:
             self._outbox.flush(seconds=FINISH_SECONDS)
 
@@ -289,38 +309,36 @@ class MlflowRun:
         return RegisterPrompt(name=prompt_name(self._system, prompt), text=text, message=message, tags=tags)
 
     def _iteration_run(self, iteration: int) -> str:
-        name = self._run_of(iteration)
-        if iteration not in self._open:
-            self._open[iteration] = True
-            tags = {"iteration": str(iteration)}
-            self._outbox.send(StartRun(run=name, title=name, moment=self._now(), tags=tags))
+        return self._nested_run(f"iteration {iteration}", {"iteration": str(iteration)})
+
+    def _side_run(self, side: str) -> str:
+        return self._nested_run(side, {"memtune.side": side}, self._datasets)
+
+    def _nested_run(self, name: str, tags: Mapping[str, str], data: tuple[SplitData, ...] = ()) -> str:
+        if name not in self._open:
+            self._open[name] = True
+            start = StartRun(run=name, title=name, moment=self._now(), tags=tags)
+            self._outbox.send(start, *log_datasets(data, name))
         return name
 
-    @staticmethod
-    def _run_of(iteration: int) -> str:
-        return f"iteration {iteration}"
+    def _end(self, run: str, status: str) -> None:
+        self._outbox.send(EndRun(run=run, status=status, moment=self._now()))
+        self._open[run] = False
+
+    def _curve(self, values: Mapping[str, float], *, step: int) -> None:
+        """A point of each curve of the parent run; what changes does so at its step."""
+        before = before_a_step(self._curves, values)
+        moment = self._now()
+        points = [LogMetrics(values=before, step=step, moment=moment - 1, once=self._resumed)] if before else []
+        points.append(LogMetrics(values=dict(values), step=step, moment=moment, once=self._resumed))
+        self._outbox.send(*points)
+        self._curves |= values
 
     def _metrics(self, run: str, values: Mapping[str, float], *, step: int) -> None:
         self._outbox.send(LogMetrics(run=run, values=dict(values), step=step, moment=self._now(), once=self._resumed))
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
-
-
-def _search_costs(result: LoopResult) -> dict[str, float]:
-    """What each of several optimizers has spent."""
-    parts = result.search.by_optimizer if result.search is not None else {}
-    named = {re.sub(r"[^\w.-]", "-", name): each for name, each in parts.items()}
-    calls = {f"cost/search_calls_{name}": float(each.calls) for name, each in named.items()}
-    return calls | {f"cost/search_tokens_{name}": float(each.tokens) for name, each in named.items()}
-
-
-def blame_key(operation: str) -> str:
-    """Name of the curve of an operation's share of the loss: MLflow does not take every character, nor a long name."""
-    kept = re.sub(r"[^\w.\- :]", "-", operation)
-    if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
-        return f"blame/{operation}"
-    return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def run_key(folder: RunFolder) -> str | None:
@@ -336,7 +354,3 @@ def link_of(store: TrackingStore) -> SummaryMlflow | None:
     if run is None:
         return None
     return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
-
-
-def _score_metrics(split: SplitName, score: Score) -> dict[str, float]:
-    return {f"{split}/{name}": getattr(score, name) for name in ("score", "em", "f1", "contains")}

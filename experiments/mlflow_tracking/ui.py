@@ -31,6 +31,11 @@ QUIET = {
 """Keeps MLflow and its imports off the network; without the first its server can hang offline."""
 
 
+_APP = "mlflow.server.fastapi_app:app"
+_STORE, _ARTIFACTS = "_MLFLOW_SERVER_FILE_STORE", "_MLFLOW_SERVER_ARTIFACT_ROOT"
+"""What `mlflow ui` starts, and where it says what to show."""
+
+
 def require_store(home: Path) -> None:
     """Refuse a home without an MLflow store.
 
@@ -43,7 +48,7 @@ def require_store(home: Path) -> None:
 
 
 def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
-    """Start `mlflow ui` and return its process and address once it answers. The caller ends the process.
+    """Start MLflow's server and return its process and address once it answers. The caller ends the process.
 
     If the caller is killed, the process ends too.
 
@@ -58,10 +63,11 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
     used = port or (USUAL_PORT if _free(USUAL_PORT) else _any_port())
     address = f"http://{HOST}:{used}"
     log = home / "mlflow-ui.log"
-    command = [sys.executable, "-m", "mlflow", "ui", "--host", HOST, "--port", str(used), "--workers", "1"]
-    command += ["--backend-store-uri", store_uri(home), "--default-artifact-root", artifact_root(home).as_uri()]
+    # `mlflow ui` imports all of MLflow to start this, which imports it again: seconds before anything is seen.
+    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(used), "--workers", "1", _APP]
+    env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifact_root(home).as_uri()}
     with log.open("wb") as output:
-        process = start_child(command, output=output, env={**os.environ, **QUIET})
+        process = start_child(command, output=output, env=env)
     try:
         _wait(process, address, log)
     except BaseException:
@@ -98,7 +104,7 @@ def _wait(
             with urllib.request.urlopen(f"{address}/health", timeout=2):  # noqa: S310 (http on loopback)
                 return
         except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
+            time.sleep(0.05)
     raise RunError(f"the MLflow UI did not answer within {READY_SECONDS:.0f} s; {log} says why")
 
 

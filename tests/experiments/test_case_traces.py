@@ -23,7 +23,7 @@ from experiments.runs.seen_cases import worst_first
 def outbox(mlflow_home: Path) -> Outbox:
     store = TrackingStore(store_uri(mlflow_home), "cases", "k1")
     box = Outbox(store, RunFolder.create(mlflow_home, system="rag", now=datetime(2026, 1, 3), files=FILES))
-    sent(box, StartRun(title="r", moment=1, tags={}))
+    sent(box, *(StartRun(run=name, title="r", moment=1, tags={}) for name in ("", "seed", "champion")))
     return box
 
 
@@ -34,7 +34,7 @@ def sent(box: Outbox, *writes: Write) -> None:
 
 
 def traces_of(box: Outbox, title: str) -> list[Any]:
-    found = box.store.client.search_traces(locations=[box.store.experiment_id], run_id=box.store.run_id())
+    found = box.store.client.search_traces(locations=[box.store.experiment_id], run_id=box.store.run_id("seed"))
     return [trace for trace in found if trace.info.tags["mlflow.traceName"] == title]
 
 
@@ -47,7 +47,8 @@ def test_a_trace_has_a_span_an_operation_at_its_own_time_inside_the_right_parent
     sent(outbox, *written(seen))
     (trace,) = traces_of(outbox, "seed conv1 q1")
     root, *spans = sorted(trace.data.spans, key=lambda span: span.parent_id is not None)
-    assert (root.inputs, root.outputs) == ({"question": "Where does Mara live?"}, {"reply": "unknown"})
+    asked = {"question": "Where does Mara live?", "conversation": "conv1"}
+    assert (root.inputs, root.outputs) == (asked, {"reply": "unknown"})
     recorded = {each.name: each for each in seen.graph.operations.values()}
     assert {span.name for span in spans} == {"extract_facts", "answer"}
     for span in spans:
@@ -72,15 +73,15 @@ def test_blame_score_and_gold_answer_are_assessments_and_the_blame_is_on_its_spa
     assert set(said) == {"blame", "short_contains", "expected_answer"}
     spans = {span.span_id: span.name for span in trace.data.spans}
     assert spans[said["blame"].span_id] == "extract_facts"
-    assert said["blame"].value == "ExtractionError"
-    assert said["blame"].rationale == "extract_facts lost 'Oslo'"
+    assert said["blame"].value == "extract_facts"
+    assert said["blame"].rationale == "ExtractionError: extract_facts lost 'Oslo'"
     assert said["blame"].metadata["confidence"] == "0.8"
     assert said["short_contains"].value == 0.0
     assert said["expected_answer"].value == [ANSWER]
     # The step that was due never ran: there is no span to put it on.
     (other,) = traces_of(outbox, "seed conv3 q3")
     (blame,) = [each for each in other.info.assessments if each.name == "blame"]
-    assert (blame.span_id, blame.metadata["operation"]) == (None, "update")
+    assert (blame.span_id, blame.value) == (None, "update")
 
 
 def test_a_trace_that_is_there_is_not_written_again_and_a_partial_one_is_replaced(outbox: Outbox) -> None:

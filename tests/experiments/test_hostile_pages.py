@@ -233,7 +233,7 @@ def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
     (rationale,) = [one.rationale for one in trace.feedback if one.rationale is not None]
     page = Page(MARKDOWN.render(rationale))
     assert page.tags == ["p"]
-    assert page.text == seen(" ".join(NAMES))
+    assert page.text == f"{blame.error_type}: {seen(' '.join(NAMES))}"
 
 
 def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
 from attribution.signals import Signal
 from experiments.command import main
 from experiments.mlflow_tracking import ui
+from experiments.mlflow_tracking.datasets import SplitData
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun
@@ -24,9 +26,15 @@ from experiments.mlflow_tracking.writes import SetTag
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
 from optimizer.gating.verdict import Verdict
+from optimizer.tuning.results import Attempt
 from tracing.errors import RunError
 
 SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]
+DATA = tuple(
+    SplitData(name=f"sample {use}", use=use, source="sample", digest=use, conversations=2, questions=20)
+    for use in ("training", "validation", "test")
+)
+ATTEMPT = Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5")
 DEAD = "http://127.0.0.1:9"
 
 
@@ -68,6 +76,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
         system="rag",
         seed=SEED,
         params={"a": 1},
+        datasets=DATA,
         **given,
     )
 
@@ -75,7 +84,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
 def rest_of_a_run(run: MlflowRun) -> None:
     run.baseline("val", score(0.45))
     run.blame(1, SIGNALS)
-    run.iteration(record(1, accepted=True, champion=TUNED))
+    run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seen = [seen_case(1, "unknown", lost_at="answer")]
     run.cases(seen, [seen_case(1, "Oslo")], metric="short_contains", method="survival", most=5)
@@ -144,13 +153,13 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
     parent = client.get_run(run)
     assert (parent.info.run_name, parent.info.status) == (folder.id, "FINISHED")
     assert parent.data.tags["verdict"] == "improved"
-    assert [(each.step, each.value) for each in client.get_metric_history(run, "val/score")] == [
+    assert [(each.step, each.value) for each in client.get_metric_history(run, "answers/val_score")] == [
         (0, 0.45),
+        (1, 0.45),
         (1, 0.51),
-        (3, 0.55),
     ]
     runs = client.search_runs([experiment])
-    assert sorted(each.info.run_name for each in runs) == [folder.id, "iteration 1"]
+    assert sorted(each.info.run_name for each in runs) == [folder.id, "champion", "iteration 1", "seed"]
     assert {each.info.status for each in runs} == {"FINISHED"}
     traces = client.search_traces(locations=[experiment])
     assert sorted(each.info.tags["mlflow.traceName"] for each in traces) == ["champion conv1 q1", "seed conv1 q1"]
@@ -159,6 +168,9 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
     texts = [each.template for each in versions]
     assert len(set(texts)) == len(texts)
     store = TrackingStore(server.address, client.get_experiment(experiment).name, "")
+    assert table_of(store, run, "attempts.json")["text"].tolist() == [TUNED["answer"]]
+    assert len(parent.inputs.dataset_inputs) == 3
+    assert parent.data.tags["mlflow.note.content"].startswith("## Improved")
     assert table_of(store, run, "cases/test.json").shape[0] == 1
 
 

@@ -181,7 +181,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.mlflow.tracking_uri == store_uri(mlflow_home)
     tracked = MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id)
     assert tracked.info.status == "FINISHED"
-    assert tracked.data.metrics["test/score"] == 1
+    assert tracked.data.metrics["test/champion"] == 1
     assert tracked.data.params["system"] == "rag"
 
     code, _, err = command("export", "run", "--to", "rag", "--out", "tuned")

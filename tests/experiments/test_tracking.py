@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_cases import table_of
 from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
+from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.outbox import OUTBOX
+from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
@@ -21,7 +25,7 @@ from tracing.recording.credentials import without_credentials
 
 FIRST = "20260102-030401-rag"
 ATTEMPTS = (
-    Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5"),
+    Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5", 0.2),
     Attempt("answer", "structure", "moves the question", "other", 0.1, "rejected"),
 )
 SIGNALS = [
@@ -41,7 +45,7 @@ def client(home: Path) -> Any:
     from mlflow.tracking import MlflowClient
 
     folder = run_folder(home, 1)
-    run = start(home, folder)
+    run = start(home, folder, datasets=split_data("sample", load_dataset(load_config(None)).splits))
     for split, value in (("train", 0.4), ("val", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
     for n in (1, 2):
@@ -69,9 +73,10 @@ def runs_of(client: Any) -> dict[str, Any]:
 
 def test_each_iteration_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
     runs = runs_of(client)
-    assert set(runs) == {FIRST, "iteration 1", "iteration 2"}
-    for n in (1, 2):
-        assert runs[f"iteration {n}"].data.tags["mlflow.parentRunId"] == runs[FIRST].info.run_id
+    nested = {"seed", "champion", "iteration 1", "iteration 2"}
+    assert set(runs) == {FIRST, *nested}
+    for name in nested:
+        assert runs[name].data.tags["mlflow.parentRunId"] == runs[FIRST].info.run_id
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
     assert runs[FIRST].data.tags["verdict"] == "improved"
     assert runs["iteration 1"].data.tags["accepted"] == "true"
@@ -83,19 +88,78 @@ def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> Non
     def curve(name: str) -> list[tuple[int, float]]:
         return [(metric.step, metric.value) for metric in client.get_metric_history(parent, name)]
 
-    assert curve("val/score") == [(0, 0.45), (1, 0.51), (2, 0.52), (3, 0.55)]
-    assert curve("test/score") == [(0, 0.42), (3, 0.52)]
-    assert curve("train/em") == [(0, 0.2)]
+    # Level up to a step, and a rise at it: a champion's score holds until the next.
+    assert curve("answers/val_score") == [(0, 0.45), (1, 0.45), (1, 0.51), (2, 0.51), (2, 0.52)]
     assert curve("blame/answer") == [(1, 0.7), (2, 0.7)]
-    assert curve("cost/calls_made") == [(1, 100), (2, 200)]
-    assert curve("cost/tokens_so_far") == [(1, 4000), (2, 8000)]
+    assert curve("cost/tokens_so_far") == [(1, 4000), (2, 4000), (2, 8000)]
     assert curve("cost/run_calls_without_reuse") == [(0, 2600)]
-    assert curve("test/p_value") == [(0, 0.031)]
+
+
+def test_what_is_measured_once_is_a_single_point_so_that_no_line_is_drawn(client: Any) -> None:
+    runs = runs_of(client)
+    metrics = runs[FIRST].data.metrics
+    figures = ("test/seed", "test/champion", "test/difference", "test/difference_low", "test/p_value")
+    assert [metrics[name] for name in figures] == [0.42, 0.52, 0.1, 0.02, 0.031]
+    for name in metrics:
+        if name.startswith(("test/", "train/")):
+            assert len(client.get_metric_history(runs[FIRST].info.run_id, name)) == 1
+
+
+def test_score_curves_are_the_first_section_of_the_charts(client: Any) -> None:
+    sections = {name.partition("/")[0] for name in runs_of(client)[FIRST].data.metrics}
+    assert sorted(sections)[0] == "answers"
+    assert {"blame", "cost"} < sections
+
+
+def test_seed_and_champion_are_runs_with_the_same_metrics_to_compare(client: Any) -> None:
+    seed, champion = (runs_of(client)[side].data.metrics for side in ("seed", "champion"))
+    assert (seed["answers/test_score"], champion["answers/test_score"]) == (0.42, 0.52)
+    assert (seed["cost/tokens_per_question"], champion["cost/tokens_per_question"]) == (310.5, 322.0)
+    assert set(champion) <= set(seed)
+
+
+def test_the_splits_are_data_sets_of_the_run_and_of_both_sides(client: Any) -> None:
+    runs = runs_of(client)
+    for name in (FIRST, "seed", "champion"):
+        inputs = runs[name].inputs.dataset_inputs
+        assert sorted((each.dataset.name, each.tags[0].value) for each in inputs) == [
+            ("sample test", "test"),
+            ("sample training", "training"),
+            ("sample validation", "validation"),
+        ]
+        assert len({each.dataset.digest for each in inputs}) == 3
+
+
+def test_every_attempt_is_in_a_table_with_its_text_source_local_score_gate_and_reason(home: Path, client: Any) -> None:
+    run = runs_of(client)[FIRST].info.run_id
+    table = table_of(TrackingStore(store_uri(home), "memtune", ""), run, "attempts.json")
+    first, second = table.to_dict("records")
+    assert first == {
+        "iteration": 1,
+        "prompt": "answer",
+        "source": "bank",
+        "reason": "asks for a short answer",
+        "gain on recorded inputs": 0.2,
+        "gain on conversations": 0.5,
+        "gate": "accepted: +0.5",
+        "champion": True,
+        "text": TUNED["answer"],
+    }
+    assert (second["iteration"], second["champion"]) == (2, False)
+
+
+def test_the_description_says_verdict_difference_scores_and_what_changed(client: Any) -> None:
+    note = runs_of(client)[FIRST].data.tags["mlflow.note.content"]
+    assert note.startswith("## Improved: +0.100 (+0.020 to +0.180), from 0.420 to 0.520\n")
+    assert "| Validation | 0.450 (0.350 to 0.550) | 0.550 (0.450 to 0.650) | 20 |" in note
+    assert "-Be short." in note
+    assert "+Answer in one to four words & no sentence." in note
 
 
 def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home: Path) -> None:
     runs = runs_of(client)
     assert {item.path for item in client.list_artifacts(runs[FIRST].info.run_id)} == {
+        "attempts.json",
         "prompts",
         "report.html",
         "summary.json",
@@ -178,7 +242,7 @@ def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_cha
     assert run.problems == []
     assert client.load_prompt("prompts:/memtune.tracked.answer@champion").version == 2
     data = runs_of(client)[folder.id].data
-    assert (data.tags["settings.top_k"], data.metrics["test/prompts_alone_delta"]) == ("4 → 8", -0.1)
+    assert (data.tags["settings.top_k"], data.metrics["test/prompts_alone_difference"]) == ("4 → 8", -0.1)
 
 
 def test_settings_become_flat_parameters_without_keys() -> None:

@@ -1,0 +1,93 @@
+"""memtune's metrics and judge as scorers of MLflow: for `mlflow.genai.evaluate` and `mlflow.genai.optimize_prompts`.
+
+A record's accepted answers are its expectation `expected_answer`, as memtune's traces have it, or MLflow's own
+`expected_response`: a text, or a list of texts any of which is a full answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
+from attribution.judging.metrics import LLM_JUDGE, measured
+from experiments.display.markdown_text import literal
+from tracing.errors import DataError
+from tracing.systems.conversations import Question
+
+if TYPE_CHECKING:
+    from mlflow.entities import Feedback
+    from mlflow.genai.scorers import Scorer
+
+    from tracing.llm.models import ChatModel
+
+EXPECTED = ("expected_answer", "expected_response")
+
+
+def metric_scorer(metric: str = "short_contains") -> Scorer:
+    """A scorer that compares the output with the accepted answers by a metric (`short_contains`, `em`, `f1`, …).
+
+    Its value is from 0 to 1; no model is asked.
+    """
+    from mlflow.entities import AssessmentSource, Feedback
+    from mlflow.genai.scorers import scorer
+
+    @scorer(name=metric.replace(":", "."))  # type: ignore[untyped-decorator]
+    def score(outputs: Any, expectations: dict[str, Any]) -> Feedback:
+        answers = accepted_answers(expectations)
+        return Feedback(
+            value=measured(metric, _reply(outputs), answers),
+            rationale=f"accepted: {literal(' | '.join(answers))}",
+            source=AssessmentSource(source_type="CODE", source_id=f"memtune {metric}"),
+        )
+
+    return score
+
+
+def judge_scorer(model: ChatModel) -> Scorer:
+    """A scorer that asks a model whether the output is right; where it abstains, words decide.
+
+    The question is the record's input `question`, or all of its inputs if there is none. Its value is 1 or 0.
+    """
+    from mlflow.entities import AssessmentSource, Feedback
+    from mlflow.genai.scorers import scorer
+
+    by_margin, by_label = LlmJudge(model), LlmJudge(model)
+    by_label.calibration = JudgeThreshold("label")
+
+    def right(question: Question, reply: str) -> float:
+        margin = by_margin.opinion(question, reply).margin
+        # Not every endpoint returns log-probabilities.
+        return by_label.judge(question, reply).score if margin is None else float(margin > 0)
+
+    @scorer(name=LLM_JUDGE.replace("-", "_"))  # type: ignore[untyped-decorator]
+    def score(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any]) -> Feedback:
+        asked = inputs.get("question") or "\n".join(f"{name}: {value}" for name, value in inputs.items())
+        question = Question(id="asked", question=str(asked), answers=accepted_answers(expectations))
+        return Feedback(
+            value=right(question, _reply(outputs)),
+            rationale=f"accepted: {literal(' | '.join(question.answers))}",
+            source=AssessmentSource(source_type="LLM_JUDGE", source_id=f"memtune {model.settings.model}"),
+        )
+
+    return score
+
+
+def accepted_answers(expectations: Mapping[str, Any]) -> tuple[str, ...]:
+    """The accepted answers among a record's expectations.
+
+    Raises:
+        DataError: there are none.
+    """
+    found = next((expectations[name] for name in EXPECTED if expectations.get(name) is not None), None)
+    answers = tuple(map(str, found)) if isinstance(found, list | tuple) else () if found is None else (str(found),)
+    if not answers:
+        raise DataError(f"a record has no accepted answer; give its expectations {' or '.join(EXPECTED)}")
+    return answers
+
+
+def _reply(outputs: Any) -> str:
+    """A text, or the one value of a mapping such as memtune's traces have."""
+    if isinstance(outputs, Mapping) and len(outputs) == 1:
+        (outputs,) = outputs.values()
+    return str(outputs)

@@ -1,0 +1,94 @@
+"""The data set of a run as MLflow's Datasets: one for each split, recognized by the digest of its conversations."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from experiments.mlflow_tracking.store import PARENT, TrackingStore
+from experiments.mlflow_tracking.writes import Write
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.scores import Splits
+
+CONTEXT = "mlflow.data.context"
+"""The tag of an input by which MLflow's UI says what a data set was used for."""
+
+_USES = {"train": "training", "val": "validation", "test": "test"}
+_SCHEMA = {
+    "mlflow_colspec": [
+        {"name": "conversation", "type": "string", "required": True},
+        {"name": "question", "type": "string", "required": True},
+        {"name": "answers", "type": "string", "required": True},
+    ]
+}
+_DIGITS = 16
+
+
+class SplitData(BaseModel):
+    """A split: the data set's name or path, its digest, and how many conversations and questions it has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    use: str
+    source: str
+    digest: str
+    conversations: int
+    questions: int
+
+
+class LogDatasets(Write):
+    """The splits as inputs of a run; MLflow keeps a data set once, by its name and digest."""
+
+    kind: Literal["datasets"] = "datasets"
+    splits: tuple[SplitData, ...]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        inputs = [
+            DatasetInput(
+                Dataset(
+                    name=split.name,
+                    digest=split.digest,
+                    source_type="local",
+                    source=json.dumps({"uri": split.source}),
+                    schema=json.dumps(_SCHEMA),
+                    profile=json.dumps({"num_rows": split.questions, "num_conversations": split.conversations}),
+                ),
+                [InputTag(CONTEXT, split.use)],
+            )
+            for split in self.splits
+        ]
+        store.client.log_inputs(store.run_id(self.run), datasets=inputs)
+
+
+def split_data(name: str, splits: Splits) -> tuple[SplitData, ...]:
+    """What MLflow is told of a data set; `name` is the configuration's, a known data set or a path."""
+    stem = Path(name).stem or name
+    found = []
+    for split, conversations in splits.named().items():
+        digest = sha256()
+        for conversation in conversations:
+            digest.update(conversation.model_dump_json().encode("utf-8", "replace") + b"\n")
+        found.append(
+            SplitData(
+                name=f"{stem} {_USES[split]}",
+                use=_USES[split],
+                source=name,
+                digest=digest.hexdigest()[:_DIGITS],
+                conversations=len(conversations),
+                questions=sum(len(each.questions) for each in conversations),
+            )
+        )
+    return tuple(found)
+
+
+def log_datasets(splits: tuple[SplitData, ...], run: str = PARENT) -> list[LogDatasets]:
+    """The write, if there are splits."""
+    return [LogDatasets(run=run, splits=splits)] if splits else []

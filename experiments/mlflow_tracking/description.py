@@ -1,0 +1,107 @@
+"""The description of a run in MLflow: verdict, scores and what changed in the prompts, as Markdown."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from experiments.display.markdown_text import literal
+from experiments.display.terminal import visible
+from experiments.reports.run_charts import SPLITS
+from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
+from experiments.runs.intervals import p_told
+from experiments.runs.summary import Summary, SummaryScore
+from tracing.recording.redaction import redact
+from tracing.systems.prompts import Candidate
+
+NOTE = "mlflow.note.content"
+"""The tag that MLflow shows as a run's description."""
+
+LONGEST = 7500
+"""In characters: MLflow keeps 8,000 of a tag, and a stored one may have some of them replaced by longer marks."""
+
+_CONTEXT_LINES = 2
+
+
+def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
+    """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
+    parts = [_headline(summary), _scores(summary)]
+    parts += [literal(told) for told in (summary.settings_told, summary.noise_told) if told]
+    changed = [name for name, text in champion.items() if seed.get(name) != text]
+    if changed:
+        parts.append("### What changed in the prompts")
+    elif summary.settings:
+        parts.append(literal(SETTINGS_ALONE))
+    closing = (
+        "Runs `seed` and `champion`, nested in this one, have the scores and traces of each side; "
+        "`attempts.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
+    )
+    room = LONGEST - len("\n\n".join([*parts, closing])) - 2
+    for name in changed:
+        block = _diff_block(name, seed.get(name, ""), champion[name], room)
+        room -= len(block) + 2
+        parts.append(block)
+    return "\n\n".join([*parts, closing])
+
+
+def _headline(summary: Summary) -> str:
+    """The verdict; MLflow folds a description after about four lines, so this is the first."""
+    found = summary.verdict or ("stopped" if summary.finished else "not finished")
+    title = f"## {found.capitalize()}"
+    if summary.delta is not None and summary.rewritten:
+        between = f" ({summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f})" if summary.delta_ci else ""
+        title = f"{title}: {summary.delta:+.3f}{between}"
+    before, after = summary.baseline.get("test"), summary.champion.get("test")
+    if summary.rewritten and before is not None and after is not None:
+        title = f"{title}, from {before.score:.3f} to {after.score:.3f}"
+    said = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
+    if summary.p_value is not None and summary.rewritten:
+        said = f"{said} Difference in {summary.metric} with its 95 % interval, {p_told(summary.p_value)}."
+    facts = f"{summary.system} on {summary.dataset} with {summary.model}; {summary.stopped}."
+    return f"{title}\n\n{literal(said)} {literal(facts)}"
+
+
+def _scores(summary: Summary) -> str:
+    lines = ["| | seed prompts | champion | questions |", "|---|---|---|---|"]
+    for split, label in SPLITS:
+        before, after = summary.baseline.get(split), summary.champion.get(split)
+        size = summary.splits[split].questions if split in summary.splits else "–"
+        lines.append(f"| {label} | {_told(before)} | {_told(after)} | {size} |")
+    return "\n".join(lines)
+
+
+def _told(score: SummaryScore | None) -> str:
+    if score is None:
+        return "–"
+    between = f" ({score.ci[0]:.3f} to {score.ci[1]:.3f})" if score.ci else ""
+    return f"{score.score:.3f}{between}"
+
+
+def _diff_block(name: str, before: str, after: str, room: int) -> str:
+    title = f"**{literal(name)}**"
+    lines = list(_diff(visible(redact(before)), visible(redact(after))))
+    longest = max((len(found) for line in lines for found in re.findall(r"`+|~+", line)), default=0)
+    # Nothing in it is as long as the fence, so nothing in it ends the block.
+    fence = "`" * max(3, longest + 1)
+    kept: list[str] = []
+    left = room - len(title) - 2 * len(fence) - 120
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    if not kept:
+        return f"{title}: too long to show here; the artifact `prompts` has it"
+    block = "\n".join([f"{fence}diff", *kept, fence])
+    rest = (
+        "" if len(kept) == len(lines) else f"\n\n… and {len(lines) - len(kept)} lines more, in the artifact `prompts`"
+    )
+    return f"{title}\n\n{block}{rest}"
+
+
+def _diff(before: str, after: str) -> Iterator[str]:
+    found = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
+    for number, line in enumerate(found):
+        if number >= 2:  # the first two name files
+            yield "…" if line.startswith("@@") else line

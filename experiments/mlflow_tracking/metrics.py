@@ -1,0 +1,108 @@
+"""Names and values of a run's metrics in MLflow, whose UI makes a section of what stands before the `/`.
+
+Sections are sorted by name: `answers`, the curve of the scores, comes before `blame`, `cost`, `objectives`, `settings`,
+and the figures of `test` and `train`, which are no curves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attribution.signals import Signal
+    from optimizer.evaluation.scores import Score, SplitName
+    from optimizer.gating.verdict import Verdict
+    from optimizer.tuning.results import IterationRecord, LoopResult
+
+LONGEST_KEY = 100
+"""Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
+
+VALIDATION = "answers/val_score"
+"""The champion's validation score by iteration: the curve of the run's progress."""
+
+COSTS = ("calls_made", "calls_cached", "tokens")
+
+
+def side_scores(split: SplitName, score: Score) -> dict[str, float]:
+    """A split's scores in the run of a side, `seed` or `champion`."""
+    return {f"answers/{split}_{name}": getattr(score, name) for name in ("score", "em", "f1", "contains")}
+
+
+def side_cost(result: LoopResult, side: str) -> dict[str, float]:
+    """What a test question costs with a side's prompts."""
+    tokens = result.tokens_per_question.get("champion" if side == "champion" else "baseline")
+    return {} if tokens is None else {"cost/tokens_per_question": tokens}
+
+
+def shares(signals: Sequence[Signal]) -> dict[str, float]:
+    """Each operation's share of the loss."""
+    return {blame_key(signal.operation): signal.share for signal in signals}
+
+
+def iteration_values(record: IterationRecord, *, blamed: bool) -> dict[str, float]:
+    """An iteration's metrics without its cost; `blamed` says whether its attribution was recorded already."""
+    values = {VALIDATION: record.val_score}
+    if not blamed:
+        # Nothing was attributed again, since the champion is the same; the curve stays level.
+        values |= {blame_key(name): blame.share for name, blame in record.blame.items()}
+    for name, found in record.alignment.items():
+        if found.correlation is not None:
+            values[f"objectives/{name}_alignment"] = found.correlation
+        if found.ci is not None:
+            values |= {f"objectives/{name}_alignment_{end}": at for end, at in _ends(found.ci)}
+    changed = {name: each.after for name, each in record.changed.items()}
+    return values | {f"settings/{name}": float(each) for name, each in changed.items() if not isinstance(each, str)}
+
+
+def verdict_values(verdict: Verdict) -> dict[str, float]:
+    """The figures of the verdict; they are no curves, so that nothing is drawn from seed to champion."""
+    values = {"test/difference": verdict.delta}
+    if verdict.delta_ci is not None:
+        values |= {f"test/difference_{end}": at for end, at in _ends(verdict.delta_ci)}
+    values |= {"test/p_value": verdict.p_value, "test/power": verdict.power}
+    if verdict.noise is not None:
+        values["test/noise"] = verdict.noise.noise
+    alone = verdict.prompts_alone
+    if alone is not None:
+        values |= {"test/prompts_alone_difference": alone.delta, "test/prompts_alone_p_value": alone.p_value}
+    return values
+
+
+def run_costs(result: LoopResult) -> dict[str, float]:
+    """What the whole run has cost, and each of several optimizers."""
+    calls = result.calls
+    parts = result.search.by_optimizer if result.search is not None else {}
+    named = {re.sub(r"[^\w.-]", "-", name): each for name, each in parts.items()}
+    return {
+        "cost/run_calls_made": calls.made,
+        "cost/run_calls_cached": calls.cached,
+        "cost/run_calls_without_reuse": calls.without_reuse,
+        **{f"cost/search_calls_{name}": float(each.calls) for name, each in named.items()},
+        **{f"cost/search_tokens_{name}": float(each.tokens) for name, each in named.items()},
+    }
+
+
+def blame_key(operation: str) -> str:
+    """Name of the curve of an operation's share of the loss: MLflow does not take every character, nor a long name."""
+    kept = re.sub(r"[^\w.\- :]", "-", operation)
+    if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
+        return f"blame/{operation}"
+    return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def before_a_step(last: Mapping[str, float], values: Mapping[str, float]) -> dict[str, float]:
+    """The last values of those that have changed since.
+
+    Repeated at the new step, just before the new values, they keep a curve level between two steps: a champion's
+    score holds until another replaces it, and a line from one to the next would show a climb that was none.
+    """
+    return {name: last[name] for name, value in values.items() if name in last and last[name] != value}
+
+
+def _ends(interval: tuple[float, float]) -> zip[tuple[str, float]]:
+    return zip(("low", "high"), interval, strict=True)
