@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tracing.llm.accounting.budget import Budget
 
 MOST_OPERATIONS, MOST_DIFF_LINES, BAR, LONGEST_NAME = 6, 8, 16, 24
+OTHER_LINES = 19
+"""Lines that everything but the difference takes at most, on a terminal of 80 columns."""
 REDRAWN_PER_SECOND = 2.0
 HINT = "Ctrl-C finishes the calls under way and saves"
 
@@ -84,29 +86,30 @@ class Dashboard:
         """The phase is drawn by the bar of progress."""
 
     def __rich__(self) -> RenderableType:
-        parts: list[RenderableType] = [Rule(style="dim"), self._heading(), *self._scores()]
+        parts: list[RenderableType] = [Rule(style="dim"), *self._heading(), *self._scores()]
         if self._signals:
             parts.append(self._blame())
         parts += self._alignment()
         if self._accepted is not None:
-            parts += self._edit(self._accepted)
+            parts += self._edit(
+                self._accepted, min(MOST_DIFF_LINES, max(0, self._progress.console.height - OTHER_LINES))
+            )
         # The last line is short: on Ctrl-C the terminal writes ^C after it, which must not begin another line.
         note = (f"memtune: {self._note}", "bold yellow") if self._note is not None else (HINT, "dim")
         return Group(*parts, self._progress, styled(note))
 
-    def _heading(self) -> Text:
+    def _heading(self) -> Iterator[Text]:
         budget = self._budget
-        told = [f"round {self._round} of {max(self._round, self._rounds)}" if self._round else "before round 1"]
-        told = [*told, _minutes(self._clock() - self._begun)]
+        left = self._left.seconds(budget.remaining_seconds() if budget is not None else None)
+        turn = f"round {self._round} of {max(self._round, self._rounds)}" if self._round else "before round 1"
+        expected = "–" if left is None else f"about {_minutes(left)}"
+        yield styled((f"{turn} · {_minutes(self._clock() - self._begun)} · time left: {expected}", "bold"))
         if budget is not None:
             spent, limits = budget.spent, budget.limits
-            told.append(_of(f"{spent.calls:,}", limits.calls, "calls"))
-            told.append(_of(f"{spent.tokens:,}", limits.tokens, "tokens"))
+            told = [_of(f"{spent.calls:,}", limits.calls, "calls"), _of(f"{spent.tokens:,}", limits.tokens, "tokens")]
             if spent.money or limits.money is not None:
                 told.append(_of(money_text(spent.money), limits.money, "money"))
-        left = self._left.seconds(budget.remaining_seconds() if budget is not None else None)
-        told.append(f"time left: {'–' if left is None else f'about {_minutes(left)}'}")
-        return styled((" · ".join(told), "bold"))
+            yield styled("spent: ", " · ".join(told))
 
     def _scores(self) -> Iterator[Text]:
         seed = [(title, self._seed[split]) for split, title in SPLIT_TITLES.items() if split in self._seed]
@@ -140,7 +143,7 @@ class Dashboard:
         if told:
             yield styled("recorded inputs predict the answers: ", "; ".join(told))
 
-    def _edit(self, record: IterationRecord) -> Iterator[Text]:
+    def _edit(self, record: IterationRecord, most: int) -> Iterator[Text]:
         edit = record.edit
         if edit is None:
             return
@@ -151,12 +154,12 @@ class Dashboard:
             for name, difference in edit.diffs.items()
             for line in (f"@ {name}", *(one for one in difference.splitlines()[2:] if one[:1] in "+-"))
         ]
-        for line in lines[:MOST_DIFF_LINES]:
+        for line in lines[:most]:
             shown = styled((f"  {one_line(line)}", DIFF_STYLES.get(line[:1], "")))
             shown.no_wrap, shown.overflow = True, "ellipsis"
             yield shown
-        if len(lines) > MOST_DIFF_LINES:
-            yield styled((f"  … and {len(lines) - MOST_DIFF_LINES} more lines", "dim"))
+        if len(lines) > most:
+            yield styled((f"  … and {len(lines) - most} more lines", "dim"))
 
 
 @contextmanager

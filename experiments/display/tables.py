@@ -15,7 +15,7 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text, p_text, p_told
+from experiments.runs.intervals import interval_text, money_text, p_text, p_told
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -167,6 +167,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls
     made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
+    if calls.money is not None:
+        made += f"; money {money_text(calls.money)}"
     return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
 
 

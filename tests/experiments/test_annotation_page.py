@@ -18,6 +18,7 @@ from annotated_traces import LOST, RIGHT, SCRIPT, UNUSED, Asked, write_trace
 
 from attribution.benchmark.suites import load_suite
 from experiments.annotating.label_store import Label, LabelStore
+from tracing.files.loading import load_trace
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -191,6 +192,22 @@ def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page],
         ann.wait_for_function("() => document.getElementById('count').textContent.includes('ben 1')")
         assert ann.locator("#count").inner_text().startswith("2 of 2")
 
+        # A second tab of one browser has a name of its own, and keeps it when it is loaded again.
+        tab = ann.context.new_page()
+        tab.goto(address)
+        called(tab, "cleo").keyboard.press("a")
+        saved(tab)
+        assert [one.annotator for one in labels(tmp_path)] == ["ann", "ann", "ben", "cleo"]
+        tab.click("#undo")
+        saved(tab, "undone")
+        for page, name, count in ((tab, "cleo", 0), (ann, "ann", 2)):
+            page.reload()
+            page.wait_for_function(
+                "n => document.getElementById('count').textContent.startsWith(n)", arg=f"{count} of 2"
+            )
+            assert page.input_value("#annotator") == name
+        assert ann.locator("#questions").inner_text() == "You have labelled all wrong answers here."
+
         ann.click("#show-export")
         ann.wait_for_selector("#exported")
         assert ann.locator("#exported").inner_text() == (
@@ -272,6 +289,7 @@ def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Pat
 
 def test_five_thousand_variables_are_painted_at_once(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "long.jsonl", filler=2500)
+    assert len(load_trace(tmp_path / "long.jsonl").graph.variables) > 5000
     with serving(tmp_path, str(tmp_path / "long.jsonl")) as (address, _):
         page = opened(f"{address}&annotator=ann")
         page.wait_for_selector(".turn")

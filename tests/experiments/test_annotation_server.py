@@ -16,8 +16,10 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.methods import Methods
 from experiments.annotating.server import AnnotationServer
+from experiments.annotating.server_key import server_key
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
+from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 
 
@@ -198,3 +200,12 @@ def _joined(words: list[list[Any]]) -> list[list[Any]]:
         else:
             found.append([text, changed])
     return found
+
+
+def test_the_token_outlives_the_server_and_is_its_owners_alone(tmp_path: Path) -> None:
+    key = server_key(tmp_path)
+    assert server_key(tmp_path) == key
+    assert (tmp_path / "annotate-key").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "annotate-key").write_text("")
+    with pytest.raises(ConfigError, match="annotate-key: holds no token; remove it"):
+        server_key(tmp_path)

@@ -44,10 +44,10 @@ class Clock:
         return self.now
 
 
-def drawn(dashboard: Dashboard) -> str:
-    """What a terminal of 100 columns shows."""
+def drawn(dashboard: Dashboard, *, width: int = 100) -> str:
+    """What a terminal of so many columns shows."""
     console = LiteralConsole(stderr=True)
-    console.width = 100
+    console.width = width
     with console.capture() as captured:
         console.print(dashboard)
     return captured.get()
@@ -73,7 +73,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     budget = Budget(Limits(calls=500, money=2.0), clock)
     dashboard.watch(budget)
     text = drawn(dashboard)
-    assert "before round 1 · 0 s · 0 of 500 calls · 0 tokens · – of 2 money · time left: –\n" in text
+    assert "before round 1 · 0 s · time left: –\nspent: 0 of 500 calls · 0 tokens · – of 2 money\n" in text
     assert text.endswith("Ctrl-C finishes the calls under way and saves\n")
     clock.now = 20
     dashboard.baseline("train", score(0.4))
@@ -81,7 +81,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     budget.settle(Spending(), Spending(40, 9000, 0.5))
     dashboard.blame(1, [signal_of("store", 0.25, fixable=False), signal_of("extract_facts", 0.75)])
     text = drawn(dashboard)
-    assert "round 1 of 3 · 20 s · 40 of 500 calls · 9,000 tokens · 0.5 of 2 money" in text
+    assert "round 1 of 3 · 20 s · time left: –\nspent: 40 of 500 calls · 9,000 tokens · 0.5 of 2 money\n" in text
     assert "train 0.400 (0.300–0.500)  validation 0.450 (0.350–0.550)" in text
     extract, store = re.findall(r"(?:extract_facts|store) .*", text)
     assert extract.split() == ["extract_facts", "█" * 12 + "·" * 4, "75%", "(65%–85%)", "7", "failures"]
@@ -95,6 +95,22 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     assert re.search(r"champion: +validation 0\.700 \(0\.600–0\.800\)", text)
     assert "recorded inputs predict the answers: answer +0.50 (+0.25 to +0.75)" in text
     assert re.search(r"accepted in round 1: 0 fixed.*\n +@ answer *\n +-Reply\. *\n +\+Reply briefly\.", text)
+
+
+def test_a_long_difference_leaves_room_for_the_rest_on_a_small_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("COLUMNS", "80")
+    dashboard = Dashboard(9, Progress(console=LiteralConsole(), disable=True), Clock())
+    dashboard.watch(Budget(Limits()))
+    for split in ("train", "val", "test"):
+        dashboard.baseline(split, score(0.4))
+    dashboard.blame(1, [signal_of(f"operation {n}", 0.1) for n in range(9)])
+    edit = accepted_edit({"answer": "a\n" * 99}, {"answer": "b\n" * 99}, [], [])
+    aligned = {"answer": Alignment(0.5, (0.25, 0.75), 40)}
+    dashboard.iteration(replace(record(1, accepted=True), edit=edit, alignment=aligned))
+    text = drawn(dashboard, width=80)
+    assert len(text.splitlines()) < 24
+    assert "… and 194 more lines" in text
 
 
 def test_time_left_is_at_most_what_the_budget_allows_and_ends_with_the_test() -> None:

@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from html_pages import Page
-from run_shapes import SEED, TUNED, facts, loop_result, record, summary
+from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, summary
 
 from experiments.display.tables import verdict_lines
 from experiments.experiment.summarizing import summarize
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
+from experiments.runs.comparison import compare
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit
 from optimizer.tuning.results import Attempt, LoopResult
@@ -24,7 +26,9 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
         power=result.power,
         tokens_per_question=result.tokens_per_question,
         operations={
-            "answer": dict.fromkeys(("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds"), 1)
+            "answer": dict.fromkeys(
+                ("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "cost", "seconds"), 1
+            )
         },
         settings={"rounds": 2},
         attempts=[
@@ -53,6 +57,17 @@ def test_the_report_shows_scores_blame_prompts_and_cost() -> None:
         "322",
     ):
         assert shown in page.text, shown
+
+
+def test_money_is_told_where_prices_are_known(tmp_path: Path) -> None:
+    result = loop_result()
+    assert "money" not in Page(page_of(result)).text
+    paid = replace(result, calls=replace(result.calls, money=0.0483))
+    assert "money 0.0483 in the currency of the models' prices" in Page(page_of(paid)).text
+    assert any("without reuse; money 0.0483" in line.plain for line in verdict_lines(summary(paid), None))
+    found = compare(run_folder(tmp_path, 1, result=paid), run_folder(tmp_path))
+    rows = {what: values for what, *values in found.rows}
+    assert rows["money"] == ["0.0483", "–"]
 
 
 @pytest.mark.parametrize("verdict", ["improved", "inconclusive", "regressed", None])

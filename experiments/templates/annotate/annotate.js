@@ -29,6 +29,10 @@ async function readOverview() {
   if (!cases.current() && listed.length) views.showGraph(listed[0].graph);
   if (overview.done < overview.graphs.length) return setTimeout(readOverview, Math.min(3000, 300 + all().length));
   readStanding();
+  if (byId("filter").value === "queue" && !all().some((one) => one.state === "wrong")) {
+    byId("filter").value = "all"; // nothing judged these answers
+    list();
+  }
   if (!cases.current() && listed.length) select(listed[0]);
   return undefined;
 }
@@ -66,6 +70,7 @@ function list() {
   const top = byId("questions").scrollTop;
   const problems = overview.graphs.filter((one) => one.problem && (!graph || one.id === graph));
   byId("listed").textContent = `${counted(found.length, "question")}${overview.done < overview.graphs.length ? `, reading trace ${overview.done + 1} of ${overview.graphs.length}` : ""}`;
+  if (filter === "queue" && !found.length && !wanted && Object.keys(standing.mine).length) makers.push(() => el("p", { class: "muted" }, "You have labelled all wrong answers here."));
   fill(byId("questions"), [...problems.map((one) => () => el("p", { class: "error small" }, `${one.name}: ${one.problem}`)), ...makers], Math.max(60, byId("questions").childElementCount), marks);
   byId("questions").scrollTop = top;
 }

@@ -137,7 +137,7 @@ function form() {
     el("h3", {}, "Evidence: messages or other variables"), el("input", { id: "evidence-field", "aria-label": "Evidence", value: mine.evidence.join(", ") }),
     el("h3", {}, "Note"), el("textarea", { id: "note", "aria-label": "Note", maxlength: 4000 }, mine.note),
     el("p", { class: "error", id: "refused", role: "alert" }),
-    el("div", { class: "row" }, el("button", { class: "main", id: "save", type: "submit" }, "Save"), el("span", { class: "muted small" }, el("kbd", {}, "Ctrl"), " ", el("kbd", {}, "Enter")), el("button", { id: "undo", type: "button", disabled: !found.mine, onclick: undo }, "Undo ", el("kbd", {}, "u")), el("button", { id: "next", type: "button", onclick: () => options.next() }, "Next ", el("kbd", {}, "n"))));
+    el("div", { class: "row" }, el("button", { class: "main", id: "save", type: "submit", title: "Ctrl Enter" }, "Save"), el("button", { id: "undo", type: "button", disabled: !found.mine, onclick: undo }, "Undo ", el("kbd", {}, "u")), el("button", { id: "next", type: "button", onclick: () => options.next() }, "Next ", el("kbd", {}, "n"))));
   made.addEventListener("input", () => { dirty = true; byId("refused").textContent = ""; views.drawOperations(); });
   made.addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   return made;
