@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import brief, say, say_all_that_is_told
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
 from tracing.errors import MemtuneError
@@ -53,7 +54,7 @@ FAILED = 2
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
-class _Subcommands(click.Group):
+class _Subcommands(WholeSummaries):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(SUBCOMMANDS)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from experiments.commands.options import home_option
+from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
 
-@click.group()
+@click.group(cls=WholeSummaries)
 def mlflow() -> None:
     """Bring MLflow up to date after an outage."""
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
 
-@click.group()
+@click.group(cls=WholeSummaries)
 def model() -> None:
     """Fetch, list and serve the embedded models."""
 

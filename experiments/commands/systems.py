@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from tracing.systems.worker.environment import Environment
 
 
-@click.group()
+@click.group(cls=WholeSummaries)
 def system() -> None:
     """Install and check memory systems that run in environments of their own."""
 

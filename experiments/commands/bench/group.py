@@ -15,9 +15,10 @@ from experiments.commands.bench.optimize import optimize
 from experiments.commands.bench.throughput import throughput
 from experiments.commands.bench.trace_memory import trace_memory
 from experiments.commands.bench.tracing import tracing
+from experiments.commands.whole_summaries import WholeSummaries
 
 
-@click.group()
+@click.group(cls=WholeSummaries)
 def bench() -> None:
     """Measure a part of memtune: its cost or its accuracy."""
 

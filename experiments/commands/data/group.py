@@ -9,9 +9,11 @@ from experiments.commands.data.fetching import fetch
 from experiments.commands.data.listing import list_
 from experiments.commands.data.show import show
 from experiments.commands.data.validate import validate
+from experiments.commands.whole_summaries import WholeSummaries
 
 
 @click.group(
+    cls=WholeSummaries,
     epilog="""\b
 Examples:
   memtune data list
@@ -19,7 +21,7 @@ Examples:
   memtune data show mine.jsonl
   memtune data validate exports/ --dataset openai-chats
   memtune data audit --split all
-"""
+""",
 )
 def data() -> None:
     """Find, fetch, check and look at data sets, and measure how much each operation could gain on one."""
