@@ -161,10 +161,13 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     """What the user should know before the run."""
     from experiments.experiment.estimate import budget_notes, test_notes
     from experiments.experiment.wiring import configured_system
+    from experiments.runs.config_file import anchored
 
     notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
-    # Of a resumed run, some is paid already.
-    return notes if resumed else [*notes, *budget_notes(settings, configured_system(settings), dataset.splits)]
+    if resumed or not settings.budget.model_dump(exclude_none=True):
+        return notes  # Of a resumed run, some is paid already.
+    config = anchored(settings, Path.cwd())
+    return [*notes, *budget_notes(config, configured_system(config), dataset.splits)]
 
 
 def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:

@@ -11,7 +11,7 @@ from experiments.doctor.health_check import HealthCheck
 
 OLDEST = (3, 11)
 
-DEVELOPMENT = "dev"
+DEVELOPMENT = frozenset({"dev", "docs"})
 
 _OURS = "memtune"
 
@@ -53,7 +53,7 @@ def check_extras() -> Iterator[HealthCheck]:
     except PackageNotFoundError:
         return
     for extra in extras:
-        if extra == DEVELOPMENT:
+        if extra in DEVELOPMENT:
             continue
         own = [one for one in needed if one.marker is not None and one.marker.evaluate({"extra": extra})]
         absent, unfit = [], []

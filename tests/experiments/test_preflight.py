@@ -153,7 +153,7 @@ def test_a_dry_run_that_resumes_refuses_a_run_that_has_become_another(
     changed = ("--resume", "done", "--seed", "5")
     code, said = run(*changed, "--dry-run")
     assert code == 2
-    assert "config.seed" in said
+    assert "seed: 0 then, 5 now" in said
     assert run(*changed) == (code, said)
     assert scripted_server.count == spent
 
