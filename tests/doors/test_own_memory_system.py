@@ -165,7 +165,7 @@ def test_a_changed_system_is_not_resumed_as_the_run_it_was(example: Path, comman
         file.write("\n# another system\n")
     code, _, err = command("run", "--resume", "latest")
     assert code == 2
-    assert "other values of code.own_memory:NoteMemory" in err.splitlines()[-1]
+    assert "the code of own_memory:NoteMemory has changed" in err.splitlines()[-1]
 
 
 SHORT = ("--rounds", "0", "--limit-conversations", "3")
