@@ -217,5 +217,7 @@ def test_the_newest_version_is_the_one_that_mlflow_migrates_to(mlflow_home: Path
     import mlflow
     from alembic.script import ScriptDirectory
 
+    from experiments.mlflow_tracking.sqlite_store import _newest_version
+
     migrations = Path(mlflow.__file__).parent / "store" / "db_migrations"
     assert _newest_version() == ScriptDirectory(str(migrations)).get_current_head()
