@@ -38,8 +38,9 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
         "`attempts.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
     )
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
-    for name in changed:
-        block = _diff_block(name, seed.get(name, ""), champion[name], room)
+    for place, name in enumerate(changed):
+        others = sum(len(_pointer(each)) + 2 for each in changed[place + 1 :])
+        block = _diff_block(name, seed.get(name, ""), champion[name], room - others)
         room -= len(block) + 2
         parts.append(block)
     return "\n\n".join([*parts, closing])
@@ -92,12 +93,16 @@ def _diff_block(name: str, before: str, after: str, room: int) -> str:
             break
         kept.append(line)
     if not kept:
-        return f"{title}: too long to show here; the artifact `prompts` has it"
+        return _pointer(name)
     block = "\n".join([f"{fence}diff", *kept, fence])
     rest = (
         "" if len(kept) == len(lines) else f"\n\n… and {len(lines) - len(kept)} lines more, in the artifact `prompts`"
     )
     return f"{title}\n\n{block}{rest}"
+
+
+def _pointer(name: str) -> str:
+    return f"**{literal(name)}**: too long to show here; the artifact `prompts` has it"
 
 
 def _diff(before: str, after: str) -> Iterator[str]:

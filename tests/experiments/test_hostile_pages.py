@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from judged_cases import seen_case
 from markdown_it import MarkdownIt
 from page_titles import NO_BROWSER, told_by
-from run_shapes import FILES, loop_result, record, summary
+from run_shapes import FILES, SEED, loop_result, record, summary
 
 from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
@@ -26,6 +26,7 @@ from experiments.diagnosis.page import render_html, render_markdown
 from experiments.display.markdown_text import literal
 from experiments.display.terminal import one_line
 from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.description import LONGEST, describe
 from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
@@ -234,6 +235,23 @@ def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
     page = Page(MARKDOWN.render(rationale))
     assert page.tags == ["p"]
     assert page.text == f"{blame.error_type}: {seen(' '.join(NAMES))}"
+
+
+def test_a_runs_description_in_mlflow_holds_what_was_planted_in_a_prompt_as_text() -> None:
+    planted = "\n".join(("```", "~~~~~", "````", "# heading", "| a | b |", "|---|---|", *NAMES))
+    page = Page(MARKDOWN.render(describe(summary(), SEED, {"answer": planted})))
+    assert not {"img", "script", "a", "h1", "em", "b"} & set(page.tags)
+    assert page.tags.count("table") == page.tags.count("pre") == 1
+    assert "+ ```".replace(" ", "") in page.text
+    assert "+# heading" in page.text
+
+
+def test_a_description_is_no_longer_than_mlflow_keeps_and_says_what_is_left_out() -> None:
+    texts = {f"prompt {n}": "".join(f"line {m} of {n}\n" for m in range(2000)) for n in range(3)}
+    note = describe(summary(), {}, texts)
+    assert len(note) <= LONGEST
+    assert "lines more, in the artifact `prompts`" in note
+    assert note.count("too long to show here") == 2
 
 
 def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> None:

@@ -211,3 +211,13 @@ def test_ctrl_c_while_a_store_is_made_is_an_interrupt_and_no_trouble_of_the_stor
     assert not (tmp_path / "mlflow.db").exists()
     use(str(tmp_path))
     assert runs_in(tmp_path) == 1
+
+
+def test_the_newest_version_is_the_one_that_mlflow_migrates_to(mlflow_home: Path) -> None:
+    import mlflow
+    from alembic.script import ScriptDirectory
+
+    from experiments.mlflow_tracking.sqlite_store import _newest_version
+
+    migrations = Path(mlflow.__file__).parent / "store" / "db_migrations"
+    assert _newest_version() == ScriptDirectory(str(migrations)).get_current_head()
