@@ -55,8 +55,11 @@ def test_a_run_takes_any_ids_and_finds_each_conversation_again(command: Callable
     write_data(Path("mine.jsonl"))
     said = command("run", "rag.yaml", "--out", "run")
     assert "warning" not in said
-    traces = list(Path("run/traces").rglob("*"))
-    assert len([path for path in traces if path.is_file()]) == len(IDS)
+    traces = [path for path in Path("run/traces").rglob("*") if path.is_file()]
+    assert {suffix: sum(path.suffix == suffix for path in traces) for suffix in (".jsonl", ".html")} == {
+        ".jsonl": len(IDS),
+        ".html": len(IDS),
+    }
     assert all(len(path.name.encode()) < 100 for path in traces)
     command("attribute", "run", "--prompts", "seed", "--out", "said.jsonl")
     found = Attributions.read(Path("said.jsonl"))
