@@ -201,7 +201,12 @@ def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
     found = RunFolder(Path("run")).summary()
     assert found.mlflow is not None
     client = MlflowClient(store_uri(mlflow_home))
-    traces = client.search_traces(locations=[found.mlflow.experiment_id], run_id=found.mlflow.run_id)
+    experiment, parent = found.mlflow.experiment_id, found.mlflow.run_id
+    nested = client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent}'")
+    sides = {run.info.run_name: run.info.run_id for run in nested}
+    kept = {side: client.search_traces(locations=[experiment], run_id=sides[side]) for side in ("seed", "champion")}
+    assert all(trace.info.tags["memtune.side"] == side for side, traces in kept.items() for trace in traces)
+    traces = [trace for side in kept.values() for trace in side]
     by_side = Counter((trace.info.tags["memtune.side"], trace.info.tags["memtune.split"]) for trace in traces)
     seen = {"seed": found.baseline, "champion": found.champion}
     # The champion met the train conversations too, in the joint choice.
