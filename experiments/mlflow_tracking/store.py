@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -138,6 +139,8 @@ class TrackingStore:
         """
         wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
         wanted = {name: value for name, value in wanted.items() if name not in os.environ}
+        # Importing MLflow takes seconds, for which nobody else should have to wait.
+        import_module("mlflow.tracking")
         with in_turn(self.uri), _environment(wanted):
             yield
 
