@@ -67,7 +67,9 @@ Examples:
 )
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
-@click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
+@click.option(
+    "--budget-minutes", type=float, metavar="M", help="Minutes for the run; the search ends in time for the test."
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(

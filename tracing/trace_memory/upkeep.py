@@ -40,10 +40,10 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
     the next search.
 
     Raises:
-        StoreError: the store itself cannot be mended.
+        StoreError: the store itself cannot be repaired.
     """
     found = check(storage, read)
-    storage.mend()
+    storage.repair()
     for row, _ in _damaged(storage, read):
         number, process, kind, value, metadata = row[0], row[3], row[7], row[9], row[10]
         if process == tenant_process:

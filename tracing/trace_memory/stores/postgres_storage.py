@@ -157,8 +157,8 @@ class PostgresStorage:
             if not self.read("SELECT row_security_active(?)", [table])[0][0]
         ]
 
-    def mend(self) -> None:
-        """Refuse what only the owner of the tables can mend."""
+    def repair(self) -> None:
+        """Refuse what only the owner of the tables can repair."""
         faults = self.faults()
         if faults:
             raise StoreError(
