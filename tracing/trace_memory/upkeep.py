@@ -95,7 +95,7 @@ def event_of(row: Row) -> Event:
     try:
         facts = json.loads(metadata)
         if not isinstance(facts, dict):
-            raise ValueError("its metadata is no mapping")
+            raise ValueError("its metadata is not a mapping")
         return Event(
             str(event),
             kind,

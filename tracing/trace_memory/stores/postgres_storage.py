@@ -101,7 +101,7 @@ class PostgresStorage:
             parts = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
             raise ConfigError(
-                f"postgresql://…: is no address of a database ({excerpt(_first_line(error), 200)}); write it as "
+                f"postgresql://…: is not an address of a database ({excerpt(_first_line(error), 200)}); write it as "
                 "postgresql://user@host:5432/database, with the password in PGPASSWORD"
             ) from None
         self._url, self.tenant = url, tenant
