@@ -67,7 +67,7 @@ class AttributorContract(Conformance):
                     require(found is not None, f"the graph has no operation {blame.operation_id!r}")
                     require(
                         found is not None and found.name == blame.operation,
-                        f"{blame.operation_id!r} is no execution of {blame.operation!r}",
+                        f"{blame.operation_id!r} is not an execution of {blame.operation!r}",
                     )
 
     def test_equal_recordings_lead_to_equal_attributions(self) -> None:

@@ -81,7 +81,7 @@ class LabelStore:
             (version,) = database.execute("PRAGMA user_version").fetchone()
             (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if version != _VERSION and (version or tables):
-                raise DataError(f"{path}: is no label file of this version; give --labels another file")
+                raise DataError(f"{path}: is not a label file of this version; give --labels another file")
             if not version:
                 database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 

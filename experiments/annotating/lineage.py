@@ -26,7 +26,7 @@ def element(graph: ExecutionGraph, one: str) -> dict[str, Any]:
         return _operation(graph, graph.operations[one])
     if one in graph.variables:
         return _variable(graph, graph.variables[one])
-    raise TraceError(f"{one!r}: is no variable or operation of this graph")
+    raise TraceError(f"{one!r}: is not a variable or operation of this graph")
 
 
 def brief(graph: ExecutionGraph, one: str) -> dict[str, Any]:

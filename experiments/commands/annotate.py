@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiments.commands.options import home_option, model_options
+from experiments.commands.options import (
+    case_timeout_option,
+    home_option,
+    model_options,
+    questions_option,
+    whose_traces_option,
+)
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -47,23 +53,9 @@ Examples:
     help="Write the labels as annotated graphs (MemTraceBench's form) and end; with --annotator only theirs.",
 )
 @click.option("--agreement", is_flag=True, help="Print how well the annotators agree, and end.")
-@click.option(
-    "--prompts",
-    type=click.Choice(("seed", "champion", "all")),
-    default="champion",
-    show_default=True,
-    help="For a run: whose traces.",
-)
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    help="Seconds of model time per case, and per reply.",
-)
+@whose_traces_option
+@questions_option
+@case_timeout_option
 @model_options
 @home_option
 def annotate(
@@ -84,8 +76,8 @@ def annotate(
 ) -> None:
     """Label whose fault wrong answers are, on a page on this machine, until Ctrl-C.
 
-    SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. Several people may
-    work at once. A label is on the disk when the page says so. The models that --model names are asked only where
+    Give traces (memtune's own, or graphs of smartcomment and MemTraceBench), folders of traces, or runs. Several people
+    may work at once. A label is on the disk when the page says so. The models that --model names are asked only where
     somebody runs a method that needs one.
     """
     from experiments.annotating.agreement import agreement_of

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiments.commands.options import home_option, model_options
+from experiments.commands.options import (
+    case_timeout_option,
+    home_option,
+    model_options,
+    questions_option,
+    whose_traces_option,
+)
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -64,16 +70,8 @@ Examples:
     is_flag=True,
     help="For one run: check each blame by running its system again with the blamed output corrected.",
 )
-@click.option(
-    "--prompts",
-    type=click.Choice(("seed", "champion", "all")),
-    default="champion",
-    show_default=True,
-    help="For a run: whose traces.",
-)
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
-)
+@whose_traces_option
+@questions_option
 @click.option("--question", metavar="TEXT", help="Complain about one answer: its question, as it was asked.")
 @click.option("--reply", metavar="TEXT", help="The wrong answer, if the trace has several.")
 @click.option("--right", metavar="TEXT", help="The right answer, if you know it.")
@@ -86,13 +84,7 @@ Examples:
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    help="Seconds of model time per case, and per reply.",
-)
+@case_timeout_option
 @model_options
 @home_option
 @click.pass_context
@@ -119,8 +111,8 @@ def attribute(
 ) -> None:
     """Find which operation caused each wrong answer.
 
-    SOURCES are traces (ours, or graphs of smartcomment and MemTraceBench), folders of them, or runs. With --question
-    you mark one answer of one trace as wrong. After an interruption, run the same command again to continue.
+    Give traces (memtune's own, or graphs of smartcomment and MemTraceBench), folders of traces, or runs. With
+    --question you mark one answer of one trace as wrong. After an interruption, run the same command again to continue.
     Exit code 0, or 1 if a trace was damaged or a case failed; all other cases are attributed.
     """
     from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor

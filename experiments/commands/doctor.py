@@ -34,7 +34,7 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
     """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system.
 
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
-    anything is broken; what is only missing is not needed by this run.
+    anything is broken. What is reported as missing is not needed by this run.
     """
     from experiments.doctor.packages import check_extras, check_packages, check_python
     from experiments.doctor.surroundings import (
@@ -75,4 +75,4 @@ def _show(findings: list[HealthCheck]) -> None:
         if one.remedy:
             console.print(styled(" " * (8 + width + 2), ("→ ", "bold"), one.remedy), soft_wrap=True)
     broken = sum(one.state == "broken" for one in findings)
-    console.print("nothing is broken" if not broken else f"{broken} to mend before a run", soft_wrap=True)
+    console.print("nothing is broken" if not broken else f"{broken} to fix before a run", soft_wrap=True)

@@ -48,7 +48,13 @@ Examples:
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
-@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="test", show_default=True)
+@click.option(
+    "--split",
+    type=click.Choice(["train", "validation", "test"]),
+    default="test",
+    show_default=True,
+    help="The conversations to score.",
+)
 @click.option("--sealed", is_flag=True, help="Score the sealed conversations instead: once, for final prompts.")
 @click.option(
     "--repeat",

@@ -52,8 +52,8 @@ docs/exporting.md has a table of the targets.
     "target",
     required=True,
     metavar="SYSTEM[@VERSION]",
-    help="Memory systems: mem0@0.1, mem0@1.0, mem0@2, langmem, graphiti, cognee, rag. Forms for any system: text, "
-    "json, dotenv, python, dspy, mlflow. Or your own exporter as module:Object.",
+    help="Memory systems: mem0@0.1, mem0@1.0, mem0@2, langmem, graphiti, cognee, everos@1.5, memori@3.3, rag. Forms "
+    "for any system: text, json, dotenv, python, dspy, mlflow. Or your own exporter as module:Object.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
 @click.option(

@@ -21,6 +21,24 @@ home_option = click.option(
     help="Folder of runs, MLflow store and caches [default: $MEMTUNE_HOME, else .memtune].",
 )
 
+whose_traces_option = click.option(
+    "--prompts",
+    type=click.Choice(("seed", "champion", "all")),
+    default="champion",
+    show_default=True,
+    help="For a run: whose traces.",
+)
+questions_option = click.option(
+    "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
+)
+case_timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="Seconds of model time per case, and per reply.",
+)
+
 
 def setup_options(command: Command) -> Command:
     """The options for what to run: system, data and how much of it, and model."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.options import home_option, model_options
+from experiments.commands.options import home_option, model_options, whose_traces_option
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
@@ -28,13 +28,7 @@ Examples:
     show_default=True,
     help="File for the diagnosis; the extension (.html, .md or .json) sets the format.",
 )
-@click.option(
-    "--prompts",
-    type=click.Choice(("seed", "champion", "all")),
-    default="champion",
-    show_default=True,
-    help="For a run: whose failures.",
-)
+@whose_traces_option
 @click.option(
     "--ladder",
     type=click.Path(path_type=Path),

@@ -67,7 +67,9 @@ Examples:
 )
 @click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
-@click.option("--budget-minutes", type=float, metavar="M", help="Stop cleanly after this time.")
+@click.option(
+    "--budget-minutes", type=float, metavar="M", help="Minutes for the run; the search ends in time for the test."
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
 @click.option(
@@ -193,6 +195,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import SPLIT_TITLES
     from experiments.experiment.estimate import estimate
     from experiments.experiment.wiring import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
@@ -203,7 +206,9 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     for name in ("", "conversations", "questions"):
         table.add_column(name, justify="right" if name else "left")
     for name, group in dataset.splits.named().items():
-        table.add_row(name, str(len(group)), str(sum(len(conversation.questions) for conversation in group)))
+        table.add_row(
+            SPLIT_TITLES[name], str(len(group)), str(sum(len(conversation.questions) for conversation in group))
+        )
     console = LiteralConsole()
     console.print(
         f"{settings.system} on {settings.dataset}, {settings.models.task.model}, "

@@ -143,7 +143,7 @@ def _environment(name: str) -> Environment:
 
 
 def _remedy(name: str, environment: Environment | None) -> str:
-    """Why what has this name and environment cannot run here, and the command that mends it; empty if it can."""
+    """Why what has this name and environment cannot run here, and the command that repairs it; empty if it can."""
     from tracing.errors import ConfigError
     from tracing.systems.protocol import ChecksItself
     from tracing.systems.registry import open_system

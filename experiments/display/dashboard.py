@@ -127,7 +127,7 @@ class Dashboard:
                 _short(one.operation),
                 styled((bar.ljust(BAR, "·"), "red" if one.fixable else "dim")),
                 styled(f"{one.share:.0%}".rjust(4), (f" ({interval})", "dim")),
-                styled((f"{one.failures} failures" + ("" if one.fixable else ", no prompt can mend it"), "dim")),
+                styled((f"{one.failures} failures" + ("" if one.fixable else ", no prompt can fix it"), "dim")),
             )
         return table
 

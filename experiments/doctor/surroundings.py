@@ -139,7 +139,7 @@ def check_build(config: RunConfig) -> HealthCheck:
         except MemtuneError as error:
             return HealthCheck(subject, "broken", *_told(error))
     if outcome.tainted is not None:
-        return HealthCheck(subject, "broken", outcome.tainted, "mend the system, or give it another model")
+        return HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
     (case,) = outcome.cases
     asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
     return HealthCheck(subject, "ok", f"built of two turns; {asked}")

@@ -65,7 +65,7 @@ class BudgetSettings(_Section):
     money: Annotated[float, Field(gt=0)] | None = None
     """Most money, in the currency of the models' prices."""
     minutes: Annotated[float, Field(gt=0)] | None = None
-    """Minutes after which the search ends, in time for the test."""
+    """Minutes for the run; the search ends in time for the test."""
 
     def limits(self) -> Limits:
         """The same in the units of model access."""

@@ -1,0 +1,1 @@
+"""Local objectives: what a prompt's text does on the recorded inputs of its own operation."""

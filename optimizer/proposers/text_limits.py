@@ -48,7 +48,7 @@ class TextLimits:
             for line in lines:
                 if line not in specs[name].text.splitlines():
                     raise ConfigError(
-                        f"prompts.pinned: {line!r} is no line of the seed's prompt {name!r}; give a whole line of it"
+                        f"prompts.pinned: {line!r} is not a line of the seed's prompt {name!r}; give a whole line of it"
                     )
         for name, spec in specs.items():
             if self.max_tokens is not None and tokens_of(spec.text) > self.max_tokens:

@@ -1,4 +1,4 @@
-"""Optimizers from the literature, as their authors run them: for comparison, and for who prefers them.
+"""Optimizers from the literature, as their authors run them: for comparison, and for those who prefer them.
 
 plain_gepa                            gepa
 bootstrap, reference                  demonstrations from passing cases; feedback, one rewrite, always accepted

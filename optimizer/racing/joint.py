@@ -56,7 +56,7 @@ Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
 def combinations_of(
     finalists: Mapping[str, Sequence[LocalScore]], worth: Mapping[str, float] | None = None
 ) -> list[Combination]:
-    """The best of each prompt together, and then texts alone, those first that are expected to mend the most answers.
+    """The best of each prompt together, and then texts alone, those first that are expected to fix the most answers.
 
     Together are only texts that gained more than the standard error of that: with few inputs a text that does harm is
     often the best one by chance, and would spoil the others.

@@ -44,7 +44,7 @@ def storage_url(url: str) -> str:
         ValueError: it is not, or it is no URL.
     """
     if "://" not in url:
-        raise ValueError(f"is no URL of a database; write it as {_EXAMPLES}")
+        raise ValueError(f"is not a URL of a database; write it as {_EXAMPLES}")
     if url.count("@") > 1:
         raise ValueError("has more than one @; write one in a user's name, a password or a parameter as %40")
     hides = Redaction().hides
@@ -141,7 +141,7 @@ class StudyServer:
         if file is not None and not file.exists():
             folder = file.absolute().parent
             if not os.access(folder, os.W_OK | os.X_OK):
-                raise self._refusal(f"{folder} is no folder that can be written to", "name a file in another one")
+                raise self._refusal(f"{folder} is not a folder that can be written to", "name a file in another one")
             return
         with self._refused(), self._engine().connect():
             pass

@@ -1,0 +1,1 @@
+"""The optimizers that attribution guides, and the steps around every optimizer's search."""

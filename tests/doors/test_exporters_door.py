@@ -77,7 +77,7 @@ FOUND: dict[str, tuple[str, type[MemtuneError], str]] = {
     "no method": (
         "class JsonFile:\n    def write(self): ...\n",
         ConfigError,
-        "a JsonFile without render is no exporter",
+        "a JsonFile without render is not an exporter",
     ),
     "it cannot be made": (EXPORTER + "    def __init__(self, name): ...\n", ConfigError, "cannot be made: TypeError"),
     "it fails": (EXPORTER.replace("json.dumps(", "json.dump("), RunError, "the exporter failed in write: TypeError"),

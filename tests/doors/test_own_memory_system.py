@@ -175,7 +175,7 @@ BROKEN = {
     "its import fails": ("import nowhere_at_all", "no module 'nowhere_at_all'"),
     "it has no build": (
         "class NoteMemory:\n    prompts = {}",
-        "a NoteMemory without build, answer is no memory system",
+        "a NoteMemory without build, answer is not a memory system",
     ),
 }
 

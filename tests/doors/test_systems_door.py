@@ -72,7 +72,7 @@ BROKEN = {
     "an object without build": (
         "class Keeper:\n    prompts = {}\n",
         "{own}:Keeper",
-        "a Keeper without build, answer is no memory system",
+        "a Keeper without build, answer is not a memory system",
     ),
     "an object without operations": (
         SYSTEM.replace("    operations =", "    steps ="),

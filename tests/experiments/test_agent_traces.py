@@ -85,7 +85,7 @@ def test_the_filter_of_a_question_admits_its_evidence(tmp_path: Path) -> None:
     ("row", "said"),
     [
         ("{}", "id"),
-        (PROJECTS[0].model_dump_json().replace('"time":"2026-03-02 08:55"', '"time":"soon"', 1), "no time"),
+        (PROJECTS[0].model_dump_json().replace('"time":"2026-03-02 08:55"', '"time":"soon"', 1), "not a time"),
         (
             PROJECTS[0].model_dump_json(exclude_none=True).replace('"says":"Pump', '"step":"a","says":"Pump', 1),
             "exactly one",

@@ -85,7 +85,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     assert "train 0.400 (0.300–0.500)  validation 0.450 (0.350–0.550)" in text
     extract, store = re.findall(r"(?:extract_facts|store) .*", text)
     assert extract.split() == ["extract_facts", "█" * 12 + "·" * 4, "75%", "(65%–85%)", "7", "failures"]
-    assert store.strip().endswith("25% (15%–35%) 7 failures, no prompt can mend it")
+    assert store.strip().endswith("25% (15%–35%) 7 failures, no prompt can fix it")
     clock.now = 80
     edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
     done = replace(record(1, accepted=True), edit=edit, alignment={"answer": Alignment(0.5, (0.25, 0.75), 40)})

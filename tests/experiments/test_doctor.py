@@ -57,7 +57,7 @@ def test_each_thing_that_is_broken_comes_with_its_remedy(
     assert code == 1
     assert "memtune system install mem0@2" in said
     assert "→ check base_url" in said
-    assert "2 to mend before a run" in said
+    assert "2 to fix before a run" in said
     code, said = doctor(capsys)
     assert code == 1
     assert "memtune model pull qwen2.5-coder-0.5b" in said

@@ -109,7 +109,7 @@ UNREACHABLE = [
     ("postgresql+nodriver://ann@127.0.0.1/x", "no URL of a database that SQLAlchemy knows"),
     ("redis://127.0.0.1/0", "no URL of a database that SQLAlchemy knows"),
     ("mysql+mysqlconnector://ann@127.0.0.1/x", "the driver that the URL names is not installed"),
-    ("sqlite:////no/such/folder/studies.db", "/no/such/folder is no folder that can be written to"),
+    ("sqlite:////no/such/folder/studies.db", "/no/such/folder is not a folder that can be written to"),
     ("sqlite://", "names no file"),
 ]
 
@@ -149,7 +149,7 @@ def test_a_server_that_goes_away_ends_the_run_with_its_place_and_remedy(tmp_path
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("my.db", "is no URL"),
+        ("my.db", "is not a URL"),
         ("postgresql://ann:pa@ss@host/x", "more than one @"),
         ("postgresql://ann@host/x?password=kolibri07", "a password among its parameters"),
     ],

@@ -104,7 +104,10 @@ def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
     ("limits", "expected"),
     [
         (TextLimits(None, {"reply": ["x"]}), "prompts.pinned: there is no prompt 'reply'"),
-        (TextLimits(None, {"answer": ["Answer"]}), "prompts.pinned: 'Answer' is no line of the seed's prompt 'answer'"),
+        (
+            TextLimits(None, {"answer": ["Answer"]}),
+            "prompts.pinned: 'Answer' is not a line of the seed's prompt 'answer'",
+        ),
         (TextLimits(5), "prompts.max_tokens: the seed's prompt 'extract' has about"),
     ],
 )

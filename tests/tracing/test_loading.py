@@ -141,7 +141,7 @@ def test_numbers_that_json_does_not_know_are_damage(tmp_path: Path, number: str)
 def test_an_operation_whose_times_or_cost_are_no_numbers_is_refused_before_an_export_fails_on_it(
     key: str, number: float
 ):
-    with pytest.raises(TraceError, match="operation o1 has a time or cost that is no number"):
+    with pytest.raises(TraceError, match="operation o1 has a time or cost that is not a number"):
         graph_of([VARIABLE, {**OPERATION, key: number}])
 
 

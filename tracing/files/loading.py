@@ -113,7 +113,7 @@ def _parsed(line: bytes) -> Record:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _check_header(path: Path, line: bytes) -> None:

@@ -73,7 +73,7 @@ class RecordReader:
         elif type(element) is Operation:
             ended = element.ended or 0.0
             if not (isfinite(element.started) and isfinite(ended) and isfinite(element.cost)):
-                raise TraceError(f"operation {element.id} has a time or cost that is no number, or too large a one")
+                raise TraceError(f"operation {element.id} has a time or cost that is not a number, or too large a one")
             try:
                 element.inputs, element.outputs = self._shared(element.inputs), self._shared(element.outputs)
                 known = element.id in self.graph.operations

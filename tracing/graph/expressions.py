@@ -43,7 +43,7 @@ class Expression:
             self._compiled: Any = regex.compile(text)
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
             raise TraceError(
-                f"{text!r} is no regular expression: {error}; leave out --regex to search for it as it is"
+                f"{text!r} is not a regular expression: {error}; leave out --regex to search for it as it is"
             ) from None
         self._text, self._left = text, SECONDS
 

@@ -178,7 +178,7 @@ def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[s
             except TraceError:
                 if not found:
                     raise  # neither a document nor the first of several
-                troubles.add("is no JSON and was left out", f"line {number}")
+                troubles.add("is not JSON and was left out", f"line {number}")
         return found
     if isinstance(whole, list):
         return [(f"[{number}]", one) for number, one in enumerate(whole)]
@@ -277,7 +277,7 @@ def moment_in(given: Any, path: str, troubles: Troubles) -> int:
         moment = -1
     if 0 <= moment < 2**63:
         return moment
-    troubles.add("is no time in nanoseconds; 0 was used", path)
+    troubles.add("is not a time in nanoseconds; 0 was used", path)
     return 0
 
 

@@ -257,7 +257,7 @@ def _spans(where: str, document: Mapping[str, Any], troubles: Troubles) -> Itera
         if isinstance(row, dict):
             yield _read_span(row, path, trace, troubles)
         else:
-            troubles.add("is no object and was left out", path)
+            troubles.add("is not an object and was left out", path)
 
 
 def _read_span(row: Mapping[str, Any], path: str, trace: str, troubles: Troubles) -> Span:

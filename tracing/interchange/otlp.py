@@ -150,13 +150,13 @@ def _rows(holder: Any, where: str, key: str, troubles: Troubles) -> Iterator[tup
     if rows is None:
         return
     if not isinstance(rows, list):
-        troubles.add("is no list and was left out", path)
+        troubles.add("is not a list and was left out", path)
         return
     for number, row in enumerate(rows):
         if isinstance(row, dict):
             yield f"{path}[{number}]", row
         else:
-            troubles.add("is no object and was left out", f"{path}[{number}]")
+            troubles.add("is not an object and was left out", f"{path}[{number}]")
 
 
 def _read_span(row: Mapping[str, Any], path: str, origin: Mapping[str, Any], troubles: Troubles) -> Span:

@@ -64,7 +64,7 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
     except (TypeError, ValueError, AttributeError):
         record = None
     if not isinstance(record, dict):
-        troubles.add(f"has an attribute {RECORD} that is no JSON object", f"span {span.id!r}")
+        troubles.add(f"has an attribute {RECORD} that is not a JSON object", f"span {span.id!r}")
         return None
     place = attributes.get(PLACE)
     return {**record, PLACE: place if isinstance(place, int) else 0}

@@ -274,7 +274,7 @@ class Recorder:
             return None
         if previous not in self.graph.variables:
             raise TraceError(
-                f"previous={previous!r} is no variable of this trace; adopt the recording it comes from first"
+                f"previous={previous!r} is not a variable of this trace; adopt the recording it comes from first"
             )
         return self.graph.variables[previous]
 

@@ -48,7 +48,7 @@ def faults_of(system: object) -> list[str]:
     """Why memtune cannot run an object as a memory system, in plain words; empty if it can."""
     if not isinstance(system, MemorySystem):
         lacking = [name for name in ("prompts", "operations", "build", "answer") if not hasattr(system, name)]
-        return [f"a {type(system).__name__} without {', '.join(lacking)} is no memory system"]
+        return [f"a {type(system).__name__} without {', '.join(lacking)} is not a memory system"]
     try:
         specs, operations = dict(system.prompts), list(system.operations)
     except (TypeError, ValueError):

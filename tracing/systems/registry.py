@@ -45,7 +45,7 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
     if inspect.isclass(found) and lacking:
         # Checked before its settings: the settings of something that is not a system do not matter.
         raise ConfigError(
-            f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is no memory system; "
+            f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is not a memory system; "
             "see docs/extending.md"
         )
     system: Any = _made(name, found, settings or {}) if _makes(found) else found

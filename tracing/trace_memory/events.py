@@ -91,11 +91,11 @@ def moment(time: Time | None, what: str = "time") -> float | None:
         try:
             time = datetime.fromisoformat(time)
         except ValueError:
-            raise DataError(f"{what}: {time!r} is no time; write it as 2026-03-02T09:14 or give a datetime") from None
+            raise DataError(f"{what}: {time!r} is not a time; write 2026-03-02T09:14 or give a datetime") from None
     if isinstance(time, datetime):
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     if not isinstance(time, int | float) or not math.isfinite(time):
-        raise DataError(f"{what}: {time!r} is no time; give finite seconds since the epoch, a datetime or ISO text")
+        raise DataError(f"{what}: {time!r} is not a time; give finite seconds since the epoch, a datetime or ISO text")
     return float(time)
 
 
@@ -106,7 +106,7 @@ def check_type(kind: object, known: Sequence[str] = TYPES) -> None:
         DataError: it is none.
     """
     if kind not in known:
-        raise DataError(f"type: {kind!r} is no event type; choose one of {', '.join(TYPES)}")
+        raise DataError(f"type: {kind!r} is not an event type; choose one of {', '.join(TYPES)}")
 
 
 def check_arguments(given: Mapping[str, Any], known: type, what: str) -> None:
@@ -127,7 +127,7 @@ def checked_name(what: str, name: object, *, empty: bool = False) -> str:
         DataError: it is empty, too long, no text, or holds what is no text in UTF-8.
     """
     if not isinstance(name, str) or not (name or empty):
-        raise DataError(f"{what}: {name!r} is no name; give a text that is not empty")
+        raise DataError(f"{what}: {name!r} is not a name; give a text that is not empty")
     if len(name) > LONGEST_NAME:
         raise DataError(f"{what}: has {len(name)} characters; give at most {LONGEST_NAME}")
     if "\0" in name or any("\ud800" <= sign <= "\udfff" for sign in name):

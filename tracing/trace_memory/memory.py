@@ -314,5 +314,5 @@ class TraceMemory:
 
 def _checked_limit(limit: int | None) -> int | None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise DataError(f"limit: {limit!r} is no count; give at least 1, or None for all")
+        raise DataError(f"limit: {limit!r} is not a count; give at least 1, or None for all")
     return limit

@@ -90,7 +90,9 @@ def _as_mapping(row: Any) -> Mapping[str, Any]:
         found = dump(mode="json", exclude_none=True)
         if isinstance(found, Mapping):
             return found
-    raise DataError(f"a {type(row).__name__} is no OpenAI message; give mappings with `role`, or the package's objects")
+    raise DataError(
+        f"a {type(row).__name__} is not an OpenAI message; give mappings with `role`, or the package's objects"
+    )
 
 
 def _text_of(content: Any) -> str:

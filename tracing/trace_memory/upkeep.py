@@ -40,10 +40,10 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
     the next search.
 
     Raises:
-        StoreError: the store itself cannot be mended.
+        StoreError: the store itself cannot be repaired.
     """
     found = check(storage, read)
-    storage.mend()
+    storage.repair()
     for row, _ in _damaged(storage, read):
         number, process, kind, value, metadata = row[0], row[3], row[7], row[9], row[10]
         if process == tenant_process:
@@ -95,7 +95,7 @@ def event_of(row: Row) -> Event:
     try:
         facts = json.loads(metadata)
         if not isinstance(facts, dict):
-            raise ValueError("its metadata is no mapping")
+            raise ValueError("its metadata is not a mapping")
         return Event(
             str(event),
             kind,

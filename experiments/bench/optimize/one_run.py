@@ -107,7 +107,7 @@ def _figures(arm: BenchArm, config: RunConfig, finished: Finished, outcomes: lis
     result, cost = finished.result, finished.result.search
     start = result.baseline.get("val")
     if cost is None or start is None:
-        raise RunError(f"{finished.folder.path}: the search did not begin: {result.stopped}; mend that and start again")
+        raise RunError(f"{finished.folder.path}: the search did not begin: {result.stopped}; fix that and start again")
     curve = (
         Point(calls=0, score=start.score),
         *(Point(calls=each.search_calls or 0, score=each.val_score) for each in result.iterations),

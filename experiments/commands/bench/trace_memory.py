@@ -45,7 +45,7 @@ def trace_memory(events: int, store: str | None, file: Path | None) -> None:
     from tracing.trace_memory.e5_embedding import E5Embedding
 
     if store is not None and "://" not in store:
-        raise ConfigError(f"--store {store}: is no address; give postgresql://…, or leave it out for a SQLite file")
+        raise ConfigError(f"--store {store}: is not an address; give postgresql://…, or leave it out for a SQLite file")
     errors = LiteralConsole(stderr=True)
     with tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder, errors.status("measuring") as status:
         model = E5Embedding()

@@ -1,4 +1,4 @@
-"""memtune data: data sets before calls are spent on them."""
+"""`memtune data`: data sets before calls are spent on them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Examples:
 def list_(home: Path | None) -> None:
     """List the data sets: what they are, their licence, size and public home, and which are in the home's folder.
 
-    memtune comes with none of them but the sample.
+    memtune comes with `sample` and `agent-traces`, and with none of the others.
     """
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""memtune trace: what recorded traces hold."""
+"""`memtune trace`: what recorded traces hold."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_lines_of_a_collector_lists_and_snake_case_are_read_and_a_cut_line_is_to
     assert list(read(tmp_path / "f", [first, second]).graph.operations) == ["a", "b"]
     cut = read(tmp_path / "f", lines[:-20])
     assert list(cut.graph.operations) == ["a"]
-    assert cut.warnings == ("line 3: is no JSON and was left out",)
+    assert cut.warnings == ("line 3: is not JSON and was left out",)
     snake = json.dumps(first)
     for camel in ("resourceSpans", "scopeSpans", "spanId", "traceId", "startTimeUnixNano", "endTimeUnixNano"):
         snake = snake.replace(camel, "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in camel))
@@ -133,13 +133,13 @@ def test_damaged_spans_are_repaired_and_told(tmp_path: Path):
     assert graph.operations["b"].parent is None
     assert graph.operations["g"].status == "open"
     for words in (
-        "spans[2], resourceSpans[1]: is no object",
+        "spans[2], resourceSpans[1]: is not an object",
         "spanId: is missing",
         "is the id of several",
     ):
         assert words in warnings
-    assert "startTimeUnixNano: is no time" in warnings
-    assert "events: is no list" in warnings
+    assert "startTimeUnixNano: is not a time" in warnings
+    assert "events: is not a list" in warnings
     assert "ends before it begins" in warnings
 
 
@@ -152,7 +152,7 @@ def test_a_record_of_ours_that_was_tampered_with_is_left_out_and_told(tmp_path: 
                 fact["value"]["stringValue"] = text
     imported = read(tmp_path / "f", document)
     warnings = "\n".join(imported.warnings)
-    assert "memtune.record that is no JSON object" in warnings
+    assert "memtune.record that is not a JSON object" in warnings
     assert "riddle" in warnings
     assert "cannot be taken as memtune wrote it" in warnings
 
@@ -215,7 +215,7 @@ def test_a_trace_that_mlflow_made_itself_becomes_operations(tmp_path: Path):
     path = tmp_path / "f"
     path.write_text(json.dumps({"info": info, "data": {"spans": [*rows, 4]}}))
     imported = mlflow_traces.read(path)
-    assert imported.warnings == ("data.spans[2]: is no object and was left out",)
+    assert imported.warnings == ("data.spans[2]: is not an object and was left out",)
     root, two = imported.graph.operations.values()
     assert (root.kind, root.id, two.parent, two.error) == ("chain", "0838947b3d48c9e3", root.id, "no")
     assert [imported.graph.variables[vid].value for vid in (*root.input_ids("q"), *root.output_ids("result"))] == [

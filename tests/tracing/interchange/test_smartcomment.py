@@ -197,17 +197,17 @@ def test_faults_are_repaired_and_told_with_their_place():
     assert list(graph.variables) == ["a@1", "a@1#2", "b@1", "c@1", "d@1", "e@1", "f@1"]
     assert list(graph.operations) == ["o", "o#2", "operation-3", "lost"]
     for words in (
-        "data.nodes[1], data.nodes[2]: is no object with a name",
+        "data.nodes[1], data.nodes[2]: is not an object with a name",
         "data.sessions[2], data.nodes[3], data.operations[1]: repeats an id",
-        "data.nodes[4].version: is no version number",
+        "data.nodes[4].version: is not a version number",
         "data.nodes[5].session_id: names no session",
-        "data.nodes[6].class_name: is no text",
+        "data.nodes[6].class_name: is not text",
         "data.nodes[7]: has no value",
         "data.edges[1]: names a variable that is not in the file",
-        "data.edges[3], data.edges[4], data.edges[5] and 1 more: is no object with op_id",
+        "data.edges[3], data.edges[4], data.edges[5] and 1 more: is not an object with op_id",
         "'lost': is the operation of edges but not in the file",
-        "data.operations[3].op_id: is no text",
-        "data.sessions[3], data.operations[2]: is no object",
+        "data.operations[3].op_id: is not text",
+        "data.sessions[3], data.operations[2]: is not an object",
     ):
         assert words in warnings
     again, nothing = repaired(smartcomment.document_of(graph))

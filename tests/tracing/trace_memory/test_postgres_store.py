@@ -31,7 +31,7 @@ def test_a_postgres_that_is_away_or_refuses_is_one_line_without_the_password(pos
         with pytest.raises(StoreError, match="start it, or check address, user and password") as told:
             TraceMemory(url, entity="acme")
         assert "hushhush7" not in one_line(told)
-    with pytest.raises(ConfigError, match="no address of a database") as told:
+    with pytest.raises(ConfigError, match="not an address of a database") as told:
         TraceMemory("postgresql://u:hushhush7@h:port/x?nonsense=1", entity="acme")
     assert "hushhush7" not in one_line(told)
 

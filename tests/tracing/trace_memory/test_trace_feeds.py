@@ -186,6 +186,6 @@ def test_equal_lists_of_two_sessions_are_two(memory: TraceMemory) -> None:
 
 
 def test_what_is_no_message_is_refused(memory: TraceMemory) -> None:
-    with pytest.raises(DataError, match="no OpenAI message"):
+    with pytest.raises(DataError, match="not an OpenAI message"):
         memory.add_messages(["hello"])
     assert memory.recall() == []

@@ -22,7 +22,7 @@ def grouped(edges: list[Any], trouble: Callable[[str, str], None]) -> tuple[dict
     for place, row in enumerate(rows_in("edges", edges)):
         if type(row) is not sound and not _is_edge(row):
             trouble(
-                "is no object with op_id, source_full_node_id and target_full_node_id and was left out",
+                "is not an object with op_id, source_full_node_id and target_full_node_id and was left out",
                 f"data.edges[{place}]",
             )
             continue

@@ -52,7 +52,7 @@ class RowReader:
         for place, raw in enumerate(rows):
             path = f"data.sessions[{place}]"
             if not isinstance(raw, dict):
-                self._trouble("is no object and was left out", path)
+                self._trouble("is not an object and was left out", path)
             elif not self._is_native("session", raw.get("metadata"), path):
                 sid = self._free(
                     self._graph.sessions, self._id(raw.get("session_id"), "session_id", f"session-{place}", path), path
@@ -87,7 +87,7 @@ class RowReader:
         for place, (raw, (row, value)) in enumerate(zip(rows, nodes_in(rows), strict=True)):
             odd = type(row) is not sound
             if odd and not (row is not None and text_or_none(row.name)):
-                self._trouble("is no object with a name and was left out", f"data.nodes[{place}]")
+                self._trouble("is not an object with a name and was left out", f"data.nodes[{place}]")
                 continue
             if row.metadata and self._is_native_node(row, place):
                 continue
@@ -119,10 +119,10 @@ class RowReader:
     def _repaired(self, row: Any, path: str) -> Any:
         """Make what a variable needs of an odd row what it must be; the variable's value."""
         if type(row.version) is not int or row.version < 1:
-            self._trouble("is no version number; 1 was used", f"{path}.version")
+            self._trouble("is not a version number; 1 was used", f"{path}.version")
             row.version = 1
         if row.class_name is not None and not isinstance(row.class_name, str):
-            self._trouble("is no text and was ignored", f"{path}.class_name")
+            self._trouble("is not text and was ignored", f"{path}.class_name")
             row.class_name = None
         if not isinstance(row.category, str):
             row.category = None
@@ -167,7 +167,7 @@ class RowReader:
         added: list[tuple[Operation, Any, list[Edge]]] = []
         for place, (raw, row) in enumerate(zip(rows, rows_in("operations", rows), strict=True)):
             if row is None:
-                self._trouble("is no object and was left out", f"data.operations[{place}]")
+                self._trouble("is not an object and was left out", f"data.operations[{place}]")
                 continue
             oid, name, category, sid, metadata = row.op_id, row.op_name, row.category, row.session_id, row.metadata
             if type(oid) is not str or not oid:
@@ -289,7 +289,7 @@ class RowReader:
 
     def _id(self, given: Any, key: str, default: str, path: str) -> str:
         if given is not None and not text_or_none(given):
-            self._trouble(f"is no text, {key} was made up", f"{path}.{key}")
+            self._trouble(f"is not text, {key} was made up", f"{path}.{key}")
         return text_or_none(given) or default
 
     def _free(self, taken: Mapping[str, Any], wanted: str, path: str) -> str:

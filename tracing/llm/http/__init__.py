@@ -1,0 +1,1 @@
+"""Requests to OpenAI-compatible endpoints over HTTP: bodies, retries, and replies read strictly."""

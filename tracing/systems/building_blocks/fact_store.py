@@ -16,9 +16,9 @@ from tracing.systems.building_blocks.facts import EVENTS
 from tracing.systems.building_blocks.recall import nearest, recorded
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
-from tracing.systems.layouts import numbered
+from tracing.systems.layouts import Parts, numbered
 from tracing.systems.prompts import PromptSpec, render
-from tracing.systems.texts import Text, variables_of
+from tracing.systems.texts import Text, noted_again, variables_of
 
 MAX_DECIDE_TOKENS = 32
 
@@ -71,6 +71,12 @@ class FactStore:
             elif change.event == "DELETE" and target:
                 op.output("entry", None, name=target.id, kind="delete_marker", previous=target.variable)
                 self.entries.remove(target)
+
+    def decide_again(self, parts: Parts) -> None:
+        """Decide once on a recorded fact and the recorded memories that were near it."""
+        (fact,) = noted_again(parts["fact"])
+        near = noted_again(parts["memories"])
+        self.decide(fact, [Entry(one.variable.name, one.text, (), one.variable.id) for one in near])
 
     def decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
         """What to do about a fact, and the variable of that decision by its role."""

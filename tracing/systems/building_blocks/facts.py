@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tracing.systems.building_blocks.asking import read_as
 from tracing.systems.layouts import Item, Layout, Parts, numbered
+from tracing.systems.prompts import Contract
 
 MAX_FACTS = 4
 """Most facts of one extraction; a small model fills any list it may, so the limit is near what turns contain."""
@@ -52,6 +53,16 @@ def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
 
 
 EXTRACT_LAYOUT = Layout(roles={"conversation": "messages"})
+DECIDE_CONTRACT = Contract(
+    placeholders=frozenset({"fact", "memories"}),
+    reply_schema={
+        "type": "object",
+        "properties": {"event": {"type": "string", "enum": list(EVENTS)}, "id": {"type": "string"}},
+        "required": ["event", "id"],
+        "additionalProperties": False,
+    },
+    markers=('"event"', '"id"', *EVENTS),
+)
 DECIDE_LAYOUT = Layout(lists={"memories": numbered}, reply=decision_reply)
 
 _SLACK = 4

@@ -156,7 +156,7 @@ def open_exporter(name: str) -> Exporter:
     if not isinstance(found, Exporter):
         lacking = [method for method in ("write", "render") if not hasattr(found, method)]
         raise ConfigError(
-            f"--to: {name!r}: a {type(found).__name__} without {', '.join(lacking)} is no exporter; "
+            f"--to: {name!r}: a {type(found).__name__} without {', '.join(lacking)} is not an exporter; "
             "see docs/extending.md"
         )
     return found

@@ -2,8 +2,8 @@
 
 from tracing.systems.building_blocks.answering import ANSWER_PROMPT
 from tracing.systems.building_blocks.facts import (
+    DECIDE_CONTRACT,
     DECIDE_LAYOUT,
-    EVENTS,
     EXTRACT_LAYOUT,
     EXTRACT_PURPOSE,
     EXTRACT_TASK,
@@ -38,16 +38,7 @@ DECIDE_PROMPT = PromptSpec(
         "New fact: {fact}"
     ),
     operation="decide_update",
-    contract=Contract(
-        placeholders=frozenset({"fact", "memories"}),
-        reply_schema={
-            "type": "object",
-            "properties": {"event": {"type": "string", "enum": list(EVENTS)}, "id": {"type": "string"}},
-            "required": ["event", "id"],
-            "additionalProperties": False,
-        },
-        markers=('"event"', '"id"', *EVENTS),
-    ),
+    contract=DECIDE_CONTRACT,
     purpose="Decide whether a new fact is added, changes a stored memory, asks to forget one, or is stored already.",
     builds=True,
     layout=DECIDE_LAYOUT,

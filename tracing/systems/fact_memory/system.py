@@ -89,9 +89,7 @@ class FactMemory:
         if prompt == "extract":
             writer.extract_window(noted_again(parts["conversation"]))
         elif prompt == "decide":
-            (fact,) = noted_again(parts["fact"])
-            near = noted_again(parts["memories"])
-            writer.facts.decide(fact, [Entry(each.variable.name, each.text, (), each.variable.id) for each in near])
+            writer.facts.decide_again(parts)
         else:
             answer_again(parts, candidate["answer"], access.task)
 

@@ -191,7 +191,7 @@ def memories_of(reply: str) -> list[str]:
         raise MalformedReplyError("the reply has no list 'memory'")
     items = value["memory"]
     if not all(isinstance(item, dict) and isinstance(item.get("text", ""), str) for item in items):
-        raise MalformedReplyError("an item of 'memory' is no object with a text")
+        raise MalformedReplyError("an item of 'memory' is not an object with a text")
     check_count(items, "memories")
     return list(dict.fromkeys(item["text"] for item in items if item.get("text")))
 

@@ -56,7 +56,9 @@ class RecordedContract(SystemSteps):
             answer: Answer = step.result
             found = step.graph.variables.get(answer.variable or "")
             if found is None:
-                raise AssertionError(f"{question.id}: Answer.variable {answer.variable!r} is no variable of the trace")
+                raise AssertionError(
+                    f"{question.id}: Answer.variable {answer.variable!r} is not a variable of the trace"
+                )
             require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
             said = redact(answer.text)
             require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tracing.systems.building_blocks.facts import DECIDE_LAYOUT, EVENTS, FACTS_SCHEMA
+from tracing.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA
 from tracing.systems.layouts import Layout, bullets
 from tracing.systems.prompts import Contract, PromptSpec
 from tracing.systems.trace_memory.parsing import shown
@@ -43,16 +43,7 @@ MERGE_PROMPT = PromptSpec(
         "New: {fact}"
     ),
     operation="merge",
-    contract=Contract(
-        placeholders=frozenset({"fact", "memories"}),
-        reply_schema={
-            "type": "object",
-            "properties": {"event": {"type": "string", "enum": list(EVENTS)}, "id": {"type": "string"}},
-            "required": ["event", "id"],
-            "additionalProperties": False,
-        },
-        markers=('"event"', '"id"', *EVENTS),
-    ),
+    contract=DECIDE_CONTRACT,
     purpose="Decide whether a new statement is added, replaces a stored one, withdraws one, or is stored already.",
     builds=True,
     layout=DECIDE_LAYOUT,

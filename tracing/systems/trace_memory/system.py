@@ -153,9 +153,7 @@ class TraceMemorySystem:
         if prompt == "summarise":
             writer.summarise(noted_again(parts["trace"]))
         elif prompt == "merge":
-            (fact,) = noted_again(parts["fact"])
-            near = noted_again(parts["memories"])
-            writer.statements.decide(fact, [Entry(one.variable.name, one.text, (), one.variable.id) for one in near])
+            writer.statements.decide_again(parts)
         else:
             answer_again(parts, candidate["answer"], access.task)
 

@@ -101,7 +101,7 @@ class PostgresStorage:
             parts = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
             raise ConfigError(
-                f"postgresql://…: is no address of a database ({excerpt(_first_line(error), 200)}); write it as "
+                f"postgresql://…: is not an address of a database ({excerpt(_first_line(error), 200)}); write it as "
                 "postgresql://user@host:5432/database, with the password in PGPASSWORD"
             ) from None
         self._url, self.tenant = url, tenant
@@ -157,8 +157,8 @@ class PostgresStorage:
             if not self.read("SELECT row_security_active(?)", [table])[0][0]
         ]
 
-    def mend(self) -> None:
-        """Refuse what only the owner of the tables can mend."""
+    def repair(self) -> None:
+        """Refuse what only the owner of the tables can repair."""
         faults = self.faults()
         if faults:
             raise StoreError(

@@ -186,7 +186,7 @@ class SqliteStorage:
         ((strays,),) = self._unguarded(f"SELECT count(*) FROM {_STRAY}")
         return [*(one for one in found if one != "ok"), *([f"{strays} vectors of no event"] if strays else [])]
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Make the indexes again and delete vectors of events that are gone."""
         self._unguarded(f"DELETE FROM {_STRAY}")
         self._unguarded("REINDEX event_rows")

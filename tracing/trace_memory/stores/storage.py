@@ -68,7 +68,7 @@ class Storage(Protocol):
         """What is wrong with the store itself, in plain words."""
         ...
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Mend what `faults` finds, as far as can be. Raises StoreError."""
         ...
 

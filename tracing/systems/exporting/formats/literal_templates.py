@@ -73,5 +73,5 @@ def from_double_braces(text: str) -> str:
     parts = _DOUBLE.split(text)
     wrong = [name for name in parts[1::2] if not name.isidentifier()]
     if wrong:
-        raise ContractError(f"{{{{{wrong[0]}}}}}: this name is no identifier; rename the variable")
+        raise ContractError(f"{{{{{wrong[0]}}}}}: this name is not an identifier; rename the variable")
     return "".join(f"{{{part}}}" if number % 2 else escaped(part) for number, part in enumerate(parts))
