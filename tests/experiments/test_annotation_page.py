@@ -206,7 +206,7 @@ def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page],
                 "n => document.getElementById('count').textContent.startsWith(n)", arg=f"{count} of 2"
             )
             assert page.input_value("#annotator") == name
-        assert ann.locator("#questions").inner_text() == "You have labelled all wrong answers here."
+        ann.wait_for_selector("#questions:has-text('You have labelled all wrong answers here.')")
 
         ann.click("#show-export")
         ann.wait_for_selector("#exported")
