@@ -105,7 +105,7 @@ class Page(HTMLParser):
             self.live.append(data)
 
 
-_INERT = re.compile(r"#|data:image/(png|svg\+xml)|[\w./-]*$")
+_INERT = re.compile(r"#|data:image/(png|svg\+xml)|[\w./-]*(#[\w.~%=-]*)?$")
 
 
 def lifeless(text: str, where: object) -> None:
