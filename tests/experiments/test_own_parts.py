@@ -304,7 +304,7 @@ def test_a_faulty_metric_ends_a_run_in_one_line_and_leaves_its_folder_usable(
     parts(FAULTY.replace("return 7", "return 1"))
     code, _, err = command("run", "--resume", "run", "--home", "home")
     assert code == 2
-    assert "code.mine:seven" in one_line(err), "another metric is another run"
+    assert "the code of mine:seven has changed" in one_line(err), "another metric is another run"
 
 
 @pytest.mark.parametrize(
