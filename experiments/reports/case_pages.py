@@ -10,7 +10,6 @@ from experiments.runs.cases_file import page_of
 from experiments.runs.folder import RunFolder
 from experiments.runs.seen_cases import SeenCase
 from experiments.views.trace_page import render_page
-from tracing.recording.redaction import redact
 
 
 def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
@@ -24,6 +23,6 @@ def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
         if seen.trace is not None:
             by_trace[seen.trace].append(seen)
     for trace, group in by_trace.items():
-        title = redact(f"{group[0].case.conversation} · {folder.id}")
+        title = f"{group[0].case.conversation} · {folder.id}"
         page = render_page(group[0].graph, title, [(seen.case, seen.attribution) for seen in group])
         folder.write(page_of(trace).relative_to(folder.path).as_posix(), page)

@@ -17,6 +17,7 @@ from experiments.views.trace_tree import Nesting, shorten
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import shown_text
+from tracing.recording.redaction import redact
 
 LONGEST_VALUE = 20_000
 """Characters of a value that the page holds; the rest is counted."""
@@ -33,11 +34,12 @@ def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()
 
     Args:
         graph: of the trace.
-        title: of the page.
+        title: of the page; credentials are removed from it.
         judged: the questions that were judged; what was asked besides is shown without a mark.
     """
     from markupsafe import Markup
 
+    title = redact(title)
     data = json.dumps(_data(graph, judged), ensure_ascii=False, separators=(",", ":"))
     data = data.encode("utf-8", "backslashreplace").decode()  # half of a character, as JSON has it
     # Only `<` could end a script element; JSON can escape it.
