@@ -65,8 +65,8 @@ class OptimizerContract(Conformance):
         """Scores of seed and champion, a verdict on the test conversations, and why it ended."""
         result, _, _ = self._run()
         require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
-        require(set(result.baseline) == {"train", "val", "test"}, "the seed was not scored on every split")
-        require({"val", "test"} <= set(result.champion), "the champion was not scored on validation and test")
+        require(set(result.baseline) == {"train", "validation", "test"}, "the seed was not scored on every split")
+        require({"validation", "test"} <= set(result.champion), "the champion was not scored on validation and test")
         require(result.verdict is not None, "there is no verdict")
         check_candidate(Notebook.prompts, result.champion_candidate)
 
@@ -121,7 +121,7 @@ class OptimizerContract(Conformance):
                 evaluator=evaluator,
                 splits=Splits(
                     notebook_conversations("train", 3),
-                    notebook_conversations("val", 4),
+                    notebook_conversations("validation", 4),
                     notebook_conversations("test", 6),
                 ),
                 seed_candidate=SEED,

@@ -220,7 +220,7 @@ class _Search:
         """Log the champion's score after iteration `n`, and what was tried, in the active run."""
         import mlflow
 
-        mlflow.log_metric("answers/val_score", self._mean("deciding", self._champion), step=n)
+        mlflow.log_metric("answers/validation_score", self._mean("deciding", self._champion), step=n)
         columns = ("iteration", "prompt", "gain", "gate", "text")
         rows = [[getattr(each, name) for name in columns] for each in self._tried]
         mlflow.log_text(json.dumps({"columns": columns, "data": rows}, ensure_ascii=False), "attempts.json")

@@ -11,9 +11,9 @@ from experiments.api.attributed import BLAMED, Attributed, blamed
 from experiments.api.page import Page
 from experiments.api.starting import Model
 from experiments.display.pages import template
-from experiments.display.tables import SPLIT_TITLES
 from experiments.runs.folder import REPORT, RunFolder
 from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import SPLITS
 from tracing.errors import RunError
 
 if TYPE_CHECKING:
@@ -159,4 +159,4 @@ class Result:
     def _repr_html_(self) -> str:
         seed = self._folder.prompts("seed")
         changed = [name for name, text in self.prompts.items() if seed.get(name) != text]
-        return template("result.html").render(run=self.summary, splits=SPLIT_TITLES, changed=changed, path=self.path)
+        return template("result.html").render(run=self.summary, splits=SPLITS, changed=changed, path=self.path)

@@ -195,7 +195,6 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import SPLIT_TITLES
     from experiments.experiment.estimate import estimate
     from experiments.experiment.wiring import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
@@ -206,9 +205,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     for name in ("", "conversations", "questions"):
         table.add_column(name, justify="right" if name else "left")
     for name, group in dataset.splits.named().items():
-        table.add_row(
-            SPLIT_TITLES[name], str(len(group)), str(sum(len(conversation.questions) for conversation in group))
-        )
+        table.add_row(name, str(len(group)), str(sum(len(conversation.questions) for conversation in group)))
     console = LiteralConsole()
     console.print(
         f"{settings.system} on {settings.dataset}, {settings.models.task.model}, "

@@ -155,7 +155,7 @@ def limit_conversations(splits: Splits, limit: int | None) -> Splits:
             if left and room[name] < len(group):
                 room[name] += 1
                 left -= 1
-    return Splits(splits.train[: room["train"]], splits.validation[: room["val"]], splits.test[: room["test"]])
+    return Splits(splits.train[: room["train"]], splits.validation[: room["validation"]], splits.test[: room["test"]])
 
 
 def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str] | None = None) -> Conversation:

@@ -16,12 +16,12 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import DescriptionColumn, FailedColumn
-from experiments.display.tables import DIFF_STYLES, SPLIT_TITLES, RunView, run_view
+from experiments.display.tables import DIFF_STYLES, RunView, run_view
 from experiments.display.terminal import one_line
 from experiments.display.time_left import TimeLeft
 from experiments.interrupts import interrupts_shown_by
 from experiments.runs.intervals import interval_text, money_text
-from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import IterationRecord
 
@@ -74,7 +74,7 @@ class Dashboard:
 
     def iteration(self, record: IterationRecord) -> None:
         self._round, self._record = record.n, record
-        self._champion = record.val_score, record.val_ci
+        self._champion = record.validation_score, record.validation_ci
         if record.edit is not None:
             self._accepted = record
         self._left.iteration(record.n)
@@ -112,8 +112,8 @@ class Dashboard:
             yield styled("spent: ", " · ".join(told))
 
     def _scores(self) -> Iterator[Text]:
-        seed = [(title, self._seed[split]) for split, title in SPLIT_TITLES.items() if split in self._seed]
-        parts = [part for title, found in seed for part in _score(title, found.score, found.ci)]
+        seed = [(split, self._seed[split]) for split in SPLITS if split in self._seed]
+        parts = [part for split, found in seed for part in _score(split, found.score, found.ci)]
         yield styled("seed prompts: ", *(parts or [("being scored", "dim")]))
         if self._champion is not None:
             yield styled("champion:     ", *_score("validation", *self._champion))

@@ -17,7 +17,7 @@ from experiments.display.progress import FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text, p_told
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
-from optimizer.evaluation.scores import Score, SplitName
+from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
     from experiments.runs.comparison import RunComparison
 
-SPLIT_TITLES: dict[SplitName, str] = {"train": "train", "val": "validation", "test": "test"}
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
 
@@ -48,7 +47,7 @@ class RunView:
 
     def baseline(self, split: SplitName, score: Score) -> None:
         interval = (f" ({interval_text(score.ci, between=' to ')})", "dim")
-        title = (SPLIT_TITLES[split], "bold")
+        title = (split, "bold")
         self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
@@ -63,7 +62,7 @@ class RunView:
         self._say(
             f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, ",
             ("accepted", "green") if record.accepted else "kept the champion",
-            f"; validation {record.val_score:.3f}",
+            f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
         if record.settings:
@@ -121,12 +120,12 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
     for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
         table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
     tokens = result.tokens_per_question if result else {}
-    for split, title in SPLIT_TITLES.items():
+    for split in SPLITS:
         for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
             if split in scores:
                 cost = tokens.get(side) if split == "test" else None  # type: ignore[call-overload]
                 label = "seed" if side == "baseline" else "champion"
-                table.add_row(title, label, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
+                table.add_row(split, label, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
     return table
 
 

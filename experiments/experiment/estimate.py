@@ -102,14 +102,14 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     rounds = config.rounds
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
     finalists = min(FINALISTS, config.proposals)
-    passes: dict[str, float] = {"train": 1, "val": 1, "test": 2}
+    passes: dict[str, float] = {"train": 1, "validation": 1, "test": 2}
     model = config.models.task
     due: list[tuple[ModelSettings, float, _Cost]] = []
     names = optimizers_of(config.optimizer)
     for name in names:
         if name != LOCAL_SEARCH:
             passes["train"] += rounds * (screened + 1)
-            passes["val"] += rounds * finalists
+            passes["validation"] += rounds * finalists
             continue
         learned = (*splits.train, *splits.validation)
         races = rounds * most_evaluations(len(learned)) / len(learned)
@@ -117,11 +117,11 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
             # A second race a round, against a champion that may be new, and the prompts alone on the test.
             races, passes["test"] = 2 * races + rounds, 3
         passes["train"] += races
-        passes["val"] += races
+        passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
         due += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in _costs(system, learned)]
     if len(names) > 1:
-        passes["val"] += 1  # what several found, together
+        passes["validation"] += 1  # what several found, together
     for name, group in splits.named().items():
         due += [(model, passes[name], cost) for cost in _costs(system, group)]
         if config.metric == LLM_JUDGE:

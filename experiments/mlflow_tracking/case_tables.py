@@ -17,7 +17,7 @@ _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason
 
 
 def case_tables(seed: Sequence[SeenCase], champion: Sequence[SeenCase]) -> list[LogTable]:
-    """`cases/train.json`, `cases/val.json` and `cases/test.json`, with the cases that were seen.
+    """`cases/train.json`, `cases/validation.json` and `cases/test.json`, with the cases that were seen.
 
     Values are empty for the candidate under which a case was not evaluated.
     """

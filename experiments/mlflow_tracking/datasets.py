@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CONTEXT = "mlflow.data.context"
 """The tag of an input by which MLflow's UI says what a data set was used for."""
 
-_USES = {"train": "training", "val": "validation", "test": "test"}
+_USES = {"train": "training", "validation": "validation", "test": "test"}
 _SCHEMA = {
     "mlflow_colspec": [
         {"name": "conversation", "type": "string", "required": True},

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
-VALIDATION = "answers/val_score"
+VALIDATION = "answers/validation_score"
 """The champion's validation score by iteration: the curve of the run's progress."""
 
 COSTS = ("calls_made", "calls_cached", "tokens")
@@ -46,7 +46,7 @@ def shares(signals: Sequence[Signal]) -> dict[str, float]:
 
 def iteration_values(record: IterationRecord, *, blamed: bool) -> dict[str, float]:
     """An iteration's metrics without its cost; `blamed` says whether its attribution was recorded already."""
-    values = {VALIDATION: record.val_score}
+    values = {VALIDATION: record.validation_score}
     if not blamed:
         # Nothing was attributed again, since the champion is the same; the curve stays level.
         values |= {blame_key(name): blame.share for name, blame in record.blame.items()}

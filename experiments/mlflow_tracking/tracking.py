@@ -195,7 +195,7 @@ class MlflowRun:
 
     def baseline(self, split: SplitName, score: Score) -> None:
         self._metrics(self._side_run(SEED), side_scores(split, score), step=0)
-        if split == "val":
+        if split == "validation":
             self._curve({VALIDATION: score.score}, step=0)
         else:
             self._metrics(PARENT, {f"{split}/seed": score.score}, step=0)
@@ -278,7 +278,7 @@ class MlflowRun:
     def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""
         for split, score in result.champion.items():
-            if split != "val":  # whose curve ends with it
+            if split != "validation":  # whose curve ends with it
                 self._metrics(PARENT, {f"{split}/champion": score.score}, step=0)
         self._metrics(PARENT, run_costs(result), step=0)
         if result.baseline:

@@ -12,7 +12,7 @@ from optimizer.evaluation.scores import SplitName
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SPLITS: tuple[tuple[SplitName, str], ...] = (("train", "Train"), ("val", "Validation"), ("test", "Test"))
+SPLITS: tuple[tuple[SplitName, str], ...] = (("train", "Train"), ("validation", "Validation"), ("test", "Test"))
 
 
 def scores(summary: Summary) -> str | None:
@@ -101,12 +101,12 @@ def validation_curve(summary: Summary) -> str | None:
         return None
 
     def draw(axes: Axes) -> None:
-        start = summary.baseline.get("val")
+        start = summary.baseline.get("validation")
         points = [(0, start.score)] if start else []
-        points += [(record.n, record.val_score) for record in summary.iterations]
+        points += [(record.n, record.validation_score) for record in summary.iterations]
         axes.step([n for n, _ in points], [score for _, score in points], where="post", color=TUNED, linewidth=1.8)
         for kept, label in ((True, "accepted"), (False, "kept the champion")):
-            spots = [(record.n, record.val_score) for record in summary.iterations if record.accepted is kept]
+            spots = [(record.n, record.validation_score) for record in summary.iterations if record.accepted is kept]
             face = TUNED if kept else "white"
             if spots:
                 axes.plot(*zip(*spots, strict=True), "o", color=TUNED, markerfacecolor=face, markersize=7, label=label)

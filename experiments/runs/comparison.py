@@ -64,11 +64,11 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     for key in ("system", "dataset", "model", "metric", "attribution", "optimizer"):
         yield key, str(getattr(summary, key) or "–")
     yield "seed", str(summary.seed)
-    for split in ("val", "test"):
+    for split in ("validation", "test"):
         for side, title in (("baseline", "seed prompts"), ("champion", "champion")):
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
-            yield f"{title}, {'validation' if split == 'val' else split}", text
+            yield f"{title}, {split}", text
     yield "settings tuned", ", ".join(f"{name} {each.after}" for name, each in summary.settings.items()) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"

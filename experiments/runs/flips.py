@@ -52,7 +52,7 @@ def flips_of(runs: Sequence[Sequence[RunCase]]) -> list[SplitFlips]:
         cases = [case, *(other[key] for other in others if key in other)]
         if len(cases) == len(runs):
             by_split[case.split].append(AskedByAll(case, tuple(one.replies["champion"] for one in cases)))
-    splits: tuple[SplitName, ...] = ("test", "val", "train")
+    splits: tuple[SplitName, ...] = ("test", "validation", "train")
     return [_compared(split, by_split[split], len(runs)) for split in splits if by_split[split]]
 
 

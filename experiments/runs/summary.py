@@ -103,7 +103,7 @@ class SummaryPromptsAlone(_Part):
 
 
 class SummaryIteration(_Part):
-    """One turn of the loop; `val_score` is the champion's after it, `alignment` by prompt.
+    """One turn of the loop; `validation_score` is the champion's after it, `alignment` by prompt.
 
     `edit` is null if the champion stayed. `settings` are those tried, `changed` those of the champion after it that
     are not the run's own. `search_calls` is what the search had made by its end. `optimizer` is the one of several that
@@ -115,7 +115,7 @@ class SummaryIteration(_Part):
     edited: tuple[str, ...]
     proposals: int
     accepted: bool
-    val_score: float
+    validation_score: float
     calls_made: int
     calls_cached: int
     tokens: int

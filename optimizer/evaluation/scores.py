@@ -9,7 +9,8 @@ from typing import Literal
 from optimizer.evaluation.statistics import bootstrap_ci
 from tracing.systems.conversations import Conversation
 
-SplitName = Literal["train", "val", "test"]
+SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 Interval = tuple[float, float]
 """Lower and upper bound."""
 
@@ -24,7 +25,7 @@ class Splits:
 
     def named(self) -> dict[SplitName, tuple[Conversation, ...]]:
         """The three splits, by their names in summaries and metrics."""
-        return {"train": self.train, "val": self.validation, "test": self.test}
+        return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
 @dataclass(frozen=True, slots=True)

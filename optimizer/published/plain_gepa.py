@@ -115,7 +115,7 @@ class _Adapter:
         self._iteration: Iteration | None = None
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
-        self._best = sum(outcome.score for outcome in tuning.outcomes("val"))
+        self._best = sum(outcome.score for outcome in tuning.outcomes("validation"))
 
     def __enter__(self) -> _Adapter:
         return self

@@ -61,12 +61,12 @@ class Trials:
         self._iteration: Iteration | None = None
         self._n = 0
         self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
-        for split in ("train", "val"):
+        for split in ("train", "validation"):
             for outcome in tuning.outcomes(split):
                 self._known(tuning.champion)[outcome.conversation.id] = outcome
         self._best = {
             "train": self._total(tuning.champion, tuning.train),
-            "val": self._total(tuning.champion, tuning.validation),
+            "validation": self._total(tuning.champion, tuning.validation),
         }
 
     def __enter__(self) -> Trials:
@@ -129,7 +129,7 @@ class Trials:
             return
         size = len(tuning.validation)
         mean = self._total(candidate, tuning.validation) / size
-        best = self._is_best(candidate, "val", tuning.validation)
+        best = self._is_best(candidate, "validation", tuning.validation)
         verdict = (
             f"{mean:.3f} on {size} validation conversations, {'the' if best else 'not better than the'} best so far"
         )

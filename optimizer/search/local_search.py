@@ -49,7 +49,7 @@ def local_search(tuning: Tuning) -> str:
         BudgetExceededError: a hard budget ended it.
     """
     local = tuning.local if tuning.settings.local_objectives else None
-    pool = [*tuning.outcomes("train"), *tuning.outcomes("val")]
+    pool = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
     if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
         stopped = closed_loop(tuning)
         if tuning.variants is not None and stopped == DONE and tuning.settings.rounds:
@@ -97,11 +97,11 @@ class _LocalRounds:
         """
         tuning = self.tuning
         with tuning.iteration(n) as iteration:
-            self._choose(iteration, {}, [*tuning.outcomes("train"), *tuning.outcomes("val")], {})
+            self._choose(iteration, {}, [*tuning.outcomes("train"), *tuning.outcomes("validation")], {})
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
-        pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("val")], self.shown.values())
+        pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], self.shown.values())
         # Other settings of the system may have given it a new one.
         local = cast("LocalEvaluation", tuning.local)
         gains = expected_gains(local.objectives, signals.signals, self.history)
@@ -137,7 +137,7 @@ class _LocalRounds:
             most = affordable_combinations(len(pool), None if affordable is None else affordable.conversations)
             self._join(iteration, joint, combinations_of(finalists, gains)[:most], pool)
             if tuning.variants is not None:
-                pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("val")], self.shown.values())
+                pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], self.shown.values())
                 self._join(iteration, joint, joint.with_settings(pool), pool)
 
     def _join(

@@ -155,7 +155,7 @@ class _Rounds:
 
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
-        tuning, champion, conversations = self.tuning, self.tuning.outcomes("val"), self.tuning.validation
+        tuning, champion, conversations = self.tuning, self.tuning.outcomes("validation"), self.tuning.validation
         phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
         tuning.allow(total)
         outcomes = tuning.measure(challenger, conversations[:half], phase, total=total) if half else []

@@ -62,7 +62,7 @@ class SideBySide:
 
 def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> None:
     """Make the best of what was found the champion, if it passes the gate."""
-    champion = tuning.outcomes("val")
+    champion = tuning.outcomes("validation")
     combinations = {name: each for name, one in found.items() if (each := _found_by(name, one, tuning)) is not None}
     if not combinations:
         return

@@ -1,6 +1,6 @@
 """What an optimization run takes, reports along the way, and returns: plain data without the loop's behaviour.
 
-Splits are named `train`, `val` and `test` wherever they are written down (summary, metrics, report).
+Splits are named `train`, `validation` and `test` wherever they are written down (summary, metrics, report).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class IterationRecord:
         edited: names of the prompts this iteration tried to rewrite.
         proposals: rewrites that kept their contract and were tried.
         accepted: whether one of them became the champion.
-        val_score, val_ci: the champion's validation score after this iteration, and its 95 % interval.
+        validation_score, validation_ci: the champion's validation score after this iteration, and its 95 % interval.
         calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this iteration, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
@@ -158,7 +158,7 @@ class IterationRecord:
     edited: tuple[str, ...]
     proposals: int
     accepted: bool
-    val_score: float
+    validation_score: float
     calls_made: int
     calls_cached: int
     tokens: int
@@ -170,7 +170,7 @@ class IterationRecord:
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None
-    val_ci: Interval | None = None
+    validation_ci: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 Champion = tuple["Candidate", "Settings"]
 """Texts, and the values of the settings that may be tuned."""
 
-Learned = Literal["train", "val"]
+Learned = Literal["train", "validation"]
 """The splits that an optimizer sees. Test conversations are evaluated after it has ended."""
 
 
@@ -317,8 +317,8 @@ class Tuning:
         if crowned != self.champion_settings:
             self.champion_settings = crowned
             self.local = self._local()
-        self._outcomes["val"] = (self.champion, self.champion_settings), outcomes
-        self._scores["val"] = score_of(outcomes, seed=self.settings.seed)
+        self._outcomes["validation"] = (self.champion, self.champion_settings), outcomes
+        self._scores["validation"] = score_of(outcomes, seed=self.settings.seed)
         # Set again only when another iteration scores the new champion.
         self._scores.pop("train", None)
         return True
@@ -333,7 +333,7 @@ class Tuning:
         def ending() -> Ending:
             changed = kept is self and (kept.champion, kept.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            return Ending(dict(kept.champion), kept._scores["val"], kept._changed(), edit)
+            return Ending(dict(kept.champion), kept._scores["validation"], kept._changed(), edit)
 
         with self._iterations.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
@@ -362,7 +362,7 @@ class Tuning:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""
         whose = "baseline" if into is self._baseline else "champion"
         own = self._systems.own if into is self._baseline else None
-        phase = f"{whose} {'validation' if split == 'val' else split}"
+        phase = f"{whose} {split}"
         outcomes = self.measure(candidate, self._splits.named()[split], phase, settings=own)
         for outcome in outcomes:
             if outcome.tainted is not None:

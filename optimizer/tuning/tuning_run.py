@@ -30,7 +30,7 @@ class TuningRun(Tuning):
             BudgetExceededError: a hard budget does not allow it.
         """
         self._score("train", self.seed, self._baseline)
-        self.seed_validation = self._score("val", self.seed, self._baseline)
+        self.seed_validation = self._score("validation", self.seed, self._baseline)
         self._iterations.search_begins()
 
     def test(self) -> None:

@@ -26,8 +26,10 @@ def record(n: int, *, accepted: bool, champion: dict[str, str] | None = None) ->
 def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds done") -> LoopResult:
     met = verdict is not None
     return LoopResult(
-        baseline={"train": score(0.4), "val": score(0.45), "test": score(0.42)} if met else {"train": score(0.4)},
-        champion={"val": score(0.55), "test": score(0.52)} if met else {},
+        baseline={"train": score(0.4), "validation": score(0.45), "test": score(0.42)}
+        if met
+        else {"train": score(0.4)},
+        champion={"validation": score(0.55), "test": score(0.52)} if met else {},
         champion_candidate=TUNED if met else SEED,
         verdict=verdict,  # type: ignore[arg-type]
         delta=0.1 if met else None,
@@ -53,7 +55,8 @@ def facts(run_id: str = "r1", mlflow: SummaryMlflow | None = None, seed: int = 0
         optimizer="closed-loop",
         samples=False,
         splits={
-            name: SplitSize(conversations=(f"{name}-1", f"{name}-2"), questions=20) for name in ("train", "val", "test")
+            name: SplitSize(conversations=(f"{name}-1", f"{name}-2"), questions=20)
+            for name in ("train", "validation", "test")
         },
         prompts_dir="prompts",
         report="report.html",

@@ -77,7 +77,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     assert text.endswith("Ctrl-C finishes the calls under way and saves\n")
     clock.now = 20
     dashboard.baseline("train", score(0.4))
-    dashboard.baseline("val", score(0.45))
+    dashboard.baseline("validation", score(0.45))
     budget.settle(Spending(), Spending(40, 9000, 0.5))
     dashboard.blame(1, [signal_of("store", 0.25, fixable=False), signal_of("extract_facts", 0.75)])
     text = drawn(dashboard)
@@ -89,7 +89,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     clock.now = 80
     edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
     done = replace(record(1, accepted=True), edit=edit, alignment={"answer": Alignment(0.5, (0.25, 0.75), 40)})
-    dashboard.iteration(replace(done, val_score=0.7, val_ci=(0.6, 0.8)))
+    dashboard.iteration(replace(done, validation_score=0.7, validation_ci=(0.6, 0.8)))
     text = drawn(dashboard)
     assert "time left: about 2:20 min" in text, "two rounds of a minute, and the test as the baselines"
     assert re.search(r"champion: +validation 0\.700 \(0\.600–0\.800\)", text)
@@ -102,7 +102,7 @@ def test_a_long_difference_leaves_room_for_the_rest_on_a_small_terminal(monkeypa
     monkeypatch.setenv("COLUMNS", "80")
     dashboard = Dashboard(9, Progress(console=LiteralConsole(), disable=True), Clock())
     dashboard.watch(Budget(Limits()))
-    for split in ("train", "val", "test"):
+    for split in ("train", "validation", "test"):
         dashboard.baseline(split, score(0.4))
     dashboard.blame(1, [signal_of(f"operation {n}", 0.1) for n in range(9)])
     edit = accepted_edit({"answer": "a\n" * 99}, {"answer": "b\n" * 99}, [], [])
@@ -118,7 +118,7 @@ def test_time_left_is_at_most_what_the_budget_allows_and_ends_with_the_test() ->
     left = TimeLeft(2, clock)
     assert (left.seconds(None), left.seconds(90.0)) == (None, 90.0)
     clock.now = 10
-    left.scored("val")
+    left.scored("validation")
     clock.now = 40
     left.iteration(1)
     assert (left.seconds(None), left.seconds(15.0)) == (40.0, 15.0)

@@ -27,11 +27,11 @@ from optimizer.tuning.results import LoopResult
 
 def on_one_conversation() -> tuple[Summary, LoopResult]:
     alone = Score(score=0.2, em=0.2, f1=0.2, contains=0.2, n=5, ci=None)
-    scores = {"train": alone, "val": alone, "test": alone}
+    scores = {"train": alone, "validation": alone, "test": alone}
     result = replace(
         loop_result(verdict="inconclusive"), baseline=scores, champion=scores, delta=0.1, delta_ci=None, power=0.0
     )
-    one = {name: SplitSize(conversations=(name,), questions=5) for name in ("train", "val", "test")}
+    one = {name: SplitSize(conversations=(name,), questions=5) for name in ("train", "validation", "test")}
     return summarize(replace(facts(), splits=one), result), result
 
 

@@ -82,7 +82,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
 
 
 def rest_of_a_run(run: MlflowRun) -> None:
-    run.baseline("val", score(0.45))
+    run.baseline("validation", score(0.45))
     run.blame(1, SIGNALS)
     run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
@@ -153,7 +153,7 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
     parent = client.get_run(run)
     assert (parent.info.run_name, parent.info.status) == (folder.id, "FINISHED")
     assert parent.data.tags["verdict"] == "improved"
-    assert [(each.step, each.value) for each in client.get_metric_history(run, "answers/val_score")] == [
+    assert [(each.step, each.value) for each in client.get_metric_history(run, "answers/validation_score")] == [
         (0, 0.45),
         (1, 0.45),
         (1, 0.51),

@@ -65,7 +65,7 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert result.summary.system.endswith(":Shortened")
     assert set(result.prompts) == set(FactMemory.prompts)
     cases = result.cases
-    assert set(cases["split"]) == {"train", "val", "test"}
+    assert set(cases["split"]) == {"train", "validation", "test"}
     assert set(cases["prompts"]) <= {"seed", "champion"}
     wrong = cases[(cases["prompts"] == "seed") & ~cases["passed"]]
     assert len(wrong)

@@ -53,7 +53,7 @@ KEYS = {
     ),
 }
 ITERATION_KEYS = {
-    *("n", "blame", "edited", "proposals", "accepted", "val_score", "calls_made", "calls_cached", "tokens"),
+    *("n", "blame", "edited", "proposals", "accepted", "validation_score", "calls_made", "calls_cached", "tokens"),
     *("alignment", "edit", "settings", "changed", "search_calls", "optimizer"),
 }
 
@@ -63,7 +63,7 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     path = folder.write_summary(summary())
     found = json.loads(path.read_text())
     assert set(found) == KEYS
-    assert set(found["baseline"]) == {"train", "val", "test"}
+    assert set(found["baseline"]) == {"train", "validation", "test"}
     assert set(found["baseline"]["test"]) == {"score", "em", "f1", "contains", "n", "ci"}
     assert set(found["iterations"][0]) == ITERATION_KEYS
     assert found["iterations"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}

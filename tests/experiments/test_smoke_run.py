@@ -19,7 +19,7 @@ def test_the_smoke_run_closes_the_loop_with_a_real_model(
     assert caught.value.code == 0, capsys.readouterr().err
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["verdict"] == "inconclusive"
-    assert set(summary["baseline"]) == {"train", "val", "test"}
+    assert set(summary["baseline"]) == {"train", "validation", "test"}
     assert sum(blame["share"] for blame in summary["iterations"][0]["blame"].values()) == pytest.approx(1)
     assert summary["calls"]["made"] > 0
     assert (tmp_path / "run" / "report.html").is_file()

@@ -46,7 +46,7 @@ def client(home: Path) -> Any:
 
     folder = run_folder(home, 1)
     run = start(home, folder, datasets=split_data("sample", load_dataset(load_config(None)).splits))
-    for split, value in (("train", 0.4), ("val", 0.45), ("test", 0.42)):
+    for split, value in (("train", 0.4), ("validation", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
     for n in (1, 2):
         if n == 1:
@@ -89,7 +89,7 @@ def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> Non
         return [(metric.step, metric.value) for metric in client.get_metric_history(parent, name)]
 
     # Level up to a step, and a rise at it: a champion's score holds until the next.
-    assert curve("answers/val_score") == [(0, 0.45), (1, 0.45), (1, 0.51), (2, 0.51), (2, 0.52)]
+    assert curve("answers/validation_score") == [(0, 0.45), (1, 0.45), (1, 0.51), (2, 0.51), (2, 0.52)]
     assert curve("blame/answer") == [(1, 0.7), (2, 0.7)]
     assert curve("cost/tokens_so_far") == [(1, 4000), (2, 4000), (2, 8000)]
     assert curve("cost/run_calls_without_reuse") == [(0, 2600)]

@@ -68,14 +68,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = MlflowRun.start(
         uri=None, experiment="memtune", home=home, folder=folder, system="rag", seed=SEED, params={}, datasets=data
     )
-    for split, value in (("train", 0.4), ("val", 0.45), ("test", 0.42)):
+    for split, value in (("train", 0.4), ("validation", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
     attempt = Attempt("answer", "bank", "asks for a short answer", CHAMPION["answer"], 0.5, "accepted: +0.070", 0.2)
     for n, value in enumerate(VALIDATION, start=1):
         accepted = n in (2, 4)
         if n == 1:
             run.blame(n, SIGNALS)
-        made = replace(record(n, accepted=accepted, champion=CHAMPION), val_score=value, attempts=(attempt,))
+        made = replace(record(n, accepted=accepted, champion=CHAMPION), validation_score=value, attempts=(attempt,))
         run.iteration(replace(made, blame={}))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seed = [seen_case(n, "unknown", lost_at="extract_facts") for n in range(1, 4)]
@@ -144,7 +144,7 @@ def test_data_sets_and_the_runs_of_both_sides_stand_beside(shown: Shown) -> None
 def test_the_curve_of_the_scores_comes_first_and_climbs_in_steps(shown: Shown) -> None:
     shown.tab("Model metrics")
     page = shown.page
-    page.get_by_text("val_score", exact=True).first.wait_for()
+    page.get_by_text("validation_score", exact=True).first.wait_for()
     page.locator("path.js-line").first.wait_for()
     sections = re.findall(r"\b(answers|blame|cost|test|train)\s*\(\d+\)", page.locator("body").inner_text())
     assert sections[:3] == ["answers", "blame", "cost"]

@@ -34,7 +34,7 @@ def world(train: int = 3, validation: int = 3, test: int = 2) -> Splits:
             for n in range(count)
         )
 
-    return Splits(some("train", train), some("val", validation), some("test", test))
+    return Splits(some("train", train), some("validation", validation), some("test", test))
 
 
 def memory() -> FactMemory:

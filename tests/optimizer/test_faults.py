@@ -144,4 +144,4 @@ def test_a_model_that_stays_silent_is_believed(run: Callable[[Script], LoopResul
         silent = kind_of(body) == "answer" and "Bodoval1" in prompt_of(body).rpartition("Question:")[2]
         return "" if silent else model(body)
 
-    assert run(mute).baseline["val"].score == pytest.approx(2 / 6)
+    assert run(mute).baseline["validation"].score == pytest.approx(2 / 6)

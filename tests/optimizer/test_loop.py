@@ -102,7 +102,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     result, notes = run(model, world(test=6), rounds=2)
     assert notes.blames[0][operation] == 1
     (record,) = result.iterations
-    assert (record.edited, record.accepted, record.val_score) == ((prompt,), True, 1.0)
+    assert (record.edited, record.accepted, record.validation_score) == ((prompt,), True, 1.0)
     champion = result.champion_candidate
     assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
     assert len(record.attempts) == record.proposals
@@ -118,10 +118,10 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     # The questions about the parrots, on the conversations of train and validation that both champions were asked on.
     assert {case.asked.split()[3] for case in edit.fixed} == {"parrot"}
     assert all(case.before != case.after for case in edit.fixed)
-    assert {case.conversation for case in edit.fixed} >= {"val-0", "val-1", "val-2"}
+    assert {case.conversation for case in edit.fixed} >= {"validation-0", "validation-1", "validation-2"}
     assert (len(edit.broken), edit.compared) == (0, 2 * len(edit.fixed))
-    assert notes.baselines == {"train": 0.5, "val": 0.5, "test": 0.5}
-    assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "val": 1, "test": 1}
+    assert notes.baselines == {"train": 0.5, "validation": 0.5, "test": 0.5}
+    assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "validation": 1, "test": 1}
     # Six conversations of six are better: two of the 64 ways to flip the signs are as extreme.
     assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("improved", 0.5, (0.5, 0.5), 2 / 64)
     assert notes.verdicts == [Verdict("improved", 0.5, (0.5, 0.5), 2 / 64, result.power or 0.0)]
@@ -185,11 +185,11 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far(run: Run) -> No
     assert [(record.n, record.accepted) for record in result.iterations] == [(1, True), (2, False)]
     assert result.calls.made == begun + 2 <= result.calls.without_reuse
     assert (result.verdict, result.delta, result.p_value, told.verdicts) == (None, None, None, [])
-    assert set(result.baseline) == {"train", "val"}
+    assert set(result.baseline) == {"train", "validation"}
     # The scores shown as the champion's are those of the champion that the budget left.
-    assert {split: result.champion[split] for split in ("train", "val")} == {
+    assert {split: result.champion[split] for split in ("train", "validation")} == {
         "train": replace(result.champion["train"], score=5 / 6),
-        "val": replace(result.champion["val"], score=1.0),
+        "validation": replace(result.champion["validation"], score=1.0),
     }
 
 
@@ -216,7 +216,7 @@ def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scri
 def test_a_score_of_an_earlier_champion_is_not_shown_as_the_last_ones(run: Run) -> None:
     result, _ = run(WeakModel("answer"), rounds=1)
     assert result.iterations[0].accepted
-    assert {split: score.score for split, score in result.champion.items()} == {"val": 1.0, "test": 1.0}
+    assert {split: score.score for split, score in result.champion.items()} == {"validation": 1.0, "test": 1.0}
 
 
 def test_a_budget_spent_before_the_first_round_leaves_the_seed(run: Run) -> None:
@@ -337,5 +337,5 @@ def test_a_seed_that_cannot_be_scored_ends_the_run_with_the_reason(run: Run) -> 
     def script(body: dict[str, Any]) -> Reply | str:
         return Reply("out of order", status=500) if "Ankeval1" in prompt_of(body) else WeakModel()(body)
 
-    with pytest.raises(RunError, match=r"val-1: cannot be scored with the baseline's prompts: .*out of order"):
+    with pytest.raises(RunError, match=r"validation-1: cannot be scored with the baseline's prompts: .*out of order"):
         run(script)

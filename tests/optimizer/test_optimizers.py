@@ -120,15 +120,15 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> None:
     model = curable(name)
     result = run(name, model, rounds=6)
-    assert set(result.baseline) == {"train", "val", "test"}
+    assert set(result.baseline) == {"train", "validation", "test"}
     assert result.baseline["test"].score == 0.5
-    assert (result.champion["val"].score, result.champion["test"].score) == (1.0, 1.0)
+    assert (result.champion["validation"].score, result.champion["test"].score) == (1.0, 1.0)
     assert any(cure in result.champion_candidate["answer"] for cure in model.cures)
     assert (result.verdict, result.delta) == ("improved", 0.5)
     assert set(result.tokens_per_question) == {"baseline", "champion"}
     assert [record.n for record in result.iterations] == list(range(1, len(result.iterations) + 1))
     (accepted,) = [record for record in result.iterations if record.accepted]
-    assert accepted.val_score == 1.0
+    assert accepted.validation_score == 1.0
     kept = [each for each in accepted.attempts if each.text == result.champion_candidate[each.prompt]]
     assert kept
     assert kept[0].gate is not None
@@ -148,7 +148,7 @@ def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server
         if name != "local-search" or result.verdict is None:
             assert result.stopped.startswith("budget: ")
             assert result.verdict is None
-            assert set(result.baseline) <= {"train", "val"}
+            assert set(result.baseline) <= {"train", "validation"}
         assert scripted_server.count - before <= most + 3, "embeddings are not counted"
 
 
@@ -176,7 +176,9 @@ def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_c
 
 
 def _course(result: LoopResult) -> Any:
-    attempts = [(each.n, each.accepted, each.val_score, each.edited, each.attempts) for each in result.iterations]
+    attempts = [
+        (each.n, each.accepted, each.validation_score, each.edited, each.attempts) for each in result.iterations
+    ]
     return result.champion_candidate, result.champion, result.stopped, attempts
 
 
@@ -222,7 +224,7 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
         with tuning.iteration(1) as iteration:
             iteration.edited = ("answer",)
             outcomes = tuning.measure(candidate, tuning.validation, "one try")
-            if sum(each.score for each in outcomes) > sum(each.score for each in tuning.outcomes("val")):
+            if sum(each.score for each in outcomes) > sum(each.score for each in tuning.outcomes("validation")):
                 tuning.crown(candidate)
         return "one try\nis enough"
 

@@ -224,7 +224,7 @@ def test_bootstrapped_demonstrations_come_from_passing_train_cases_alone(run: Ru
     assert tried
     assert any("train" in text for text in tried)
     for text in tried:
-        assert "val" not in text.replace("value", "")
+        assert "validation" not in text.replace("value", "")
         assert "Answer in a few words: Zibbel" not in text.replace("Zibbeltrain0", ""), "those cases failed"
         assert "lorry of Bodotrain1" not in text, "that case failed"
 
@@ -255,7 +255,7 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert model.asked == ["comment"] * 3 + ["merge", "rewrite"]
     (record,) = result.iterations
     assert record.accepted
-    assert record.val_score < result.baseline["val"].score
+    assert record.validation_score < result.baseline["validation"].score
     assert [each.gate for each in record.attempts] == ["accepted without a comparison"]
     assert result.champion_candidate["answer"] == f"Be poetic.\n{SEED['answer']}"
     assert record.blame

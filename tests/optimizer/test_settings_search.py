@@ -182,7 +182,7 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     assert {name: (each.before, each.after) for name, each in result.settings.items()} == {"top_k": (1, 2)}
     assert record.changed == result.settings
     assert {split: score.score for split, score in result.baseline.items()} == dict.fromkeys(
-        ("train", "val", "test"), 0.5
+        ("train", "validation", "test"), 0.5
     )
     assert result.champion["test"].score == 1
     assert (result.verdict, result.delta, result.prompts_alone) == ("improved", 0.5, NO_CHANGE)

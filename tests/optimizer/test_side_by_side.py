@@ -33,7 +33,7 @@ def trying(prompt: str, *lines: str, crowns: bool = True, tries: int = 1) -> Opt
 
     def search(tuning: Tuning, /) -> str:
         with tuning.iteration(1):
-            best = sum(each.score for each in tuning.outcomes("val"))
+            best = sum(each.score for each in tuning.outcomes("validation"))
             for line in (f"{line}{' ' * n}" for line in lines for n in range(tries)):
                 candidate = {**tuning.champion, prompt: f"{line}\n{tuning.seed[prompt]}"}
                 found = sum(each.score for each in tuning.measure(candidate, tuning.validation, "a try"))
@@ -107,7 +107,7 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     ]
     # Before the race nothing is the run's champion.
     assert [each.champion == SEED for each in result.iterations] == [True, True, True, False]
-    assert result.iterations[2].val_score == 0.5
+    assert result.iterations[2].validation_score == 0.5
     (kept,) = result.iterations[3].attempts
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
     assert kept.gate is not None

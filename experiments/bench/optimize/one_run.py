@@ -105,12 +105,12 @@ def measure_run(
 
 def _figures(arm: BenchArm, config: RunConfig, finished: Finished, outcomes: list[Outcome], budget: int) -> RunFigures:
     result, cost = finished.result, finished.result.search
-    start = result.baseline.get("val")
+    start = result.baseline.get("validation")
     if cost is None or start is None:
         raise RunError(f"{finished.folder.path}: the search did not begin: {result.stopped}; fix that and start again")
     curve = (
         Point(calls=0, score=start.score),
-        *(Point(calls=each.search_calls or 0, score=each.val_score) for each in result.iterations),
+        *(Point(calls=each.search_calls or 0, score=each.validation_score) for each in result.iterations),
     )
     return RunFigures(
         system=config.system,

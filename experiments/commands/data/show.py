@@ -45,7 +45,7 @@ def show(source: str | None, chosen: str | None, **given: Any) -> None:
     from experiments.data.loaders import Dataset, load_dataset, read_dataset
     from experiments.data.reading import Reading
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import SPLIT_TITLES, run_view
+    from experiments.display.tables import run_view
     from tracing.errors import DataError
 
     config = _settings(source, given)
@@ -60,7 +60,7 @@ def show(source: str | None, chosen: str | None, **given: Any) -> None:
 
         try:
             dataset = load_dataset(config, progress=progress)
-            groups = {SPLIT_TITLES[name]: group for name, group in dataset.splits.named().items()}
+            groups = dict(dataset.splits.named().items())
         except DataError as error:
             # What cannot be split can still be looked at; what cannot be read fails here again.
             why = str(error)
