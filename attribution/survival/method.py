@@ -12,7 +12,7 @@ What a verdict states is the product of three factors, kept within 0.05 to 0.97:
 Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
 whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
 from, and the like. For judge errors there are no cases to learn from; they keep the product. That of an annotation
-error is how often spoiled and sound gold answers have such evidence (`attribution.annotations.confidence`).
+error is how often spoiled and sound gold answers have such evidence (`attribution.gold_answers.confidence`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from attribution.annotations.audit import Audit
-from attribution.annotations.confidence import NOT_CALIBRATED
-from attribution.annotations.suspicion import Suspicion
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence import EvidenceIndex
 from attribution.explanations import Explained
+from attribution.gold_answers.audit import Audit
+from attribution.gold_answers.confidence import NOT_CALIBRATED
+from attribution.gold_answers.suspicion import Suspicion
 from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of

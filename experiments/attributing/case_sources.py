@@ -245,7 +245,7 @@ def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
         candidate = folder.prompts(prompts)
         paths = [path for path in paths if _made_with(path, candidate)]
     if not paths:
-        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --prompts seed or all")
+        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of seed or all")
     judging = _judging_of(folder)
     return [Source(path, judging) for path in paths]
 

@@ -132,7 +132,7 @@ def attribute(
         raise ConfigError("--question and --complaints: give one of them")
     target = out or Path(DEFAULT_OUT if complaint is None and complaints is None else COMPLAINTS)
     if replay and (len(sources) > 1 or prompts == "all"):
-        raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --prompts all")
+        raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --traces-of all")
     found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint, complaints=complaints)
     with ExitStack() as stack:
         access = None

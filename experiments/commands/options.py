@@ -22,11 +22,12 @@ home_option = click.option(
 )
 
 whose_traces_option = click.option(
-    "--prompts",
+    "--traces-of",
+    "prompts",
     type=click.Choice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
-    help="For a run: whose traces.",
+    help="For a run: the traces of which prompts.",
 )
 questions_option = click.option(
     "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."

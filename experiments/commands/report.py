@@ -15,7 +15,7 @@ from experiments.display.terminal import say
     epilog="""\b
 Examples:
   memtune report latest
-  memtune report latest --prompts seed --out before.html
+  memtune report latest --traces-of seed --out before.html
   memtune report attributions.jsonl --out report.md
   memtune report latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
 """,

@@ -79,7 +79,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, name, "--help")
     assert code == 0
     nested = {
-        "bench": ["annotations", "attribution", "evidence", "tracing"],
+        "bench": ["gold-answers", "attribution", "evidence", "tracing"],
         "data": ["audit", "fetch", "list", "show", "validate"],
         "mlflow": ["send"],
         "model": ["list", "pull", "serve"],

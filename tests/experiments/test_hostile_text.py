@@ -200,9 +200,9 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("data", "audit", "config.yaml"), EVERYTHING),
         (("data", "audit", "config.yaml", "--gold"), []),
     ],
-    "bench annotations": [
-        (("bench", "annotations", "--data", "data.jsonl"), []),
-        (("bench", "annotations", "--data", ARGUMENT), GIVEN),
+    "bench gold-answers": [
+        (("bench", "gold-answers", "--data", "data.jsonl"), []),
+        (("bench", "gold-answers", "--data", ARGUMENT), GIVEN),
     ],
     "bench attribution": [
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),

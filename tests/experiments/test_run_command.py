@@ -257,10 +257,10 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
     # Whoever looks at the run's failures later counts by the same judge.
-    code, out, err = command("attribute", "run", "--prompts", "seed")
+    code, out, err = command("attribute", "run", "--traces-of", "seed")
     assert (code, out.startswith("0 wrong answers"), err) == (0, True, "")
     (Path("run") / "verdicts.jsonl").unlink()
-    code, out, _ = command("attribute", "run", "--prompts", "seed", "--out", "by-words.jsonl")
+    code, out, _ = command("attribute", "run", "--traces-of", "seed", "--out", "by-words.jsonl")
     assert not out.startswith("0 wrong answers")
 
 
@@ -349,7 +349,7 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
 
     code, _, err = command("attribute", "run", "--out", "attributions.jsonl")
     assert (code, "was made by survival, checked by replay" in err) == (2, True)
-    code, _, err = command("attribute", "run", "--replay", "--prompts", "all")
+    code, _, err = command("attribute", "run", "--replay", "--traces-of", "all")
     assert (code, "--replay: runs one system" in err) == (2, True)
     code, _, err = command("attribute", "run", "--reply", "Bergen")
     assert (code, "give its --question too" in err) == (2, True)

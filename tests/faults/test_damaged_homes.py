@@ -44,8 +44,8 @@ def test_a_damaged_home_breaks_no_command(bench: Bench, tried: Tried, tmp_path: 
     for command in (
         ("runs", *at),
         ("compare", "latest", "latest", *at),
-        ("attribute", "latest", "--prompts", "all", "--out", tmp_path / "said.jsonl", *at),
-        ("report", "latest", "--prompts", "all", "--out", tmp_path / "report.html", *at),
+        ("attribute", "latest", "--traces-of", "all", "--out", tmp_path / "said.jsonl", *at),
+        ("report", "latest", "--traces-of", "all", "--out", tmp_path / "report.html", *at),
         ("export", "latest", "--to", "text", "--out", tmp_path / "tuned", *at),
         ("run", "--resume", "latest", *at),
         ("run", config, *at),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attribution.annotations.suspicion import Suspicion
 from attribution.cases import Blame
+from attribution.gold_answers.suspicion import Suspicion
 from attribution.survival.case_view import CaseView
 from attribution.survival.quoting import quote
 from attribution.survival.verdicts.other_words import is_right

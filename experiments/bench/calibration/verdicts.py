@@ -13,8 +13,8 @@ from attribution.failures import NOT_KNOWN
 from attribution.recordings import Recording
 from attribution.survival.grounds import Grounds
 from attribution.survival.method import Survival
-from experiments.bench.annotations.suite import annotated_cases, part_of
 from experiments.bench.attributing import HARD, INJECTED, Progress, open_bench
+from experiments.bench.gold_answers.suite import annotated_cases, part_of
 from experiments.runs.config import RunConfig
 from tracing.systems.conversations import Conversation
 

@@ -54,9 +54,9 @@ def calibration(
     """
     import json
 
-    from experiments.bench.annotations.suite import conversations_to_spoil
     from experiments.bench.calibration.fitting import measure
     from experiments.bench.calibration.verdicts import on_injected, on_labelled, on_spoiled
+    from experiments.bench.gold_answers.suite import conversations_to_spoil
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.runs.config import RunConfig

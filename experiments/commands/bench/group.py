@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from experiments.commands.bench.annotations import gold_answers
 from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.calibration import calibration
 from experiments.commands.bench.evidence import evidence
 from experiments.commands.bench.gate import gate
+from experiments.commands.bench.gold_answers import gold_answers
 from experiments.commands.bench.loop import loop
 from experiments.commands.bench.matcher import matcher
 from experiments.commands.bench.optimize import optimize

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
-from attribution.annotations.claim import AnnotatedClaim
-from attribution.annotations.lengths import other_length
-from attribution.annotations.suspicion import Finding, quoted
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.claim import AnnotatedClaim
+from attribution.gold_answers.lengths import other_length
+from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import WEEKDAY
 from attribution.text.content import is_date
 from attribution.text.dates import Span, spans_of

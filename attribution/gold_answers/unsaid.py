@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from attribution.annotations.claim import NEARBY, ON_TOPIC, SAID, AnnotatedClaim, is_supported
-from attribution.annotations.suspicion import Finding, quoted
-from attribution.annotations.transcript import Transcript, same_word
+from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SAID, AnnotatedClaim, is_supported
+from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of

@@ -1,4 +1,4 @@
-"""`memtune bench annotations` and `memtune data audit --gold`: wrong gold answers, found without a model."""
+"""`memtune bench gold-answers` and `memtune data audit --gold`: wrong gold answers, found without a model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from attribution.survival.outdated import outdated_value
 from attribution.text.content import Vocabulary
-from experiments.bench.annotations import shifted_dates, spoiling
-from experiments.bench.annotations.suite import annotated_cases, part_of
+from experiments.bench.gold_answers import shifted_dates, spoiling
+from experiments.bench.gold_answers.suite import annotated_cases, part_of
 from experiments.command import main
 from experiments.data.datasets import conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
@@ -62,7 +62,7 @@ def test_the_benchmark_does_not_ask_what_it_measures() -> None:
 
 def test_survival_finds_more_spoiled_gold_answers_than_words_and_accuses_hardly_a_sound_one(tmp_path: Path) -> None:
     target = tmp_path / "annotations.json"
-    assert ran("bench", "annotations", "--part", "development", "--json", str(target)) == 0
+    assert ran("bench", "gold-answers", "--part", "development", "--json", str(target)) == 0
     methods: dict[str, Any] = json.loads(target.read_text())["methods"]
     survival, words = methods["survival"], methods["not in the cited turns"]
     assert survival["found"] > words["found"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from attribution.annotations.claim import ON_TOPIC, SAID, AnnotatedClaim, addresses, clauses_with
-from attribution.annotations.suspicion import Finding, quoted
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.claim import ON_TOPIC, SAID, AnnotatedClaim, addresses, clauses_with
+from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.transcript import Transcript
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_yes_or_no
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attribution.annotations.claim import NEARBY, SAID, AnnotatedClaim, is_supported, names
-from attribution.annotations.suspicion import Finding, quoted
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.claim import NEARBY, SAID, AnnotatedClaim, is_supported, names
+from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.transcript import Transcript
 
 _SILENT, _QUIET = 0.15, 0.3
 _CLEARLY, _TELLS, _DIFFERS = 0.65, 0.55, 0.35

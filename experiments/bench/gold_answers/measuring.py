@@ -12,8 +12,8 @@ from attribution.attributor import Attributor
 from attribution.benchmark.metrics import calibration_error
 from attribution.bootstrap import mean_interval
 from attribution.recordings import Recording
-from experiments.bench.annotations.spoiling import SPOILINGS
-from experiments.bench.annotations.suite import AnnotatedCase
+from experiments.bench.gold_answers.spoiling import SPOILINGS
+from experiments.bench.gold_answers.suite import AnnotatedCase
 from tracing.systems.conversations import Conversation
 
 Accuser = Callable[[AnnotatedCase], float | None]

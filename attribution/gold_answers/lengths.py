@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
-from attribution.annotations.claim import AnnotatedClaim
-from attribution.annotations.suspicion import Finding, quoted
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.claim import AnnotatedClaim
+from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.transcript import Transcript
 from attribution.text.content import content_of
 from attribution.text.dates import Span
 from attribution.text.numbers import QUANTITY, quantity_of

@@ -1,15 +1,15 @@
 """How likely a gold answer is wrong, given evidence of a kind: from how often it was found in spoiled and sound ones.
 
-Counted on the development conversations of `memtune bench annotations` (LoCoMo's conv-41, conv-43 and conv-47, and half
-of the bundled sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong
-were left out. All are English conversations of two people.
+Counted on the development conversations of `memtune bench gold-answers` (LoCoMo's conv-41, conv-43 and conv-47, and
+half of the bundled sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are
+wrong were left out. All are English conversations of two people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attribution.annotations.suspicion import Doubt, Finding
+from attribution.gold_answers.suspicion import Doubt, Finding
 
 IN_FAILURES = 0.15
 """Share of wrong gold answers among answers that were judged wrong: 13 of 81 in an outside audit of one Mem0 run."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from attribution.annotations.claim import ON_TOPIC, SAID, AnnotatedClaim
-from attribution.annotations.dated import Days, times_of
-from attribution.annotations.suspicion import Doubt, Finding, quoted
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.claim import ON_TOPIC, SAID, AnnotatedClaim
+from attribution.gold_answers.dated import Days, times_of
+from attribution.gold_answers.suspicion import Doubt, Finding, quoted
+from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import MONTH
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of

@@ -1,4 +1,4 @@
-"""`memtune bench annotations`: how many wrong gold answers attribution finds, and how many right ones it accuses."""
+"""`memtune bench gold-answers`: how many wrong gold answers attribution finds, and how many right ones it accuses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "annotations",
+    "gold-answers",
     epilog="""\b
 Examples:
-  memtune bench annotations
-  memtune bench annotations --data locomo10.json --json annotations.json
-  memtune bench annotations --data locomo10.json --part development
+  memtune bench gold-answers
+  memtune bench gold-answers --data locomo10.json --json gold-answers.json
+  memtune bench gold-answers --data locomo10.json --part development
 """,
 )
 @click.option("--data", type=click.Path(path_type=Path), help="File or folder of a data set [default: the sample].")
@@ -42,8 +42,8 @@ def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, t
     import json
 
     from attribution.methods import survival
-    from experiments.bench.annotations.measuring import by_attribution, measure, not_in_conversation, not_in_evidence
-    from experiments.bench.annotations.suite import annotated_cases, conversations_to_spoil, part_of
+    from experiments.bench.gold_answers.measuring import by_attribution, measure, not_in_conversation, not_in_evidence
+    from experiments.bench.gold_answers.suite import annotated_cases, conversations_to_spoil, part_of
     from experiments.display.literal_console import LiteralConsole
     from tracing.errors import DataError
 

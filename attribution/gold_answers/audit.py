@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attribution.annotations.claim import claim_of
-from attribution.annotations.confidence import IN_DATA, IN_FAILURES, NOT_CALIBRATED, confidence_of, is_calibrated
-from attribution.annotations.dated import other_date
-from attribution.annotations.event import other_event
-from attribution.annotations.premise import false_premise
-from attribution.annotations.speaker import other_speaker
-from attribution.annotations.suspicion import Finding, Suspicion
-from attribution.annotations.transcript import Transcript
-from attribution.annotations.unsaid import unsaid
+from attribution.gold_answers.claim import claim_of
+from attribution.gold_answers.confidence import IN_DATA, IN_FAILURES, NOT_CALIBRATED, confidence_of, is_calibrated
+from attribution.gold_answers.dated import other_date
+from attribution.gold_answers.event import other_event
+from attribution.gold_answers.premise import false_premise
+from attribution.gold_answers.speaker import other_speaker
+from attribution.gold_answers.suspicion import Finding, Suspicion
+from attribution.gold_answers.transcript import Transcript
+from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
 from attribution.text.phrases import says_unknown
 from attribution.text.tokens import CJK_CHARACTER

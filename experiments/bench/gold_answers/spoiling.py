@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.bench.annotations.shifted_dates import is_time, shifted
+from experiments.bench.gold_answers.shifted_dates import is_time, shifted
 from tracing.systems.conversations import Conversation, Question
 
 Spoiling = Literal["unsaid", "speaker", "date", "event", "premise"]

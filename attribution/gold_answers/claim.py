@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from attribution.annotations.transcript import Transcript
+from attribution.gold_answers.transcript import Transcript
 from attribution.text.content import content_of, time_words
 from attribution.text.phrases import clauses_of, says_unknown
 from attribution.text.question_kinds import is_inferred

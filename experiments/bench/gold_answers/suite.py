@@ -11,8 +11,8 @@ from typing import Literal
 from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.recordings import Recording
-from experiments.bench.annotations.shifted_dates import shifted
-from experiments.bench.annotations.spoiling import (
+from experiments.bench.gold_answers.shifted_dates import shifted
+from experiments.bench.gold_answers.spoiling import (
     NOT_MENTIONED,
     SPOILINGS,
     SpoilableTalk,
