@@ -58,6 +58,17 @@ def memtune_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forgets the modules that a test wrote, since the next one may write others of the same names."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = set(sys.modules)
+    yield
+    for name in sys.modules.keys() - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def scripted_server() -> Iterator[ScriptedServer]:
     """An OpenAI-compatible server whose replies the test decides by setting `scripted_server.script`."""

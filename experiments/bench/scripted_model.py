@@ -18,10 +18,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import SecretStr
 
+from experiments.bench.injected_faults.trail import as_words
 from experiments.bench.injected_faults.wordings import Wordings, values_of
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.llm.settings import ModelSettings, Role
@@ -82,9 +84,12 @@ class _Matter:
     """
 
     def __init__(self, wordings: Sequence[str], values: Sequence[str]) -> None:
-        self._values = values
-        told = (text.strip().removesuffix(".") for text in wordings if len(text.split()) > _SHORT)
-        self._patterns = [_with_any_value(text, values) for text in dict.fromkeys(told)]
+        self._wordings, self._values = wordings, values
+
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        told = (text.strip().removesuffix(".") for text in self._wordings if len(text.split()) > _SHORT)
+        return [_with_any_value(text, self._values) for text in dict.fromkeys(told)]
 
     def told(self, text: str) -> _Told | None:
         """What a text says first on the matter; None where it says nothing."""
@@ -279,7 +284,7 @@ def _asked(question: Question, wordings: Wordings) -> _Asked:
 def _with_any_value(text: str, values: Sequence[str]) -> re.Pattern[str]:
     """Finds a text with any value in the place of the first of these values that is in it."""
     for value in sorted(values, key=len, reverse=True):
-        found = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
+        found = as_words(value).search(text)
         if found is not None:
             rest = re.escape(text[found.end() :]) or r"(?=[.,;\n]|$)"
             return re.compile(re.escape(text[: found.start()]) + r"([^\n]+?)" + rest)

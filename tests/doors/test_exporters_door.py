@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -43,13 +42,10 @@ SEED = {"answer": Rag.prompts["answer"].text}
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a module that is nowhere yet; it belongs into the current folder."""
-    name = next(_names)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    yield name
-    sys.modules.pop(name, None)
+    return next(_names)
 
 
 def test_an_export_is_written_by_an_exporter_of_ones_own(own: str, tmp_path: Path) -> None:

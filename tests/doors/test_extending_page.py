@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -33,15 +32,13 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The page's modules as files of the current folder."""
     for name, text in MODULES.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
-    for name in MODULES:
-        sys.modules.pop(name, None)
+    return tmp_path
 
 
 def test_every_python_block_is_a_named_module() -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Model:
 @pytest.fixture
 def example(
     mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+) -> Path:
     """The example's folder, for the scripted server; the current folder is another one."""
     folder = tmp_path / "project"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "test_*"))
@@ -57,14 +57,11 @@ def example(
     text = text.replace(
         "rounds: 2\nproposals: 4\n", "rounds: 1\nproposals: 2\nlimits: {conversations: 9, sessions: 2, questions: 1}\n"
     )
-    config.write_text(f"{text}tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n")
+    config.write_text(f"{text}tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}, traces: 1}}\n")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    monkeypatch.setattr(sys, "path", [*sys.path])
     scripted_server.script = Model()
-    yield folder
-    for name in ("own_memory", "own_exporter"):
-        sys.modules.pop(name, None)
+    return folder
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,10 @@ _names = (f"own_system_{number}" for number in itertools.count())
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a module that is nowhere yet; it belongs into the current folder."""
-    name = next(_names)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    yield name
-    sys.modules.pop(name, None)
+    return next(_names)
 
 
 @pytest.mark.parametrize("part", ["Keeper", "make", "made"])

@@ -25,16 +25,17 @@ class MemtuneCommand:
     def __init__(self, capsys: pytest.CaptureFixture[str], base_url: str, tracking: str) -> None:
         self._capsys, self._base_url, self._tracking = capsys, base_url, tracking
 
-    def configure(self, file: str, lines: str, *, model: str = "", tracking: str = "") -> None:
+    def configure(self, file: str, lines: str, *, model: str = "", traces: int = 1) -> None:
         """Write a configuration: these lines, the scripted server's models, and the MLflow store that tests share.
 
         Args:
-            model, tracking: further settings of the models, and of MLflow, such as `, traces: 2`.
+            model: further settings of the models, such as `, temperature: 0.5`.
+            traces: cases that become traces in MLflow, which takes half as long as all else in a run of a test.
         """
         endpoint = f"base_url: '{self._base_url}', retries: 0{model}"
         Path(file).write_text(
             f"{lines}models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
-            f"tracking: {{{self._tracking}{tracking}}}\n"
+            f"tracking: {{{self._tracking}, traces: {traces}}}\n"
         )
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:

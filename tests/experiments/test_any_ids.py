@@ -21,7 +21,7 @@ IDS = (
 def command(memtune: MemtuneCommand) -> Callable[..., str]:
     """Runs memtune, which succeeds, and gives what it says."""
     lines = "system: rag\ndataset: jsonl\ndata: mine.jsonl\nrounds: 0\n"
-    memtune.configure("rag.yaml", lines, tracking=", traces: 100")
+    memtune.configure("rag.yaml", lines, traces=100)
 
     def run(*arguments: str) -> str:
         code, out, err = memtune(*arguments)

@@ -22,6 +22,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
+from experiments.bench.gold_answers.suite import conversations_to_spoil
 from experiments.command import cli, main
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path
@@ -283,7 +284,9 @@ def check(said: Said, wanted: list[str] | tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["piped", "terminal"])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "bench calibration" else name for name in COMMANDS]
+)
 def test_data_is_neither_markup_nor_steers_the_terminal(
     name: str, terminal: bool, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +296,10 @@ def test_data_is_neither_markup_nor_steers_the_terminal(
     monkeypatch.setenv("COLUMNS", "3000")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
+    if name == "bench calibration":  # what it measures beside the hostile file takes minutes
+        few = conversations_to_spoil(None, None)[::8]
+        monkeypatch.setattr("experiments.bench.gold_answers.suite.conversations_to_spoil", lambda *_: few)
+        monkeypatch.setattr("experiments.bench.calibration.verdicts.SYSTEMS", ("rag",))
     for arguments, wanted in COMMANDS[name]:
         for made in world.folder.glob("*"):
             if made.name.startswith("out ") or made.name in ("m.json", "s.json"):

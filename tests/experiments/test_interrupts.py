@@ -35,7 +35,7 @@ def start(mlflow_home: Path, tmp_path: Path, said: Path, scripted_server: Script
     (tmp_path / "run.yaml").write_text(
         "system: rag\nlimits: {conversations: 3, questions: 1}\nrounds: 0\n"
         f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
-        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}}}\n"
+        f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}, traces: 1}}\n"
     )
     begun: list[subprocess.Popen[bytes]] = []
 

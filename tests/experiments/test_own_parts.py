@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,17 +136,15 @@ def command(
 
 
 @pytest.fixture(autouse=True)
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Writes the user's module `mine`, which is forgotten at the end."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def parts(tmp_path: Path) -> Callable[[str], None]:
+    """Writes the user's module `mine`."""
 
     def write(text: str) -> None:
         (tmp_path / "mine.py").write_text(text)
         sys.modules.pop("mine", None)
         importlib.invalidate_caches()
 
-    yield write
-    sys.modules.pop("mine", None)
+    return write
 
 
 def one_line(said: str) -> str:

@@ -22,13 +22,13 @@ from experiments.runs.folder import RunFolder
 from tracing.systems.rag import Rag
 
 KEY = "sk-test-key-1234567"
+LINES = "system: rag\nlimits: {conversations: 9, questions: 1}\nrounds: 1\nproposals: 2\n"
 
 
 @pytest.fixture
 def command(memtune: MemtuneCommand) -> Command:
     """Runs memtune; `rag.yaml` names the scripted server's models."""
-    lines = "system: rag\nlimits: {conversations: 9, questions: 1}\nrounds: 1\nproposals: 2\n"
-    memtune.configure("rag.yaml", lines, model=f", api_key: {KEY}")
+    memtune.configure("rag.yaml", LINES, model=f", api_key: {KEY}")
     return memtune
 
 
@@ -193,8 +193,9 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
 
 @pytest.mark.usefixtures("wordy")
 def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
-    command: Command, mlflow_home: Path, tmp_path: Path
+    memtune: MemtuneCommand, command: Command, mlflow_home: Path
 ) -> None:
+    memtune.configure("rag.yaml", LINES, traces=100)
     assert command("run", "rag.yaml", "--out", "run")[0] == 0
     from mlflow.tracking import MlflowClient
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from experiments.bench.english_times import MONTHS, NUMBERS, WEEKDAYS
 from experiments.bench.injected_faults.faults import Fault, FaultTarget, Trails
+from experiments.bench.injected_faults.trail import as_words
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change
 
@@ -109,7 +110,7 @@ class MergedAway(Fault):
             (
                 statements[lost][: found.start()].strip()
                 for answer in self.target.question.answers
-                if (found := re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", statements[lost], re.IGNORECASE))
+                if (found := as_words(answer).search(statements[lost]))
             ),
             "",
         )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from experiments.bench.injected_faults.trail import Content, ContentTrail, former_of, holds, near_to, needed_by
+from experiments.bench.injected_faults.trail import (
+    Content,
+    ContentTrail,
+    as_words,
+    former_of,
+    holds,
+    near_to,
+    needed_by,
+)
 from experiments.bench.injected_faults.wordings import Wordings
 from tracing.graph.elements import Variable
 from tracing.systems.conversations import Conversation, Question
@@ -45,9 +52,7 @@ class FaultTarget:
     def with_value(self, text: str, value: str | None = None) -> str:
         """A text with another value in place of every accepted answer."""
         for answer in sorted(self.question.answers, key=len, reverse=True):
-            text = re.sub(
-                rf"(?<!\w){re.escape(answer)}(?!\w)", lambda found: value or self.wrong, text, flags=re.IGNORECASE
-            )
+            text = as_words(answer).sub(lambda found: value or self.wrong, text)
         return text
 
 

@@ -92,6 +92,7 @@ class _Passed:
     base: _Base
     case: Case
     answered: Heard
+    target: FaultTarget
 
 
 class Injector:
@@ -153,12 +154,11 @@ class Injector:
         kind = KINDS[name]
         while queue:
             chosen = queue.pop()
-            target = target_of(chosen.case.question, chosen.base.wordings, seed=self._seed)
-            building, answering = self._fires(kind, target, chosen)
+            building, answering = self._fires(kind, chosen)
             if not (building or answering):
                 continue
             try:
-                found = self._spoilt(name, kind, target, chosen, rebuild=building)
+                found = self._spoilt(name, kind, chosen, rebuild=building)
             except BudgetExceededError:
                 raise
             except ModelError:
@@ -175,21 +175,21 @@ class Injector:
             return True
         return False
 
-    def _fires(self, kind: Kind, target: FaultTarget, chosen: _Passed) -> tuple[bool, bool]:
+    def _fires(self, kind: Kind, chosen: _Passed) -> tuple[bool, bool]:
         """Whether the fault finds its operation in what was emitted without it, in building and in answering."""
-        trial = kind.make(target)
+        trial = kind.make(chosen.target)
         chosen.base.built.tell(trial)
         building = trial.builds
         chosen.answered.tell(trial)
         return building, bool(trial.fired)
 
     def _spoilt(
-        self, name: str, kind: Kind, target: FaultTarget, chosen: _Passed, *, rebuild: bool
+        self, name: str, kind: Kind, chosen: _Passed, *, rebuild: bool
     ) -> tuple[LabelledCase, FaultySystem] | None:
         """The case with the fault in it; None where its answer stays right."""
         base, question = chosen.base, chosen.case.question
         conversation = base.wordings.conversation
-        system = FaultySystem(self._system, kind.make(target), base.reworded)
+        system = FaultySystem(self._system, kind.make(chosen.target), base.reworded)
         memory, records = base.memory, base.records
         if rebuild:
             with trace(prefix="b") as building:
@@ -218,7 +218,7 @@ class Injector:
         heard = Heard()
         with intervene(heard):
             _, case = self._asked(self._system, base.wordings.conversation, question, base.memory, base.records)
-        return _Passed(base, case, heard)
+        return _Passed(base, case, heard, target_of(question, base.wordings, seed=self._seed))
 
     def _asked(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from experiments.bench.injected_faults.wordings import Wordings
 from tracing.graph.elements import Variable
@@ -75,9 +76,15 @@ class ContentTrail:
         return tuple(place for place, text in enumerate(statements) if carries(text))
 
 
+@cache
+def as_words(value: str) -> re.Pattern[str]:
+    """Finds a value in a text, as words. `re` itself remembers too few patterns for all values of a data set."""
+    return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
+
+
 def holds(text: str, value: str) -> bool:
     """Whether a text has a value in it, as words."""
-    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
+    return as_words(value).search(text) is not None
 
 
 def needed_by(question: Question, wordings: Wordings) -> Content:
