@@ -193,7 +193,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
 
 @pytest.mark.usefixtures("wordy")
 def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
-    memtune: MemtuneCommand, command: Command, mlflow_home: Path
+    memtune: MemtuneCommand, command: Command, mlflow_home: Path, tmp_path: Path
 ) -> None:
     memtune.configure("rag.yaml", LINES, traces=100)
     assert command("run", "rag.yaml", "--out", "run")[0] == 0
