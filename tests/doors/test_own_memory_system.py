@@ -81,6 +81,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
+@pytest.mark.slow
 def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     example: Path,
     command: Command,

@@ -113,6 +113,7 @@ STOPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_is_left_goes_on_to_the_same_result_and_the_next_run_has_it_too(
     stage: Stage, whole: Whole, stop: Callable[[Stage], None]

@@ -113,6 +113,7 @@ def question(page: Page, text: str) -> None:
     page.wait_for_selector("#accept:enabled")
 
 
+@pytest.mark.slow
 def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "first.jsonl", (LOST, RIGHT))
     write_trace(tmp_path / "second.jsonl", (UNUSED, RIGHT))
@@ -217,6 +218,7 @@ def test_two_people_label_correct_undo_and_export(opened: Callable[[str], Page],
         assert (labelled.error_type, labelled.operation_ids) == ("ExtractionError", accepted)
 
 
+@pytest.mark.slow
 def test_a_killed_server_loses_no_label_and_open_pages_go_on(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "one.jsonl")
     port = free_port()
@@ -236,6 +238,7 @@ def test_a_killed_server_loses_no_label_and_open_pages_go_on(opened: Callable[[s
     assert (label.assessment.note, label.revision) == ("written while it was away", 2)
 
 
+@pytest.mark.slow
 def test_a_memory_that_holds_a_script_stays_text(opened: Callable[[str], Page], tmp_path: Path) -> None:
     hostile = Asked(f"Mara: {SCRIPT} Oslo", f"{SCRIPT} Mara moved.", f"{SCRIPT} where?", "Oslo", f"{SCRIPT} Bergen")
     write_trace(tmp_path / "one.jsonl", (hostile, RIGHT))

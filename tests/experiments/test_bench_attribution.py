@@ -57,6 +57,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
+@pytest.mark.slow
 def test_replay_names_most_faulty_operations_of_every_system_in_process(bench: Bench) -> None:
     limits = ["--limit-questions", "6", "--cases", "10"]
     code, figures, out, _ = bench("--method", "replay", *limits)
@@ -123,6 +124,7 @@ def test_the_model_that_helps_is_not_the_system_s(bench: Bench, scripted_server:
     assert not any("Memories:" in str(body["messages"]) for body in scripted_server.requests)
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripted_server: ScriptedServer) -> None:
     splits = load_dataset(load_config(None)).splits

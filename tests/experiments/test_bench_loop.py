@@ -40,6 +40,7 @@ def test_results_that_differ_are_not_called_identical(monkeypatch: pytest.Monkey
     assert not measured(system="rag", optimizer="closed-loop").identical
 
 
+@pytest.mark.slow
 def test_the_command_writes_exactly_the_figures_of_both_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

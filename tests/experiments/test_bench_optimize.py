@@ -122,6 +122,7 @@ def lasting(figures: OptimizeFigures | None) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_one_is_not_repeated(
     whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def holding(*folders: Path) -> set[str]:
     return {path.name for path in files if CREDENTIAL.encode() in path.read_bytes()}
 
 
+@pytest.mark.slow
 def test_it_is_sent_and_only_caches_and_the_users_own_data_hold_it(
     ran: Callable[..., int], scripted_server: ScriptedServer, mlflow_home: Path, tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_it_is_sent_and_only_caches_and_the_users_own_data_hold_it(
     assert holding(tmp_path / "run", mlflow_home) == set()
 
 
+@pytest.mark.slow
 def test_an_attribution_that_was_kept_is_found_again(ran: Callable[..., int], tmp_path: Path) -> None:
     ran("run", "rag.yaml", "--home", "home", "--out", "run")
     for _ in range(2):

@@ -155,6 +155,7 @@ def test_a_quiet_run_prints_its_results_alone(memtune: MemtuneCommand) -> None:
     assert (code, "leave out --quiet" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_on_a_terminal_ctrl_c_is_answered_in_the_dashboard_and_the_run_says_how_to_go_on(
     mlflow_home: Path, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:

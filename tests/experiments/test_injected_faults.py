@@ -246,6 +246,7 @@ def test_equal_seeds_make_equal_hard_cases(cases: list[LabelledCase]) -> None:
     assert FOREIGN in CONDITIONS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long-context", "rag", "evermemos", "trace-memory"])
 def test_faults_reach_every_stage_that_a_system_has_a_place_for(
     name: str, conversations: list[Conversation], access: ModelAccess

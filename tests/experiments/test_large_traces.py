@@ -82,6 +82,7 @@ def _asked(variables: int, questions: int) -> ExecutionGraph:
     return recorder.graph
 
 
+@pytest.mark.slow
 @NO_BROWSER
 def test_a_page_of_5000_variables_opens_and_searches_without_a_wait(tmp_path: Path) -> None:
     graph = _asked(5000, 300)

@@ -12,6 +12,7 @@ from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.folder import RunFolder
 
 
+@pytest.mark.slow
 def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
     mlflow_home: Path,
     tmp_path: Path,

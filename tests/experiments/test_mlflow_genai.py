@@ -50,6 +50,7 @@ def answering(body: dict[str, Any]) -> str:
     return city if "few words" in prompt else f"{'As far as I can say from all that I know, it is ' * 2}{city}"
 
 
+@pytest.mark.slow
 def test_memtune_optimizes_a_prompt_of_the_registry_for_mlflow(store: TrackingStore, scripted_server: Any) -> None:
     import mlflow
 

@@ -91,6 +91,7 @@ def rest_of_a_run(run: MlflowRun) -> None:
     run.finish(loop_result())
 
 
+@pytest.mark.slow
 def test_a_run_without_its_server_is_whole_after_sending(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_run_without_its_server_is_whole_after_sending(
     assert "nothing to send" in said
 
 
+@pytest.mark.slow
 def test_an_outage_within_a_run_loses_nothing_and_a_second_sending_doubles_nothing(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ def small(name: str = "run", rounds: int = 1) -> list[str]:
     return ["run", "run.yaml", "--rounds", str(rounds), "--out", name, "--home", "home"]
 
 
+@pytest.mark.slow
 def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     command: Command, parts: Callable[[str], None]
 ) -> None:
@@ -178,6 +179,7 @@ def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     assert json.loads(Path("attributions.jsonl").read_text().splitlines()[0])["method"] == "mine:Extraction"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Raising", "Refusing", "Rubbish"])
 def test_an_attributor_that_fails_abstains_and_the_run_goes_on(
     command: Command, parts: Callable[[str], None], caplog: pytest.LogCaptureFixture, name: str
@@ -239,6 +241,7 @@ def test_an_installed_distribution_brings_a_part_by_its_name(tmp_path: Path, par
     assert open_attributor("blamer").__name__ == "Extraction"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_run_with_an_own_attributor_is_resumed_in_a_fresh_process(
     configured: Callable[..., None], parts: Callable[[str], None]
 ) -> None:
@@ -251,6 +254,7 @@ def test_a_run_with_an_own_attributor_is_resumed_in_a_fresh_process(
     assert RunFolder(Path("run")).summary().iterations[0].edited == ("extract",)
 
 
+@pytest.mark.slow
 def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_with_them(
     command: Command, parts: Callable[[str], None]
 ) -> None:

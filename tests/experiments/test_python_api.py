@@ -57,6 +57,7 @@ def conversations() -> list[Conversation]:
     return [one for group in splits.named().values() for one in group]
 
 
+@pytest.mark.slow
 def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: dict[str, Any]) -> None:
     result = memtune.run(
         system=Shortened(top_k=3), data=conversations(), rounds=1, proposals=2, tracking={"traces": 2}, **models

@@ -48,6 +48,7 @@ def execute(
     return run
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_runs(execute: Execute, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = (ROOT / "docs/python-api.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -62,6 +63,7 @@ def test_the_code_of_the_page_runs(execute: Execute, capsys: pytest.CaptureFixtu
         assert Page((tmp_path / page).read_text(encoding="utf-8")).open == []
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_notebook_run(execute: Execute, capsys: pytest.CaptureFixture[str]) -> None:
     notebook = json.loads((ROOT / "examples/python_api.ipynb").read_text(encoding="utf-8"))
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)

@@ -34,6 +34,7 @@ def test_a_run_on_ray_during_which_a_worker_is_killed_ends_as_one_in_threads(
     assert not any(KEY.encode() in log for log in logs)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_refused_in_one_line(
     configured: Callable[..., None], ray_cluster: RayCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

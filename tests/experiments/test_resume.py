@@ -86,6 +86,7 @@ def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     assert curves(RunFolder(Path("run"))) == whole.curves
 
 
+@pytest.mark.slow
 def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     assert curves(RunFolder(Path("run"))) == points
 
 
+@pytest.mark.slow
 def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Callable[[str], None], whole: Whole) -> None:
     configured("budget")
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
@@ -108,6 +110,7 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
+@pytest.mark.slow
 def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_goes_on_when_it_is_back(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
 ) -> None:
@@ -124,6 +127,7 @@ def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_g
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +151,7 @@ def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     assert "warning" not in Path("output.txt").read_text() + Path("elsewhere/output.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
@@ -210,6 +215,7 @@ def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None
         assert f"process {os.getpid()} is working on this run" in begun()
 
 
+@pytest.mark.slow
 def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     from tracing.llm.accounting.ledger import Ledger
 

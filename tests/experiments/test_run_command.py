@@ -32,6 +32,7 @@ def command(memtune: MemtuneCommand) -> Command:
     return memtune
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_resumes_without_a_call(
     command: Command, scripted_server: ScriptedServer
@@ -64,6 +65,7 @@ def test_each_optimizer_from_elsewhere_runs_by_its_name(command: Command, name: 
     assert (found.optimizer, found.verdict) == (name, "inconclusive")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     command: Command, scripted_server: ScriptedServer
@@ -191,6 +193,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert folder.prompts("champion") != folder.prompts("seed")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
     memtune: MemtuneCommand, command: Command, mlflow_home: Path, tmp_path: Path

@@ -128,6 +128,7 @@ def trials_of(folder: RunFolder) -> dict[str, int]:
     return {name: len(optuna.load_study(study_name=name, storage=storage).trials) for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reader")
 def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_call(
     command: Command, scripted_server: ScriptedServer, mlflow_home: Path, tmp_path: Path

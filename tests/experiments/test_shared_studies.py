@@ -29,6 +29,7 @@ def trials() -> dict[str, int]:
     return {name: len(optuna.load_study(study_name=name, storage=storage).trials) for name in names}
 
 
+@pytest.mark.slow
 def test_runs_keep_their_studies_apart_in_one_database_and_a_resumed_one_makes_its_own_again(
     memtune: MemtuneCommand, scripted_server: ScriptedServer
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_url_that_is_refused_is_told_without_its_password(memtune: MemtuneComm
     assert PASSWORD not in out + err
 
 
+@pytest.mark.slow
 def test_a_password_reaches_a_real_server_and_nothing_that_a_run_keeps_and_a_resumed_run_takes_it_from_the_environment(
     memtune: MemtuneCommand, mlflow_home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from experiments.runs.folder import RunFolder
 LINES = "system: rag\nlimits: {conversations: 9, questions: 1}\nrounds: 1\nproposals: 2\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_what_each_optimizer_tried_and_spent_is_told_apart_and_the_run_resumes_without_a_call(
     memtune: MemtuneCommand, scripted_server: ScriptedServer, mlflow_home: Path

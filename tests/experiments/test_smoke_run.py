@@ -8,6 +8,7 @@ import pytest
 from experiments.command import main
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.usefixtures("embedded_weights")
 def test_the_smoke_run_closes_the_loop_with_a_real_model(

@@ -65,6 +65,7 @@ def runs_in(home: Path) -> int:
         return int(store.execute("SELECT count(*) FROM runs").fetchone()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", [2, pytest.param(20, marks=SLOW)])
 def test_a_kill_at_any_moment_of_its_making_leaves_a_home_that_the_next_run_can_use(
     tmp_path: Path, moments: int
@@ -87,6 +88,7 @@ def test_a_kill_at_any_moment_of_its_making_leaves_a_home_that_the_next_run_can_
         assert not list(home.glob("*unfinished*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [pytest.param(2, marks=SLOW), 4])
 def test_first_runs_at_once_share_one_store(tmp_path: Path, together: int) -> None:
     found = [using(tmp_path) for _ in range(together)]
@@ -96,6 +98,7 @@ def test_first_runs_at_once_share_one_store(tmp_path: Path, together: int) -> No
     assert runs_in(tmp_path) == together
 
 
+@pytest.mark.slow
 def test_a_store_that_mlflow_was_killed_at_is_set_aside_and_made_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,6 +138,7 @@ def register(home: str) -> None:
     assert (outbox.waiting, outbox.refused) == (0, [])
 
 
+@pytest.mark.slow
 def test_runs_that_write_the_same_at_once_write_it_once_and_without_a_refusal(
     tmp_path: Path, mlflow_home: Path
 ) -> None:
@@ -191,6 +195,7 @@ def test_a_journal_left_by_another_store_is_not_rolled_back_into_a_new_one(tmp_p
     assert runs_in(tmp_path) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", ["INSERT INTO alembic_version", "DROP TABLE model_versions", "DROP TABLE jobs"])
 def test_ctrl_c_while_a_store_is_made_is_an_interrupt_and_no_trouble_of_the_store(
     tmp_path: Path, statement: str

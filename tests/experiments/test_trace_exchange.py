@@ -92,6 +92,7 @@ def test_a_trace_cut_short_is_exported_as_far_as_it_goes(tmp_path: Path, capsys:
     assert err.startswith("warning: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [recorded(), unusual()], ids=["recorded", "unusual"])
 def test_a_store_of_mlflow_gives_a_logged_trace_back(graph: ExecutionGraph, mlflow_home: Path, tmp_path: Path) -> None:
     store = TrackingStore(store_uri(mlflow_home), "exchange", "k")

@@ -25,6 +25,7 @@ def model(body: dict[str, Any]) -> str:
     return f"As far as I can make out, it is somewhere in this: {shown[0] if shown else 'nothing'}"
 
 
+@pytest.mark.slow
 def test_it_is_tuned_and_the_same_run_asks_nothing_again(
     mlflow_home: Path,
     tmp_path: Path,

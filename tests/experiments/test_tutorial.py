@@ -85,6 +85,7 @@ def python(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) -> None:
     done = []
     for block in BLOCKS:

@@ -24,6 +24,7 @@ def get(address: str) -> bytes:
         return bytes(reply.read())
 
 
+@pytest.mark.slow
 def test_the_ui_shows_a_home_on_loopback_and_leaves_no_process_behind(mlflow_home: Path) -> None:
     command = [sys.executable, "-m", "experiments.command", "ui", "--home", str(mlflow_home)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -49,6 +50,7 @@ def test_the_ui_shows_a_home_on_loopback_and_leaves_no_process_behind(mlflow_hom
     assert not answers(port)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["starting", "serving"])
 def test_the_ui_ends_with_the_command_that_started_it_also_where_that_is_killed(mlflow_home: Path, moment: str) -> None:
     with socket.socket() as probe:

@@ -131,6 +131,7 @@ def found_in(folder: str) -> tuple[dict[str, Any], Any]:
     return {key: value for key, value in outcome(run).items() if key != "system"}, curves(run)
 
 
+@pytest.mark.slow
 def test_a_run_whose_workers_are_killed_in_their_builds_ends_as_one_without_workers(
     distant: Callable[..., None], environment: Environment, scripted_server: ScriptedServer, undisturbed: Whole
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_run_on_ray_during_which_the_workers_of_a_node_are_killed_ends_as_one_
     assert scripted_server.asked - before == undisturbed.calls
 
 
+@pytest.mark.slow
 def test_a_node_without_the_environment_gives_one_line_with_the_command_that_installs_it(
     distant: Callable[..., None],
     environment: Environment,
@@ -218,6 +220,7 @@ def test_a_node_without_the_environment_gives_one_line_with_the_command_that_ins
     assert said.endswith(" is not installed: memtune system install distant_memory:Distant")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_while_a_worker_builds_ends_the_run_and_all_that_the_worker_started(
     distant: Callable[..., None], environment: Environment, number: signal.Signals

@@ -181,6 +181,7 @@ def ran(
     return Ran(root, server, store, payloads)
 
 
+@pytest.mark.slow
 def test_it_runs_and_leads_nowhere_out_of_the_home(ran: Ran, tried: Tried) -> None:
     tried("hostile data, run", len(ran.payloads))
     assert ran.run.summary().stopped == "all rounds done"
@@ -213,6 +214,7 @@ def test_the_data_is_shown_as_it_is(ran: Ran, tried: Tried, monkeypatch: pytest.
         assert letters(one.questions[0].question[:2000]) in shown, one.id[:99]
 
 
+@pytest.mark.slow
 def test_its_pages_are_lifeless(ran: Ran, tried: Tried) -> None:
     tried("hostile data, pages", len(ran.payloads))
     home = ("--home", ran.home)

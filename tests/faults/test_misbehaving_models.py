@@ -52,6 +52,7 @@ def _rounds() -> list[dict[str, list[Misbehaviour]]]:
     return [{role: each[n] for role, each in by_role.items() if n < len(each)} for n in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", _rounds(), ids=lambda kinds: f"from {kinds['embedding'][0].name}")
 def test_what_passes_when_asked_again_changes_nothing(
     bench: Bench, tried: Tried, kinds: dict[str, list[Misbehaviour]]
@@ -105,6 +106,7 @@ def _stopped_and_resumed(
     assert bench.outcome() == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["chat", "embedding"])
 def test_what_lasts_is_told_and_resumed_once_it_is_mended(bench: Bench, tried: Tried, role: str) -> None:
     kinds = [EVERY[name] for name in NOTED[role]]
@@ -123,6 +125,7 @@ def test_whatever_lasts_is_told_and_resumed_once_it_is_mended(
     _stopped_and_resumed(bench, tried, kinds, role, after=3 if role == "chat" else 1)
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_refuses_connections_is_told_and_waited_for_where_it_was_there_before(
     bench: Bench, tried: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:

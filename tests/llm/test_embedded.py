@@ -131,6 +131,7 @@ def test_a_reply_fits_its_schema_without_whitespace(tmp_path: Path) -> None:
             access.task.chat([{"role": "user", "content": "word " * 700}], max_tokens=4)
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.usefixtures("embedded_weights")
 def test_equal_requests_have_equal_replies_whatever_was_asked_between() -> None:
@@ -144,6 +145,7 @@ def test_equal_requests_have_equal_replies_whatever_was_asked_between() -> None:
         assert {ask: reply(access, ask) for ask in [*reversed(asks), asks[0], asks[0]]} == first
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.usefixtures("embedded_weights")
 def test_a_restarted_server_repeats_its_replies_and_cached_ones_load_no_model(

@@ -45,6 +45,7 @@ def taken(reply: dict[str, Any]) -> int:
     return int(reply["timings"]["cache_n"])
 
 
+@pytest.mark.slow
 def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     assert all(taken(reply) >= BATCH and taken(reply) % BATCH == 0 for reply in again)
 
 
+@pytest.mark.slow
 def test_prompts_that_share_nothing_do_not_evict_those_that_do(server: EmbeddedServer) -> None:
     for n in range(2):
         for task in TASKS[:2]:
@@ -69,6 +71,7 @@ def test_prompts_that_share_nothing_do_not_evict_those_that_do(server: EmbeddedS
     assert [taken(asked(server, f"{task}9")) >= BATCH for task in TASKS[:2]] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_request_that_the_runtime_refuses_leaves_the_others_right(server: EmbeddedServer) -> None:
     before = said(asked(server, TASKS[0]))
     refused = server.chat({"model": "small", "messages": [{"role": "user", "content": "word " * 900}]})

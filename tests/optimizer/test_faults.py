@@ -141,7 +141,7 @@ def test_a_model_that_stays_silent_is_believed(run: Callable[[Script], LoopResul
     model = WeakModel("answer")
 
     def mute(body: dict[str, Any]) -> Reply | str:
-        silent = kind_of(body) == "answer" and "Bodoval1" in prompt_of(body).rpartition("Question:")[2]
+        silent = kind_of(body) == "answer" and "Bodovalidation1" in prompt_of(body).rpartition("Question:")[2]
         return "" if silent else model(body)
 
     assert run(mute).baseline["validation"].score == pytest.approx(2 / 6)

@@ -335,7 +335,7 @@ def test_a_champion_that_fails_on_a_conversation_is_kept_without_a_verdict(run: 
 
 def test_a_seed_that_cannot_be_scored_ends_the_run_with_the_reason(run: Run) -> None:
     def script(body: dict[str, Any]) -> Reply | str:
-        return Reply("out of order", status=500) if "Ankeval1" in prompt_of(body) else WeakModel()(body)
+        return Reply("out of order", status=500) if "Ankevalidation1" in prompt_of(body) else WeakModel()(body)
 
     with pytest.raises(RunError, match=r"validation-1: cannot be scored with the baseline's prompts: .*out of order"):
         run(script)

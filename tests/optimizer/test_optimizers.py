@@ -116,6 +116,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
     return run_it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> None:
     model = curable(name)
@@ -136,6 +137,7 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
     assert result.calls.made < result.calls.without_reuse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server: ScriptedServer, name: str) -> None:
     # The loop would end with the cure, which comes early.
@@ -152,6 +154,7 @@ def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server
         assert scripted_server.count - before <= most + 3, "embeddings are not counted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
     run: Run, scripted_server: ScriptedServer, name: str

@@ -59,6 +59,7 @@ def slow(model: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], R
     return lambda body: Reply(str(model(body)), delay=0.05)
 
 
+@pytest.mark.slow
 def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:
@@ -83,6 +84,7 @@ def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
     assert len(started_by - {str(os.getppid())}) == 2
 
 
+@pytest.mark.slow
 def test_a_system_under_other_settings_runs_on_the_same_cluster(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:
@@ -167,6 +169,7 @@ def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
     assert on_ray("fact-memory", memory(), near=2.0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_open_the_system_ends_the_run_with_the_reason(
     open_access: Open, on_ray: OnRay, tmp_path: Path
 ) -> None:

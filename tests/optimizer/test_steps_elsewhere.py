@@ -237,6 +237,7 @@ def test_no_key_is_in_what_the_two_sides_tell_each_other(
     assert KEY not in "".join(executor.told)
 
 
+@pytest.mark.slow
 def test_a_system_with_its_own_client_reaches_the_models_from_elsewhere(
     open_access: Open, tmp_path: Path, elsewhere: Callable[..., Elsewhere], scripted_server: ScriptedServer
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_folder_of_texts_comes_out_as_it_went_in(text: str) -> None:
         assert (out / "answer.txt").read_bytes() == text.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["json", "yaml", "py"])
 @FEW
 @given(extract=RAW, update=RAW)

@@ -181,6 +181,7 @@ def contents(town: Town) -> dict[tuple[str, str], list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_no_attempt_out_of_ten_thousand_reads_across_tenants(town: Town) -> None:
     attack(town)
     assert town.attempts >= ATTEMPTS
