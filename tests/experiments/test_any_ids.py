@@ -51,6 +51,7 @@ def write_data(path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.slow
 def test_a_run_takes_any_ids_and_finds_each_conversation_again(command: Callable[..., str], tmp_path: Path) -> None:
     write_data(Path("mine.jsonl"))
     said = command("run", "rag.yaml", "--out", "run")

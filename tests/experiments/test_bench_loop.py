@@ -19,7 +19,8 @@ def measured(**overrides: object) -> LoopFigures:
     return measure_loop(load_config(None, overrides=few | overrides), 3, progress=lambda *step: None)
 
 
-@pytest.mark.parametrize("optimizer", ["closed-loop", pytest.param("local-search", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["closed-loop", "local-search"])
 def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     figures = measured(optimizer=optimizer)
     assert figures.identical

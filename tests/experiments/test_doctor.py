@@ -78,6 +78,7 @@ def test_a_package_of_another_distribution_with_one_of_our_names_is_told(
     assert found.remedy.startswith("pip uninstall other_tracer")
 
 
+@pytest.mark.slow
 def test_a_memory_is_built_and_asked_when_that_is_wanted(
     memtune: MemtuneCommand, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:

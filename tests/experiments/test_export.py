@@ -137,6 +137,7 @@ def test_mem0_exports_its_configuration_keys_as_it_sends_them(tmp_path: Path) ->
     }
 
 
+@pytest.mark.slow
 def test_a_verified_export_is_seen_in_what_the_real_library_sends(tmp_path: Path) -> None:
     out = export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {}, verify=True)
     proof = json.loads((out / "manifest.json").read_text())["verified"]
@@ -146,6 +147,7 @@ def test_a_verified_export_is_seen_in_what_the_real_library_sends(tmp_path: Path
     assert f"are in the user message of request 2 of {release}" in proof[1]
 
 
+@pytest.mark.slow
 def test_an_export_that_the_library_ignores_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A configuration key of another generation is dropped without a word.
     monkeypatch.setattr(Mem0OneSettings, "places", (Place("custom_instructions", "extract"),))

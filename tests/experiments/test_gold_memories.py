@@ -44,6 +44,7 @@ def test_what_keeps_the_gold_memories_is_worth_more_than_what_loses_them(tmp_pat
     assert [item.text for item in objective.right(given) or ()] == ["The user flies to Oslo in May."]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(REALMEM is None, reason="the development data is not here")
 def test_so_it_is_with_the_memories_of_the_real_persona() -> None:
     assert REALMEM is not None

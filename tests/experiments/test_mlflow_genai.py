@@ -70,6 +70,7 @@ def test_memtune_optimizes_a_prompt_of_the_registry_for_mlflow(store: TrackingSt
     assert "the placeholder {question} is missing" in gates[0]
 
 
+@pytest.mark.slow
 def test_a_rewrite_that_helps_nothing_leaves_the_prompt_as_it_was(store: TrackingStore, scripted_server: Any) -> None:
     import mlflow
 

@@ -29,7 +29,8 @@ from tracing.systems.conversations import write_conversations
 from tracing.systems.fact_memory import FactMemory
 
 
-@pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [3, 30])
 def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
 ) -> None:

@@ -126,9 +126,8 @@ def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Ca
     return process.exitcode
 
 
-@pytest.mark.parametrize(
-    ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.slow) for seed in range(1, 4))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "few"), [(0, True), (1, False), (2, False), (3, False)])
 def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_one(
     place: Place, whole: Whole, tried: Tried, seed: int, few: bool
 ) -> None:
@@ -156,7 +155,8 @@ def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_on
     assert not leaks(place.home)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(15, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [3, 15])
 def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
     place: Place, whole: Whole, tried: Tried, kills: int
 ) -> None:
@@ -185,7 +185,8 @@ def _result(run: RunFolder) -> dict[str, Any]:
     return _result_of(outcome(run))
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
 def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, tried: Tried, count: int) -> None:
     tried(f"{count} runs at once in a new home", count)
     processes = [started(RUN, str(number)) for number in range(count)]

@@ -164,6 +164,7 @@ def test_an_endpoint_that_refuses_connections_is_told_and_waited_for_where_it_wa
     assert bench.outcome() == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "role"),
     [
@@ -196,6 +197,7 @@ def test_what_is_said_is_believed_alike_by_the_run_and_its_resumption(
         assert bench.outcome() == whole
 
 
+@pytest.mark.slow
 def test_after_all_that_a_home_is_as_good_as_new(bench: Bench) -> None:
     """Last of these tests, so that the home has seen all of them."""
     whole = bench.whole()

@@ -36,6 +36,7 @@ def answered(threads: int) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.usefixtures("embedded_weights")
 def test_threads_on_busy_cores_do_not_compute_while_they_wait_and_reply_as_one_would() -> None:

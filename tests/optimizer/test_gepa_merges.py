@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
@@ -80,6 +81,7 @@ def test_two_candidates_improved_apart_are_merged(
 
 MERGE = """
 import random
+import pytest
 from gepa.proposer.merge import sample_and_attempt_merge_programs_by_common_predictors as merge
 from optimizer.published.plain_gepa import by_stable_names
 
@@ -96,6 +98,7 @@ print(merges(dict))
 """
 
 
+@pytest.mark.slow
 def test_a_merge_does_not_depend_on_the_process() -> None:
     def merged(hash_seed: str) -> list[str]:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

@@ -98,7 +98,8 @@ def test_a_system_under_other_settings_runs_on_the_same_cluster(
     assert scores == [[1.0] * len(TALKS), [0.5] * len(TALKS), [1.0] * len(TALKS)]
 
 
-@pytest.mark.parametrize("lost", ["a worker", pytest.param("a node", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["a worker", "a node"])
 def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     open_access: Open,
     on_ray: OnRay,
