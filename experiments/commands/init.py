@@ -27,4 +27,4 @@ def init(folder: Path) -> None:
 
     for path in write_starter(folder):
         say(str(path))
-    say(f"next: memtune doctor {folder / CONFIG}, memtune run {folder / CONFIG} --smoke, then without --smoke")
+    say(f"next, in {folder}: memtune doctor {CONFIG}, memtune run {CONFIG} --smoke, then without --smoke")

@@ -180,7 +180,7 @@ class RunConfig(_Section):
     models: Models = Models()
     """The model of each role."""
     metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
-    """How replies are scored."""
+    """How replies are scored; `short_contains`: an accepted answer in a reply of at most 12 words."""
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
     """Which method finds the operation at fault."""
     matcher: Annotated[str, AfterValidator(partial(_known_to, MATCHERS))] = WORDS

@@ -37,7 +37,7 @@ def test_a_run_of_what_was_written_would_begin(tmp_path: Path, capsys: pytest.Ca
     config = load_config(str(tmp_path / "new" / "experiment.yaml"))
     assert (config.system, config.dataset, config.budget.minutes) == ("my_memory:MyMemory", "sample", 20)
     said = capsys.readouterr().out
-    assert f"memtune run {tmp_path / 'new' / 'experiment.yaml'} --smoke" in said
+    assert f"in {tmp_path / 'new'}: memtune doctor experiment.yaml, memtune run experiment.yaml --smoke" in said
 
 
 def test_files_that_are_there_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
