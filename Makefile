@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait more than they compute, so a few more than there are cores.
-WORKERS ?= 4
+WORKERS ?= 3
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
