@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from experiments.display.markdown_text import literal
 from experiments.display.terminal import visible
-from experiments.reports.run_charts import SPLITS
+from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
 from experiments.runs.intervals import p_told
 from experiments.runs.summary import Summary, SummaryScore
@@ -65,7 +65,7 @@ def _headline(summary: Summary) -> str:
 
 def _scores(summary: Summary) -> str:
     lines = ["| | seed prompts | champion | questions |", "|---|---|---|---|"]
-    for split, label in SPLITS:
+    for split, label in SPLIT_TITLES.items():
         before, after = summary.baseline.get(split), summary.champion.get(split)
         size = summary.splits[split].questions if split in summary.splits else "–"
         lines.append(f"| {label} | {_told(before)} | {_told(after)} | {size} |")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.display.pages import address_from, template
-from experiments.reports.run_charts import SPLITS
+from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.runs.cases_file import CaseReply, RunCase, read_cases
 from experiments.runs.comparison import RunComparison
 from experiments.runs.flips import flips_of
@@ -42,6 +42,6 @@ def render_comparison(folders: Sequence[RunFolder], found: RunComparison, place:
         found=found,
         missing=missing,
         splits=[] if missing else flips_of(cases),
-        titles=dict(SPLITS),
+        titles=SPLIT_TITLES,
         link=link,
     )

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
 from experiments.runs.summary import Summary, SummaryIteration
-from optimizer.evaluation.scores import SplitName
+from optimizer.evaluation.scores import SPLITS, SplitName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SPLITS: tuple[tuple[SplitName, str], ...] = (("train", "Train"), ("validation", "Validation"), ("test", "Test"))
+SPLIT_TITLES: dict[SplitName, str] = {split: split.capitalize() for split in SPLITS}
 
 
 def scores(summary: Summary) -> str | None:
     """Seed and champion on each split with their intervals; None where nothing was scored."""
-    shown = [(split, title) for split, title in SPLITS if split in summary.baseline or split in summary.champion]
+    shown = [
+        (split, title)
+        for split, title in SPLIT_TITLES.items()
+        if split in summary.baseline or split in summary.champion
+    ]
     if not shown:
         return None
 

@@ -13,6 +13,7 @@ from experiments.reports import run_charts
 from experiments.runs.cases_file import RunCase, Side
 from experiments.runs.summary import Summary
 from experiments.views.trace_page import question_anchor
+from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
@@ -93,7 +94,7 @@ def render_report(given: ReportInput) -> str:
         given=given,
         run=summary,
         last=last,
-        splits=run_charts.SPLITS,
+        splits=tuple(run_charts.SPLIT_TITLES.items()),
         verdict_line=VERDICTS[summary.verdict] if rewritten or summary.verdict is None else UNCHANGED,
         settings_alone=SETTINGS_ALONE if summary.settings and given.champion == given.seed else None,
         screened=SCREENED,
@@ -107,7 +108,7 @@ def render_report(given: ReportInput) -> str:
         diffs={
             name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
         },
-        cases={split: cases_of(given.cases, split) for split, _ in run_charts.SPLITS},
+        cases={split: cases_of(given.cases, split) for split in SPLITS},
         sides=("seed", "champion") if rewritten else ("seed",),
         links={case.key: trace_links(case, rewritten=rewritten) for case in given.cases},
         changed=[name for name, text in given.champion.items() if given.seed.get(name) != text],
