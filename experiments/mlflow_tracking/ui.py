@@ -58,16 +58,15 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
     Raises:
         RunError: the port is taken, or the UI does not start.
     """
-    if port is not None and not _free(port):
-        raise RunError(f"--port {port}: taken; give another port, or leave it out for any free one")
-    used = port or (USUAL_PORT if _free(USUAL_PORT) else _any_port())
-    address = f"http://{HOST}:{used}"
-    log = home / "mlflow-ui.log"
-    # `mlflow ui` imports all of MLflow to start this, which imports it again: seconds before anything is seen.
-    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(used), "--workers", "1", _APP]
-    env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifact_root(home).as_uri()}
-    with log.open("wb") as output:
-        process = start_child(command, output=output, env=env)
+    with _listening(port) as sock:
+        address = f"http://{HOST}:{sock.getsockname()[1]}"
+        log = home / "mlflow-ui.log"
+        # `mlflow ui` imports all of MLflow to start this, which imports it again: seconds before anything is seen.
+        # It is given the socket: of two that listen on their own, one would take the other's answers for its own.
+        command = [sys.executable, "-m", "uvicorn", "--fd", str(sock.fileno()), "--workers", "1", _APP]
+        env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifact_root(home).as_uri()}
+        with log.open("wb") as output:
+            process = start_child(command, output=output, env=env, sockets=[sock])
     try:
         _wait(process, address, log)
     except BaseException:
@@ -108,17 +107,18 @@ def _wait(
     raise RunError(f"the MLflow UI did not answer within {READY_SECONDS:.0f} s; {log} says why")
 
 
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listening(port: int | None) -> socket.socket:
+    """A socket that listens on this port, or by default on the usual one, or any where that is taken."""
+    for number in (port,) if port is not None else (USUAL_PORT, 0):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it; uvicorn sets it only on sockets that it made itself.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            probe.bind((HOST, port))
+            sock.bind((HOST, number))
+            sock.listen()
         except OSError:
-            return False
-        return True
-
-
-def _any_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+            sock.close()
+        else:
+            return sock
+    raise RunError(f"--port {port}: taken; give another port, or leave it out for any free one")

@@ -42,9 +42,8 @@ class Server:
     """An MLflow server that can be stopped, and started again at the same address."""
 
     def __init__(self, home: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            self._port = int(probe.getsockname()[1])
+        # Below the ports that the system hands out, so that nobody takes it while this server is stopped.
+        self._port = next(port for port in range(20_000 + os.getpid() % 10_000, 32_768) if _free(port))
         self._home, self._process = home, None
         self.address = f"http://{HOST}:{self._port}"
 
@@ -58,6 +57,12 @@ class Server:
         if self._process is not None:
             ui.stop_ui(self._process)
             self._process = None
+
+
+def _free(port: int) -> bool:
+    """Whether nobody listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) != 0
 
 
 @pytest.fixture(scope="module")

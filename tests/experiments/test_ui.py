@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,11 +10,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from experiments.mlflow_tracking.ui import start_ui
+from experiments.mlflow_tracking.ui import start_ui, stop_ui
 from tracing.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,13 +64,13 @@ def test_the_ui_ends_with_the_command_that_started_it_also_where_that_is_killed(
         assert process.stdout is not None
         if moment == "serving":
             assert process.stdout.readline().startswith("http://127.0.0.1:")
-        else:
-            while not processes_naming(f"--port {port} --workers") and process.poll() is None:
-                time.sleep(0.05)
+        while not (servers := children_of(children_of([process.pid]))) and process.poll() is None:
+            time.sleep(0.05)
         os.kill(process.pid, signal.SIGKILL)
     until = time.monotonic() + 10
-    while ((left := processes_naming(f"--port {port}")) or answers(port)) and time.monotonic() < until:
+    while ((left := still_running(servers)) or answers(port)) and time.monotonic() < until:
         time.sleep(0.05)
+    assert servers
     assert left == []
     assert not answers(port)
 
@@ -77,7 +80,40 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def processes_naming(words: str) -> list[str]:
-    """Command lines of processes that hold `words`."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if words in line and not line.startswith("Z")]
+def processes() -> dict[int, int]:
+    """Each process that has not ended, and its parent."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    return {int(pid): int(parent) for pid, parent, state in map(str.split, listed.splitlines()) if state[0] != "Z"}
+
+
+def children_of(parents: Sequence[int]) -> list[int]:
+    return [pid for pid, parent in processes().items() if parent in parents]
+
+
+def still_running(numbers: Sequence[int]) -> list[int]:
+    return sorted(set(numbers) & set(processes()))
+
+
+@pytest.mark.slow
+def test_two_that_start_at_once_each_show_their_own_home(mlflow_home: Path, tmp_path: Path) -> None:
+    """Each is at its own address, though both look for the usual port first."""
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(mlflow_home / "mlflow.db", other)
+    with ThreadPoolExecutor() as together:
+        started = list(together.map(start_ui, [mlflow_home, other]))
+    try:
+        assert len({address for _, address in started}) == 2
+        for (_, address), home in zip(started, (mlflow_home, other), strict=True):
+            made = urllib.request.Request(  # noqa: S310 (http on loopback)
+                f"{address}/ajax-api/2.0/mlflow/experiments/create",
+                json.dumps({"name": f"of {home.name}"}).encode(),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(made, timeout=60) as reply:  # noqa: S310 (http on loopback)
+                number = json.load(reply)["experiment_id"]
+            found = json.loads(get(f"{address}/ajax-api/2.0/mlflow/experiments/get?experiment_id={number}"))
+            assert found["experiment"]["artifact_location"].startswith((home / "artifacts").as_uri())
+    finally:
+        for process, _ in started:
+            stop_ui(process)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,13 +17,18 @@ from typing import IO
 
 
 def start_child(
-    command: Sequence[str], *, output: int | IO[bytes], env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    *,
+    output: int | IO[bytes],
+    env: Mapping[str, str] | None = None,
+    sockets: Sequence[socket.socket] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `command` in its own process group. The process returned leads the group and has its exit code.
 
     Args:
         output: receives its output and errors.
         env: its environment; None means this process's.
+        sockets: it has these too, under the same numbers.
     """
     return subprocess.Popen(  # noqa: S603 (our own interpreter and this file; the command is the caller's)
         [sys.executable, "-I", __file__, *command],
@@ -30,6 +36,7 @@ def start_child(
         stdout=output,
         stderr=subprocess.STDOUT,
         env=env,
+        pass_fds=[sock.fileno() for sock in sockets],
         start_new_session=True,
     )
 
@@ -38,7 +45,7 @@ def _run(command: Sequence[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # The command receives these too, and this process ends after it.
         signal.signal(number, lambda number, frame: None)
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 (see above)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)  # noqa: S603 (see above)
 
     def end_with_child() -> None:
         code = child.wait()
