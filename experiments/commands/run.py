@@ -156,7 +156,7 @@ def run(
             candidates=candidates,
             approve=view.approve if approve else None,
         )
-    _show(finished, where, named_home=home)
+    _show(finished, settings, where, named_home=home)
 
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
@@ -172,7 +172,7 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     return [*notes, *budget_notes(config, configured_system(config), dataset.splits)]
 
 
-def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
+def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import result_table, verdict_lines
     from experiments.runs.folder import REPORT
@@ -187,8 +187,17 @@ def _show(finished: Finished, home: Path, *, named_home: Path | None) -> None:
     say(f"report: {finished.folder.path / REPORT}")
     say(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
     say(f"watch: memtune ui{option}")
+    raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
+    if raised and done.stopped.startswith("budget"):
+        say(f"resume: memtune run --resume {finished.folder.id}{option}{raised}")
     for problem in finished.problems[:1]:
         say(f"warning: MLflow did not record everything: {problem}", err=True)
+
+
+def _hard_limits(settings: RunConfig) -> list[tuple[str, float]]:
+    """The budgets that have an option."""
+    limits = ("calls", settings.budget.calls), ("minutes", settings.budget.minutes)
+    return [(name, limit) for name, limit in limits if limit is not None]
 
 
 def _predict(settings: RunConfig, dataset: Dataset) -> None:
@@ -225,7 +234,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         if settings.models.task.price_in or settings.models.task.price_out
         else "no prices configured"
     )
-    console.print("at most, with nothing served from the cache:")
+    console.print("an upper limit, with nothing served from the cache; runs usually need a part of it:")
     console.print(f"  calls    {found.calls:,}")
     console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out")
     console.print(f"  minutes  {found.minutes:,.0f}")

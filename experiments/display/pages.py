@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ def address_from(place: Path, file: Path) -> str:
     return quote(Path(os.path.relpath(file.resolve(), place.resolve())).as_posix(), errors="replace")
 
 
+@cache
 def template(name: str) -> Template:
     """A template by its file name; values are escaped, and a missing value is an error."""
     from jinja2 import Environment, StrictUndefined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import unified_diff
@@ -58,13 +59,17 @@ class RunView:
         self._say(f"iteration {iteration}: blame: {parts or 'none'}")
 
     def iteration(self, record: IterationRecord) -> None:
-        edited = ", ".join(record.edited) or "nothing"
+        edited = ", ".join(record.edited)
+        tried = f"tried {_rewrites(record.proposals)} of {edited}" if edited else "no prompt was rewritten"
         self._say(
-            f"iteration {record.n}: rewrote {edited}, {record.proposals} tried, ",
+            f"iteration {record.n}: {tried}, ",
             ("accepted", "green") if record.accepted else "kept the champion",
             f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
+        closest = None if record.accepted else _closest(record.attempts)
+        if closest is not None:
+            self._say(f"iteration {record.n}: closest was {closest.prompt} by {closest.source}: {closest.gate}")
         if record.settings:
             has = ", ".join(f"{name} {each.after}" for name, each in record.changed.items()) or "the run's own"
             self._say(f"iteration {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
@@ -99,6 +104,16 @@ class RunView:
 
     def _say(self, *parts: str | tuple[str, str]) -> None:
         self._console.print(styled(*parts))
+
+
+def _rewrites(count: int) -> str:
+    return f"{count} rewrite{'' if count == 1 else 's'}"
+
+
+def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
+    """Of the rewrites that the gate decided on, the one that gained most end to end."""
+    decided = [attempt for attempt in attempts if attempt.gate is not None]
+    return max(decided, key=lambda each: -math.inf if each.screening is None else each.screening, default=None)
 
 
 @contextmanager

@@ -15,6 +15,13 @@ DEVELOPMENT = frozenset({"dev", "docs"})
 
 _OURS = "memtune"
 
+_FOR = {
+    "ray": "--executor ray",
+    "mem0": "the memory system mem0",
+    "postgres": "a trace memory in Postgres",
+}
+"""What needs an extra that most people do not."""
+
 
 def check_python() -> HealthCheck:
     """Whether this Python is new enough."""
@@ -71,6 +78,7 @@ def check_extras() -> Iterator[HealthCheck]:
         if unfit:
             yield HealthCheck(f"extra {extra}", "broken", "; ".join(unfit), remedy)
         elif absent:
-            yield HealthCheck(f"extra {extra}", "missing", f"without {', '.join(absent)}", remedy)
+            use = f"; only {_FOR[extra]} needs it" if extra in _FOR else ""
+            yield HealthCheck(f"extra {extra}", "missing", f"without {', '.join(absent)}{use}", remedy)
         else:
             yield HealthCheck(f"extra {extra}", "ok", "installed")

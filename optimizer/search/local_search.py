@@ -110,6 +110,7 @@ class _LocalRounds:
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
+            iteration.edited = (*iteration.edited, prompt)
             search = PromptSearch(tuning, local, iteration, prompt, inputs, self.tried[prompt], self.pool[prompt])
             count = max(FEWEST_ARMS, round(ARMS * share))
             known = self.alignment.get(prompt)
@@ -117,7 +118,6 @@ class _LocalRounds:
             operation = tuning.prompts[prompt].operation
             calls = None if affordable is None else share * LOCAL_PART * affordable.executions[operation]
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
-        iteration.edited = tuple(finalists)
         before = tuning.champion
         self._choose(iteration, finalists, pool, gains)
         iteration.alignment = dict(self.alignment)

@@ -22,6 +22,7 @@ from optimizer.racing.halving import Halved, LocalScore, halved
 from optimizer.racing.pool import Pool, parents_of
 from optimizer.search.screening import drawn
 from optimizer.tuning.results import Attempt
+from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -230,9 +231,10 @@ class PromptSearch:
 
     def _raced(self, first: Sequence[Arm], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
-        phase = f"iteration {self._iteration.n}: {self._spec.name} on recorded inputs"
+        phase = f"iteration {self._iteration.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
         met: set[tuple[str, str]] = set()
+        reached = 0
 
         def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
             tuning.allow(1)
@@ -241,6 +243,7 @@ class PromptSearch:
             met.update((text, each.key) for each in new)
 
             def progress(done: int, total: int) -> None:
+                nonlocal reached
                 reached = before + max(0, done - (total - len(new)))
                 tuning.step(phase, reached, max(most, reached))
 
@@ -248,7 +251,15 @@ class PromptSearch:
 
         def race(arms: Sequence[Arm], rungs: Sequence[tuple[int, int]]) -> Halved:
             self._tried.update(arm.text for arm in arms)
-            found = halved(arms, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
+            for arm in arms:
+                # Before it is measured: a budget may end the race.
+                if arm.text not in self._iteration.attempts:
+                    self._note(arm)
+            try:
+                found = halved(arms, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
+            except BudgetExceededError as error:
+                told = f"{reached} of at most {most} replies to recorded inputs of {self._spec.name} were measured"
+                raise BudgetExceededError(f"{error}; {told}, too few to choose a rewrite") from error
             self._pool.add((*found.dropped, *found.best))
             return found
 

@@ -118,6 +118,7 @@ def test_a_library_that_is_too_old_is_broken_and_an_absent_one_is_missing(monkey
     monkeypatch.setattr(packages, "version", version)
     found = {one.subject: one for one in check_extras()}
     assert found["extra ray"].state == "missing"
+    assert found["extra ray"].says == "without ray; only --executor ray needs it"
     assert found["extra ray"].remedy == "pip install 'memtune[ray]'"
     assert found["extra optimize"].state == "broken"
     assert "optuna 0.1" in found["extra optimize"].says

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.progress import DownloadColumn
+from run_shapes import record
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
@@ -16,6 +18,7 @@ from experiments.display import progress
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.display.tables import run_view
+from optimizer.tuning.results import Attempt
 
 
 @pytest.fixture
@@ -110,3 +113,24 @@ def test_an_evaluation_says_how_far_it_is_from_its_first_call_on(
     with pytest.raises(SystemExit):
         main(["eval", str(tmp_path / "eval.yaml"), "--prompts", "seed"])
     assert "test 0/" in asked_before_the_first_line[0]
+
+
+def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    far = Attempt("answer", "bank", "asks for a short answer", "a", screening=0.05, gate="within noise: +0.050")
+    near = Attempt("answer", "model", "asks for names", "b", screening=0.125, gate="within noise: +0.125")
+    unmet = Attempt("answer", "bank", "asks for more", "c", screening=0.3)
+    kept = record(1, accepted=False)
+    with run_view() as view:
+        view.iteration(replace(kept, attempts=(far, near, unmet)))
+        view.iteration(replace(kept, n=2, proposals=1, attempts=(unmet,)))
+        view.iteration(replace(kept, n=3, edited=(), proposals=0))
+        view.iteration(replace(record(4, accepted=True), attempts=(near,)))
+    said = capsys.readouterr().err
+    assert "iteration 1: tried 3 rewrites of answer, kept the champion; validation 0.510" in said
+    assert "iteration 1: closest was answer by model: within noise: +0.125\n" in said
+    assert "iteration 2: tried 1 rewrite of answer, kept the champion" in said
+    assert "iteration 3: no prompt was rewritten, kept the champion" in said
+    assert "iteration 4: tried 3 rewrites of answer, accepted" in said
+    assert said.count("closest") == 1

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import sys
 from collections import Counter
@@ -107,6 +108,7 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     configured("budget")
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
+    assert re.search("^resume: memtune run --resume run .*--budget-calls 120$", Path("output.txt").read_text(), re.M)
     assert live(["run", "run.yaml", "--resume", "run", "--budget-calls", "2000"], None) == 0
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 

@@ -166,6 +166,15 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
     assert _course(again) == _course(first)
 
 
+def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_and_what_it_tried(run: Run) -> None:
+    result = run("local-search", Author("answer"), rounds=1, calls=3)
+    assert re.search(r"; \d+ of at most \d+ replies to recorded inputs of \w+ were measured, too few", result.stopped)
+    (cut,) = result.iterations
+    assert (len(cut.edited), cut.accepted) == (1, False)
+    assert cut.proposals == len(cut.attempts) > 0
+    assert {(each.local, each.screening, each.gate) for each in cut.attempts} == {(None, None, None)}
+
+
 @pytest.mark.parametrize("part", [0.5, 0.3])
 def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_cure(run: Run, part: float) -> None:
     whole = run("local-search", Author("answer"), rounds=1).search

@@ -20,7 +20,7 @@ def whole_folder(out: Path) -> Iterator[Path]:
     """
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise RunError(f"{out}: exists already; give --out a new folder")
+            raise RunError(f"{out}: exists already; give --out a new folder, such as {out}-2")
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
             folder = Path(scratch) / "whole"
