@@ -14,7 +14,7 @@ venv: .venv/.installed
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memtune needs Python 3.11 or newer: make venv PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $@
 
 demo: venv
@@ -60,7 +60,7 @@ check: venv
 
 # The documents as a site in build/site; the pages of reference are written from the code.
 docs: venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[docs]'
 	$(BIN)/python docs/reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 

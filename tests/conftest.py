@@ -192,7 +192,7 @@ def environments(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         environment = environment_of(SYSTEMS.open(name))
         assert environment is not None
         environments_home.mkdir(parents=True, exist_ok=True)
-        with FileLock(environments_home / "tests.lock"):
+        with FileLock(environments_home / f"{environment.name}.tests.lock"):
             install(environment, lambda line: None)
 
     return ready

@@ -30,7 +30,8 @@ Report = Callable[[str], None]
 """Takes what is being done now, in a few words."""
 
 _LONGEST = 400
-_PIP = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
+# Python compiles what is imported, when it is; compiling all of it would take nearly half of the installation.
+_PIP = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-compile")
 
 
 def install(environment: Environment, report: Report) -> Installed:
