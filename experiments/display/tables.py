@@ -60,7 +60,8 @@ class RunView:
 
     def iteration(self, record: IterationRecord) -> None:
         edited = ", ".join(record.edited)
-        tried = f"tried {_rewrites(record.proposals)} of {edited}" if edited else "no prompt was rewritten"
+        plural = "" if record.proposals == 1 else "s"
+        tried = f"tried {record.proposals} rewrite{plural} of {edited}" if edited else "no prompt was rewritten"
         self._say(
             f"iteration {record.n}: {tried}, ",
             ("accepted", "green") if record.accepted else "kept the champion",
@@ -104,10 +105,6 @@ class RunView:
 
     def _say(self, *parts: str | tuple[str, str]) -> None:
         self._console.print(styled(*parts))
-
-
-def _rewrites(count: int) -> str:
-    return f"{count} rewrite{'' if count == 1 else 's'}"
 
 
 def _closest(attempts: Sequence[Attempt]) -> Attempt | None:

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from experiments.mlflow_tracking.sqlite_store import is_ready
@@ -110,15 +111,9 @@ def _wait(
 def _listening(port: int | None) -> socket.socket:
     """A socket that listens on this port, or by default on the usual one, or any where that is taken."""
     for number in (port,) if port is not None else (USUAL_PORT, 0):
-        sock = socket.socket()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it; uvicorn sets it only on sockets that it made itself.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            sock.bind((HOST, number))
-            sock.listen()
-        except OSError:
-            sock.close()
-        else:
+        with suppress(OSError):
+            sock = socket.create_server((HOST, number))
+            # Connections inherit it; uvicorn sets it only on sockets that it made itself.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return sock
     raise RunError(f"--port {port}: taken; give another port, or leave it out for any free one")
