@@ -259,6 +259,32 @@ def test_a_memory_that_holds_a_script_stays_text(opened: Callable[[str], Page], 
         assert page.locator("main img, main script").count() == 0
 
 
+def test_a_name_given_before_the_first_case_is_there(opened: Callable[[str], Page], tmp_path: Path) -> None:
+    write_trace(tmp_path / "one.jsonl", (LOST,))
+    with serving(tmp_path, str(tmp_path / "one.jsonl")) as (address, _):
+        before = called(opened(address), "ann")
+        before.keyboard.press("a")
+        saved(before)
+        page = opened("about:blank")
+        held: list[Any] = []
+
+        def hold_the_first(route: Any) -> None:
+            if held:
+                route.continue_()
+            else:
+                held.append(route)
+
+        page.route("**/case", hold_the_first)
+        with page.expect_request("**/case"):
+            page.goto(address)
+        page.fill("#annotator", "ann")
+        page.press("#annotator", "Enter")
+        page.wait_for_selector("#undo:enabled")
+        with page.expect_response("**/case"):
+            held[0].continue_()
+        assert page.locator("#undo").is_enabled(), "the reply for nobody came later and is not shown"
+
+
 def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "one.jsonl")
     with serving(tmp_path, str(tmp_path / "one.jsonl")) as (address, _):

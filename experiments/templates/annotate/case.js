@@ -4,7 +4,8 @@ import * as views from "./views.js";
 
 const MOST = 12;      // messages of the predicted evidence that are shown
 let at = null;        // {graph, case}
-let found = null;     // what the server tells of it
+let found = null;     // what the server tells of it, or of the case before while it is asked
+let drawn = null;     // the {graph, case} of `found`
 let verdict = null;   // of the method that was run here
 let basis = "";       // its name
 let pending = null;   // a label that the server has not confirmed
@@ -25,6 +26,7 @@ export async function show(graph, id) {
   const told = await call("POST", "case", { ...at, annotator: options.annotator() });
   if (at !== mine) return;
   found = { ...told, blamed: [] };
+  drawn = mine;
   verdict = null; basis = ""; dirty = false;
   draw();
   views.showCase(found);
@@ -33,9 +35,11 @@ export async function show(graph, id) {
 /* The same case for another annotator. */
 export async function refresh() {
   const mine = at;
-  if (!mine) return;
+  if (!mine) return undefined;
+  if (drawn !== mine) return show(mine.graph, mine.case); // what was asked has the labels of another
   const { mine: label, history, others, others_count } = await call("POST", "case", { ...at, annotator: options.annotator() });
   if (at === mine) drawLabel({ mine: label, history, others, others_count });
+  return undefined;
 }
 function drawLabel(said) {
   Object.assign(found, said);
