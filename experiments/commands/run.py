@@ -188,7 +188,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     say(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
     say(f"watch: memtune ui{option}")
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
-    if raised and done.stopped.startswith("budget"):
+    if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
         say(f"resume: memtune run --resume {finished.folder.id}{option}{raised}")
     for problem in finished.problems[:1]:
         say(f"warning: MLflow did not record everything: {problem}", err=True)

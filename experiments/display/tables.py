@@ -70,7 +70,8 @@ class RunView:
         )
         closest = None if record.accepted else _closest(record.attempts)
         if closest is not None:
-            self._say(f"iteration {record.n}: closest was {closest.prompt} by {closest.source}: {closest.gate}")
+            why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"
+            self._say(f"iteration {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
         if record.settings:
             has = ", ".join(f"{name} {each.after}" for name, each in record.changed.items()) or "the run's own"
             self._say(f"iteration {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
@@ -108,9 +109,16 @@ class RunView:
 
 
 def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
-    """Of the rewrites that the gate decided on, the one that gained most end to end."""
+    """Of the rewrites that the gate decided on, the one that gained most end to end.
+
+    If there is none, and none gained on recorded inputs either, the one that lost least there.
+    """
     decided = [attempt for attempt in attempts if attempt.gate is not None]
-    return max(decided, key=lambda each: -math.inf if each.screening is None else each.screening, default=None)
+    if decided:
+        return max(decided, key=lambda each: -math.inf if each.screening is None else each.screening)
+    measured = [(attempt.local, attempt) for attempt in attempts if attempt.local is not None]
+    gain, closest = max(measured, key=lambda each: each[0], default=(math.inf, None))
+    return closest if gain <= 0 else None
 
 
 @contextmanager

@@ -35,6 +35,9 @@ EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
 
 REMOTE_SECONDS = 1.0
 
+LITTLE = 0.1
+"""Part of what the search can use below which it is likely to end with nothing chosen."""
+
 
 _Cost = tuple[float, float, float]
 """Calls of a prompt over some conversations, and their prompt and completion tokens."""
@@ -71,20 +74,32 @@ def test_notes(conversations: int) -> list[str]:
 
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:
-    """What a user should know before a run whose budget is used up by what surrounds the search."""
-    around = estimate(config.model_copy(update={"rounds": 0}), system, splits)
-    needed = {
-        "calls": around.calls,
-        "tokens": around.prompt_tokens + around.completion_tokens,
-        "money": around.money,
-        "minutes": around.minutes,
-    }
+    """What a user should know before a run whose budget leaves the search little of what it can use, or nothing."""
+    around = _counted(estimate(config.model_copy(update={"rounds": 0}), system, splits))
+    whole = _counted(estimate(config, system, splits))
     return [
-        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about "
-        f"{_figure(needed[name])} where nothing is cached, so no rewrite may be tried; raise it, or lower `limits`"
+        _budget_note(name, limit, around[name], whole[name] - around[name])
         for name, limit in config.budget.model_dump(exclude_none=True).items()
-        if config.rounds and limit <= needed[name]
+        if config.rounds and limit <= around[name] + LITTLE * (whole[name] - around[name])
     ]
+
+
+def _counted(cost: Estimate) -> dict[str, float]:
+    """The cost by the names of budgets."""
+    tokens = cost.prompt_tokens + cost.completion_tokens
+    return {"calls": cost.calls, "tokens": tokens, "money": cost.money, "minutes": cost.minutes}
+
+
+def _budget_note(name: str, limit: float, around: float, search: float) -> str:
+    if limit <= around:
+        follows = "so no rewrite may be tried"
+    else:
+        left = _figure(limit - around)
+        follows = f"which leaves {left} for a search that can use {_figure(search)}; it may end before it chose a rewrite"
+    return (
+        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(around)} "
+        f"where nothing is cached, {follows}; raise it, or lower `limits`"
+    )
 
 
 def _figure(number: float) -> str:

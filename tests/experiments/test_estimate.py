@@ -28,7 +28,8 @@ def test_more_work_is_predicted_to_cost_more() -> None:
     ("budget", "told"),
     [
         ({"calls": 880}, ["budget.calls is 880, and scoring the seed prompts and the test take about 880 where"]),
-        ({"calls": 881}, []),
+        ({"calls": 881}, ["budget.calls is 881, and scoring the seed prompts and the test take about 880 where"]),
+        ({"calls": 1100}, []),
         ({"minutes": 0.5}, ["budget.minutes is 0.5, and "]),
         ({"minutes": 600, "tokens": 10}, ["budget.tokens is 10, and "]),
         ({"money": 0.01}, []),  # of a model without a price
