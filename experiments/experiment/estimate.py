@@ -95,7 +95,7 @@ def _budget_note(name: str, limit: float, around: float, search: float) -> str:
         follows = "so no rewrite may be tried"
     else:
         left = _figure(limit - around)
-        follows = f"which leaves {left} for a search that can use {_figure(search)}; it may end before it chose a rewrite"
+        follows = f"which leaves {left} for a search that can use {_figure(search)}: it may end with nothing chosen"
     return (
         f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(around)} "
         f"where nothing is cached, {follows}; raise it, or lower `limits`"

@@ -127,7 +127,8 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
         view.iteration(replace(kept, n=2, proposals=1, attempts=(unmet,)))
         view.iteration(replace(kept, n=3, edited=(), proposals=0))
         view.iteration(replace(record(4, accepted=True), attempts=(near,)))
-        lost, worse = (Attempt("answer", "bank", "asks for less", text, local=by) for text, by in (("d", -0.05), ("e", -1)))
+        lost = Attempt("answer", "bank", "asks for less", "d", local=-0.05)
+        worse = replace(lost, text="e", local=-1.0)
         view.iteration(replace(kept, n=5, attempts=(worse, lost)))
         view.iteration(replace(kept, n=6, attempts=(worse, replace(lost, local=0.2))))
     said = capsys.readouterr().err
