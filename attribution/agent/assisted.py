@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from attribution.agent.notebook import tokens_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
@@ -33,7 +34,10 @@ SURE = 0.8
 MOST_PROBES = 3
 """Variables asked about in each stage, the likeliest first."""
 
-_LONGEST_TEXT = 1500
+MOST_TOKENS = 2000
+"""Tokens of all probes about one case, sent and received; what they leave open is decided by the matcher."""
+
+_LONGEST_TEXT = 900
 _REPLY_TOKENS = 160
 _PROBED = 0.9
 _TASK = """\
@@ -72,6 +76,7 @@ class Probe:
         seconds: after which no further probe is made in a review; None for no limit.
         asked: probes made.
         unusable: probes without an opinion: failed, empty, malformed or with an invented quote.
+        tokens: most that the probes about one case may cost.
     """
 
     model: ChatModel
@@ -79,6 +84,9 @@ class Probe:
     clock: Callable[[], float] = time.monotonic
     asked: int = 0
     unusable: int = 0
+    tokens: int = MOST_TOKENS
+    _spent: dict[tuple[str, str | None], int] = field(default_factory=dict, repr=False)
+    """By case: its question and prediction."""
 
     def review(self, view: CaseView, trail: Trail) -> Trail:
         """The trail as the model sees it, from the context backwards; unchanged where it has no opinion.
@@ -110,12 +118,17 @@ class Probe:
             return None
         question = view.case.question
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
+        case = question.id, view.case.prediction
+        spent = self._spent.get(case, 0)
+        if spent + tokens_of(prompt) + _REPLY_TOKENS > self.tokens:
+            return None
         self.asked += 1
         try:
             with operation("attribution_probe", kind="llm", inputs={"text": text}):
                 reply = self.model.chat(
                     [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
                 )
+            self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
             opinion = opinion_of(reply.text, text)
         except (ModelError, BudgetExceededError):
             opinion = None

@@ -45,6 +45,11 @@ class Handles:
         """Id of the operation with this handle or id, or with this name if it ran once; None if there is none."""
         return self._find("o", said)
 
+    def shown_in(self, text: str) -> list[str]:
+        """The handles that stand in a text, each once, in their order."""
+        words = (word.strip(",;:.[]()") for word in text.split())
+        return [word for word in dict.fromkeys(words) if word in self._meant["v"] or word in self._meant["o"]]
+
     def unknown(self, text: str) -> list[str]:
         """Unknown handles in a text; none where ids are their own handles, which no pattern matches."""
         if self._plain:

@@ -76,6 +76,8 @@ class _Progress:
     asked: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tokens: int = 0
     steps: int = 0
+    repeated: str | None = None
+    """The tool that was used last, if that was in a way in which it had been used before."""
 
 
 class Agent:
@@ -166,9 +168,9 @@ class Agent:
         with trace(), operation("attribution_agent", kind="llm"):
             while progress.steps < self._steps and garbage < MOST_GARBAGE:
                 left = self._steps - progress.steps
-                said = self._next_reply(
-                    progress, rules + prompts.STEP.format(left=left), prompts.AgentStep, STEP_TOKENS, deadline
-                )
+                asked = rules + prompts.STEP.format(left=left)
+                schema = prompts.step_schema(progress.repeated)
+                said = self._next_reply(progress, asked, prompts.AgentStep, schema, STEP_TOKENS, deadline)
                 if isinstance(said, str):
                     garbage += 1
                     progress.notes.append(Note("(your reply)", f"is no step: {said}"))
@@ -181,7 +183,10 @@ class Agent:
                     break
             why = "it never gave a usable reply"
             for _ in range(CONCLUSIONS):
-                verdict = self._next_reply(progress, rules + prompts.CONCLUDE, kind, CONCLUSION_TOKENS, deadline)
+                shown = "\n".join([progress.task, *(note.reply for note in progress.notes)])
+                schema = prompts.conclusion_schema(kind, self._exploration.handles.shown_in(shown))
+                asked = rules + prompts.CONCLUDE
+                verdict = self._next_reply(progress, asked, kind, schema, CONCLUSION_TOKENS, deadline)
                 why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
                 if not why and not isinstance(verdict, str):
                     return verdict
@@ -193,6 +198,7 @@ class Agent:
         key = (step.tool, step.target, step.text)
         asked = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
         times = progress.asked[key] = progress.asked.get(key, 0) + 1
+        progress.repeated = step.tool if times > 1 else None
         if times > 1:
             progress.notes.append(
                 Note(asked, "You asked this before; its reply is above. Ask something else or conclude.")
@@ -202,7 +208,13 @@ class Agent:
         return True
 
     def _next_reply(
-        self, progress: _Progress, rules: str, kind: type[_Reply], most: int, deadline: float | None
+        self,
+        progress: _Progress,
+        rules: str,
+        kind: type[_Reply],
+        schema: dict[str, Any],
+        most: int,
+        deadline: float | None,
     ) -> _Reply | str:
         """The model's next reply, parsed, or a message why it cannot be."""
         if deadline is not None and self._clock() > deadline:
@@ -212,7 +224,7 @@ class Agent:
         reply = self._model.chat(
             [{"role": "system", "content": rules}, {"role": "user", "content": asked}],
             max_tokens=most,
-            schema=kind.model_json_schema(),
+            schema=schema,
             temperature=0.0,
             whole=False,
         )

@@ -14,12 +14,14 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
 
 from attribution.agent.exploration import TOOLS, Exploration
+from attribution.agent.starting_points import starting_points
 from attribution.cases import Case, ErrorType
 from tracing.systems.protocol import OperationSpec
 
 _LONGEST = 400
 _MOST_OPERATIONS = 20
 _MOST_EVIDENCE = 4
+_MOST_CITABLE = 200
 
 
 _TYPES = {name.casefold(): name for name in (*get_args(ErrorType), "none")}
@@ -94,8 +96,8 @@ class AgentVerdict(BaseModel, title="Verdict"):
 class Prose(BaseModel):
     """The answer to a free question, with the ids it rests on."""
 
-    answer: Annotated[str, _Text] = Field(max_length=_LENGTHS["answer"])
-    evidence: _Ids = Field(default_factory=list)
+    answer: Annotated[str, _Text] = Field(max_length=_LENGTHS["answer"], json_schema_extra={"minLength": 1})
+    evidence: _Ids = Field(default_factory=list, json_schema_extra={"minItems": 1})
 
 
 _GRAPH = """You explore the recorded execution of a memory system: messages of a long conversation are read, facts \
@@ -128,6 +130,23 @@ You have {left} steps left."""
 CONCLUDE = """Conclude now from your steps. Reply with one JSON object, and cite only ids that the tools showed."""
 
 
+def conclusion_schema(kind: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
+    """The schema of a conclusion: every key is there, and ids are of those shown, unless they are too many."""
+    schema = kind.model_json_schema()
+    schema["required"] = list(schema["properties"])
+    if 0 < len(shown) <= _MOST_CITABLE:
+        schema["properties"]["evidence"]["items"] = {"enum": list(shown)}
+    return schema
+
+
+def step_schema(repeated: str | None) -> dict[str, Any]:
+    """The schema of a step, without the tool that was last used a second time in the same way."""
+    schema = AgentStep.model_json_schema()
+    tool = schema["properties"]["tool"]
+    tool["enum"] = [name for name in tool["enum"] if name != repeated]
+    return schema
+
+
 def case_task(case: Case, specs: Sequence[OperationSpec], exploration: Exploration) -> str:
     """A wrong answer with where to start looking."""
     handles, graph = exploration.handles, exploration.graph
@@ -145,7 +164,9 @@ def case_task(case: Case, specs: Sequence[OperationSpec], exploration: Explorati
 
 def question_task(question: str, exploration: Exploration) -> str:
     """A person's question."""
-    return "\n".join([f"Question: {_cut(question)}", *_pipeline((), exploration)])
+    near = starting_points(question, exploration)
+    begin = ["Nearest to it in the trace:", *near] if near else []
+    return "\n".join([f"Question: {_cut(question)}", *_pipeline((), exploration), *begin])
 
 
 def _pipeline(specs: Sequence[OperationSpec], exploration: Exploration) -> list[str]:

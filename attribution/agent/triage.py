@@ -48,13 +48,14 @@ class Triage:
             if cheap.main is None:
                 raise
             return first
-        return Explained(_better(cheap, second.attribution), (*first.steps, *second.steps))
+        return Explained(better(cheap, second.attribution), (*first.steps, *second.steps))
 
 
-def _better(cheap: Attribution, costly: Attribution) -> Attribution:
+def better(cheap: Attribution, costly: Attribution) -> Attribution:
+    """The more confident of two verdicts on a case, with the other as an alternative; an abstention does not count."""
     if costly.main is None:
         return cheap if cheap.main is not None else costly
     if cheap.main is None:
         return costly
-    better, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
-    return replace(better, alternatives=(*other.decisive, *better.alternatives))
+    surer, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
+    return replace(surer, alternatives=(*other.decisive, *surer.alternatives))

@@ -108,7 +108,7 @@ def open_bench(
     conversations = [*splits.train, *splits.validation, *splits.test]
     metric = by_words(config.metric)
     with ExitStack() as stack:
-        access = stack.enter_context(models() if models is not None else _scripted(conversations))
+        access = stack.enter_context(models() if models is not None else scripted_access(conversations))
         made: dict[str, tuple[Injector, Injected]] = {}
         for name in systems:
             settings = SCRIPTED_SETTINGS.get(name, {}) if models is None else {}
@@ -214,7 +214,7 @@ class _Told:
 
 
 @contextmanager
-def _scripted(conversations: Sequence[Conversation]) -> Iterator[ModelAccess]:
+def scripted_access(conversations: Sequence[Conversation]) -> Iterator[ModelAccess]:
     """Access to the scripted model."""
     # Its address differs every time, so a persistent cache would never hit.
     with (

@@ -143,3 +143,24 @@ def test_probes_end_when_their_time_is_over(
     found = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review).attribute(case)
     assert scripted_server.count == 1
     assert found == assisted_without_model(case, recording)
+
+
+def test_probes_about_a_case_end_when_their_tokens_are_spent(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = lambda body: '{"quote": "", "tells": false}'
+    case, recording = unsure(pets, ["m1", "m2"])
+    access = open_access(cache=False)
+    unlimited = Probe(access.task)
+    assert unlimited.tokens == 2000
+    counts = []
+    for most in (100, 300, 2000):
+        probe = Probe(access.task, tokens=most)
+        survival = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
+        with access.watch() as watch:
+            found = survival.attribute(case)
+        assert watch.prompt_tokens + watch.completion_tokens <= most
+        counts.append(probe.asked)
+        if not probe.asked:
+            assert found == assisted_without_model(case, recording)
+    assert counts[0] == 0 < counts[1] < counts[2]

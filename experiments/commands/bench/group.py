@@ -7,6 +7,7 @@ import click
 from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.calibration import calibration
 from experiments.commands.bench.evidence import evidence
+from experiments.commands.bench.exploring import exploring
 from experiments.commands.bench.gate import gate
 from experiments.commands.bench.gold_answers import gold_answers
 from experiments.commands.bench.loop import loop
@@ -15,6 +16,7 @@ from experiments.commands.bench.optimize import optimize
 from experiments.commands.bench.throughput import throughput
 from experiments.commands.bench.trace_memory import trace_memory
 from experiments.commands.bench.tracing import tracing
+from experiments.commands.bench.triage import triage
 from experiments.commands.whole_summaries import WholeSummaries
 
 
@@ -28,6 +30,7 @@ for _command in (
     attribution,
     calibration,
     evidence,
+    exploring,
     gate,
     loop,
     matcher,
@@ -35,5 +38,6 @@ for _command in (
     throughput,
     trace_memory,
     tracing,
+    triage,
 ):
     bench.add_command(_command)

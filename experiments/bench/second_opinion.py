@@ -1,0 +1,147 @@
+"""What a model's help adds to survival, over the confidence below which it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from attribution.agent.triage import better
+from attribution.benchmark.metrics import Prediction, score
+from attribution.benchmark.suites import run
+from attribution.labelled import Suite
+
+if TYPE_CHECKING:
+    from attribution.attributor import Attributor
+    from attribution.cases import Attribution, Case
+    from attribution.recordings import Recording
+    from tracing.llm.access import ModelAccess
+
+STEP = 0.1
+"""Between thresholds."""
+
+Make = Callable[["Recording"], "Attributor"]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    calls: int
+    tokens: int
+    money: float
+
+
+_Costs = dict[int, _Cost]
+"""By the identity of the case."""
+
+
+def measure(
+    suite: Suite, first: Make, second: Make, access: ModelAccess, *, below: float, seed: int, progress: Progress
+) -> dict[str, Any]:
+    """Attribute each case by `first`, and by `second` where the first abstains or is less confident than `below`.
+
+    Where both name something, the more confident counts, as in triage. Keys: n; asked, cases in which `second` was
+    asked; thresholds, one row each from 0, which is `first` alone, up to `below`:
+        below: the confidence below which `second` is asked. asked: share of the cases.
+        eta, eta_ci, oia, oia_ci: as of `metrics.score`. helped, hurt: cases whose error type became right, and wrong.
+        calls, tokens, money: means for a case, over all cases; money in the currency of the model's prices.
+    hurt_cases: where the verdict became wrong at the highest threshold: the case, the truth and both verdicts.
+
+    Raises:
+        ValueError: no cases.
+    """
+    firsts = run(suite, first)
+    unsure = [place for place, made in enumerate(firsts) if _said(made) < below]
+    costs: _Costs = {}
+
+    def watched(recording: Recording) -> Attributor:
+        return _Watched(second(recording), access, costs, lambda: progress("second opinions", len(costs), len(unsure)))
+
+    asked = Suite(suite.name, tuple(suite.cases[place] for place in unsure))
+    seconds = dict(zip(unsure, run(asked, watched), strict=True)) if unsure else {}
+    cost = {place: costs.get(id(suite.cases[place].case), _Cost(0, 0, 0.0)) for place in unsure}
+    count = round(below / STEP)
+    thresholds = [*(round(STEP * n, 10) for n in range(count)), below]
+    rows = [_row(threshold, suite, firsts, seconds, cost, seed) for threshold in dict.fromkeys(thresholds)]
+    return {
+        "n": len(suite.cases),
+        "asked": len(unsure),
+        "thresholds": rows,
+        "hurt_cases": _hurt(suite, firsts, seconds),
+    }
+
+
+class _Watched:
+    """A method whose calls are counted case by case."""
+
+    def __init__(self, method: Attributor, access: ModelAccess, costs: _Costs, tell: Callable[[], None]) -> None:
+        self._method, self._access, self._costs, self._tell = method, access, costs, tell
+
+    def attribute(self, case: Case) -> Attribution:
+        prices = self._access.task.settings
+        with self._access.watch() as watch:
+            try:
+                return self._method.attribute(case)
+            finally:
+                read, written = watch.prompt_tokens, watch.completion_tokens
+                money = (read * prices.price_in + written * prices.price_out) / 1e6
+                self._costs[id(case)] = _Cost(watch.calls, read + written, money)
+                self._tell()
+
+
+def _said(made: Prediction) -> float:
+    """The confidence of a verdict; 0 for an abstention."""
+    return made.attribution.main.confidence if made.attribution.main is not None else 0.0
+
+
+def _row(
+    threshold: float,
+    suite: Suite,
+    firsts: Sequence[Prediction],
+    seconds: dict[int, Prediction],
+    cost: dict[int, _Cost],
+    seed: int,
+) -> dict[str, Any]:
+    asked = [place for place in seconds if _said(firsts[place]) < threshold]
+    taken = list(firsts)
+    for place in asked:
+        taken[place] = replace(firsts[place], attribution=better(firsts[place].attribution, seconds[place].attribution))
+    before, after = _right(suite, firsts), _right(suite, taken)
+    figures = score(taken, suite, seed=seed)
+    total = len(suite.cases)
+    return {
+        "below": threshold,
+        "asked": len(asked) / total,
+        **{key: figures[key] for key in ("eta", "eta_ci", "oia", "oia_ci")},
+        "helped": sum(not was and is_ for was, is_ in zip(before, after, strict=True)),
+        "hurt": sum(was and not is_ for was, is_ in zip(before, after, strict=True)),
+        **{key: sum(getattr(cost[place], key) for place in asked) / total for key in ("calls", "tokens", "money")},
+    }
+
+
+def _right(suite: Suite, made: Sequence[Prediction]) -> list[bool]:
+    pairs = zip(suite.cases, made, strict=True)
+    return [_type(one.attribution) == labelled.error_type for labelled, one in pairs]
+
+
+def _type(attribution: Attribution) -> str | None:
+    return attribution.main.error_type if attribution.main is not None else None
+
+
+def _hurt(suite: Suite, firsts: Sequence[Prediction], seconds: dict[int, Prediction]) -> list[dict[str, Any]]:
+    rows = []
+    for place, second in seconds.items():
+        labelled, first = suite.cases[place], firsts[place].attribution
+        taken = better(first, second.attribution)
+        if _type(first) == labelled.error_type != _type(taken):
+            rows.append(
+                {
+                    "question": labelled.case.question.question,
+                    "truth": labelled.error_type,
+                    "first": _type(first),
+                    "first_confidence": _said(firsts[place]),
+                    "second": _type(second.attribution),
+                    "second_confidence": _said(second),
+                }
+            )
+    return rows
