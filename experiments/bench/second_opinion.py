@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from attribution.recordings import Recording
     from tracing.llm.access import ModelAccess
 
-STEP = 0.1
-"""Between thresholds."""
+ROWS = 8
+"""Thresholds at most, besides 0."""
 
 Make = Callable[["Recording"], "Attributor"]
 Progress = Callable[[str, int, int], None]
@@ -42,7 +42,8 @@ def measure(
 
     Where both name something, the more confident counts, as in triage. Keys: n; asked, cases in which `second` was
     asked; thresholds, one row each from 0, which is `first` alone, up to `below`:
-        below: the confidence below which `second` is asked. asked: share of the cases.
+        below: the confidence below which `second` is asked, such that each row asks about as many more cases as the
+            row before; equal confidences stay together. asked: share of the cases.
         eta, eta_ci, oia, oia_ci: as of `metrics.score`. helped, hurt: cases whose error type became right, and wrong.
         calls, tokens, money: means for a case, over all cases; money in the currency of the model's prices.
     hurt_cases: where the verdict became wrong at the highest threshold: the case, the truth and both verdicts.
@@ -60,15 +61,21 @@ def measure(
     asked = Suite(suite.name, tuple(suite.cases[place] for place in unsure))
     seconds = dict(zip(unsure, run(asked, watched), strict=True)) if unsure else {}
     cost = {place: costs.get(id(suite.cases[place].case), _Cost(0, 0, 0.0)) for place in unsure}
-    count = round(below / STEP)
-    thresholds = [*(round(STEP * n, 10) for n in range(count)), below]
-    rows = [_row(threshold, suite, firsts, seconds, cost, seed) for threshold in dict.fromkeys(thresholds)]
+    thresholds = _thresholds([_said(firsts[place]) for place in unsure], below)
+    rows = [_row(threshold, suite, firsts, seconds, cost, seed) for threshold in thresholds]
     return {
         "n": len(suite.cases),
         "asked": len(unsure),
         "thresholds": rows,
         "hurt_cases": _hurt(suite, firsts, seconds),
     }
+
+
+def _thresholds(said: Sequence[float], below: float) -> list[float]:
+    """From 0 to `below`, each one of the confidences that occur."""
+    known = sorted(said)
+    between = [known[len(known) * n // ROWS] for n in range(1, ROWS)] if known else []
+    return sorted({0.0, below, *(one for one in between if one > known[0])})
 
 
 class _Watched:

@@ -1,6 +1,7 @@
 """`memtune bench triage`: what a second method adds where survival is unsure."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ def test_help_is_counted_over_the_confidence_below_which_it_is_asked(
     )
     found = run(tmp_path, *config, "--second", "agent", "--below", "0.95", "--system", "fact-memory")
     rows = found["thresholds"]
-    assert [row["below"] for row in rows] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    assert len(rows) > 2
+    assert (rows[0]["below"], rows[-1]["below"]) == (0.0, 0.95)
     alone = rows[0]
     assert (alone["asked"], alone["helped"], alone["hurt"], alone["tokens"]) == (0, 0, 0, 0)
-    for before, after in zip(rows, rows[1:], strict=False):
-        assert before["asked"] <= after["asked"]
+    for before, after in pairwise(rows):
+        assert before["asked"] < after["asked"]
         assert before["tokens"] <= after["tokens"]
     for row in rows:
         assert row["eta"] * found["n"] == pytest.approx(alone["eta"] * found["n"] + row["helped"] - row["hurt"])

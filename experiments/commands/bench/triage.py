@@ -106,7 +106,7 @@ def _table(result: dict[str, Any], second: str, *, priced: bool) -> Table:
     for row in result["thresholds"]:
         low, high = row["eta_ci"]
         table.add_row(
-            f"{row['below']:.1f}",
+            f"{row['below']:.3f}",
             f"{row['asked']:.0%}",
             f"{row['eta']:.3f} ({low:.2f}–{high:.2f})",
             "–" if row["oia"] is None else f"{row['oia']:.3f}",
