@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export GIT_PYTHON_REFRESH := quiet
 
-.PHONY: venv demo test test-slow test-libraries test-wheels test-lowest faults check audit docs clean
+.PHONY: venv demo test test-slow test-thorough test-libraries test-wheels test-lowest faults check audit docs clean
 venv: .venv/.installed
 
 .venv/.installed: pyproject.toml
@@ -27,7 +27,12 @@ test: venv
 
 test-slow: venv
 	$(BIN)/memtune model pull smollm2-135m
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'slow and not thorough'
+
+# The long forms of slow tests: more moments to kill at, more kinds of faults, older versions of libraries.
+test-thorough: venv
+	$(BIN)/memtune model pull smollm2-135m
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m thorough
 
 # The proofs of exports to libraries that memtune does not run: each installs one, which takes minutes.
 test-libraries: venv
@@ -50,7 +55,7 @@ audit: venv
 
 # Every way to disturb a run that is known; build/faults.json says how many of each kind were tried, and how many failed.
 faults: venv
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/faults -m 'slow or not slow' --faults build/faults.json
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/faults -m 'not libraries' --faults build/faults.json
 
 check: venv
 	$(BIN)/ruff check .

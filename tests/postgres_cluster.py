@@ -6,13 +6,14 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from free_port import free_port
 
 OWNER = "ann"
 PASSWORD = "kolibri/07{x}%"
@@ -39,7 +40,7 @@ class PostgresCluster:
         if self._user is not None:
             for path in (self._folder, word):
                 os.chown(path, self._user.pw_uid, self._user.pw_gid)
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         data = ("-D", str(self._folder / "data"), "-U", OWNER, "--pwfile", str(word), "-A", "scram-sha-256", "-N")
         done = subprocess.run(
@@ -114,9 +115,3 @@ def _unprivileged() -> pwd.struct_passwd:
         return pwd.getpwnam("postgres")
     except KeyError:
         return pwd.getpwnam("nobody")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

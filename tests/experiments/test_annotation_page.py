@@ -5,7 +5,6 @@ Screenshots go to the folder in $MEMTUNE_SCREENSHOTS, if it is set.
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from annotated_traces import LOST, RIGHT, SCRIPT, UNUSED, Asked, write_trace
+from free_port import free_port
 
 from attribution.benchmark.suites import load_suite
 from experiments.annotating.label_store import Label, LabelStore
@@ -65,7 +65,7 @@ def opened(browser: Any) -> Iterator[Callable[[str], Page]]:
 def serving(folder: Path, *arguments: str, port: int | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     command = [sys.executable, "-m", "experiments.command", "annotate", *arguments, "--no-open"]
     command += ["--labels", str(folder / "labels.sqlite"), "--home", str(folder / "home")]
-    command += ["--port", str(port or free_port())]
+    command += ["--port", str(port)] if port is not None else []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -75,12 +75,6 @@ def serving(folder: Path, *arguments: str, port: int | None = None) -> Iterator[
         finally:
             with suppress(ProcessLookupError):
                 process.terminate()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def shot(page: Page, name: str) -> None:

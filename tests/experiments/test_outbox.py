@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 from judged_cases import seen_case, table_of
 from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
 
@@ -42,8 +43,7 @@ class Server:
     """An MLflow server that can be stopped, and started again at the same address."""
 
     def __init__(self, home: Path) -> None:
-        # Below the ports that the system hands out, so that nobody takes it while this server is stopped.
-        self._port = next(port for port in range(20_000 + os.getpid() % 10_000, 32_768) if _free(port))
+        self._port = free_port()
         self._home, self._process = home, None
         self.address = f"http://{HOST}:{self._port}"
 
@@ -57,12 +57,6 @@ class Server:
         if self._process is not None:
             ui.stop_ui(self._process)
             self._process = None
-
-
-def _free(port: int) -> bool:
-    """Whether nobody listens there."""
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) != 0
 
 
 @pytest.fixture(scope="module")
