@@ -84,14 +84,14 @@ def _memtune(arguments: list[str], folder: str, systems: str | None, name: str) 
     if systems is not None:
         os.environ[SYSTEMS] = systems
     own_process()
-    with open(name + OUTPUT, "a") as output:
-        sys.stdout = sys.stderr = output
-        Path(name + BEGUN).write_text(str(os.getpid()))
-        try:
-            main(arguments)
-        finally:
-            with contextlib.suppress(OSError):  # some tests leave it no room
-                Path(name + PEAK).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+    # It stays open: what goes wrong while the process ends is said there too, and would change its exit code unseen.
+    sys.stdout = sys.stderr = open(name + OUTPUT, "a", buffering=1)  # noqa: SIM115
+    Path(name + BEGUN).write_text(str(os.getpid()))
+    try:
+        main(arguments)
+    finally:
+        with contextlib.suppress(OSError):  # some tests leave it no room
+            Path(name + PEAK).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
 
 def live(arguments: list[str], seconds: float | None) -> int | None:

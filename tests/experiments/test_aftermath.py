@@ -19,7 +19,6 @@ from scripted_server import Reply, ScriptedServer
 from experiments.runs.folder import RunFolder
 from tracing.llm.settings import AT_ONCE
 
-SLOW = pytest.mark.slow
 RUN = ["run", "run.yaml", "--home", "disk/home"]
 
 
@@ -104,7 +103,7 @@ STOPS = [
     full_disk_on_the_way,
     two_killed_at_once,
     *(
-        pytest.param(stop, marks=SLOW)
+        pytest.param(stop, marks=pytest.mark.thorough)
         for stop in (
             *(in_set_up, asked_to_end_in_set_up, interrupted, killed),
             *(full_disk_at_the_start, a_store_that_was_never_finished),

@@ -20,7 +20,7 @@ def measured(**overrides: object) -> LoopFigures:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["closed-loop", "local-search"])
+@pytest.mark.parametrize("optimizer", [pytest.param("closed-loop", marks=pytest.mark.thorough), "local-search"])
 def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     figures = measured(optimizer=optimizer)
     assert figures.identical

@@ -165,7 +165,11 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shares", [(0.4, 0.8), [n / 12 for n in range(1, 12)]], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "shares",
+    [(0.4, 0.8), pytest.param([n / 12 for n in range(1, 12)], marks=pytest.mark.thorough)],
+    ids=["few", "many"],
+)
 def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
     whole: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: Sequence[float]
 ) -> None:

@@ -31,7 +31,7 @@ from tracing.systems.fact_memory import FactMemory
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moments", [3, 30])
+@pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.thorough)])
 def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
 ) -> None:
@@ -57,7 +57,7 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only here the files of another process can be limited")
-@pytest.mark.parametrize("full_at", [5, 60])
+@pytest.mark.parametrize("full_at", [5, pytest.param(60, marks=pytest.mark.thorough)])
 def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, full_at: int
 ) -> None:

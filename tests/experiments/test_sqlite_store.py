@@ -27,8 +27,6 @@ _processes.set_forkserver_preload(
     ["experiments.experiment.run", "optimizer.search.optimizers", "mlflow.tracking", "sqlalchemy"]
 )
 
-SLOW = pytest.mark.slow
-
 
 def use(home: str) -> None:
     """What a run does first in a store."""
@@ -66,7 +64,7 @@ def runs_in(home: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moments", [2, pytest.param(20, marks=SLOW)])
+@pytest.mark.parametrize("moments", [2, pytest.param(20, marks=pytest.mark.thorough)])
 def test_a_kill_at_any_moment_of_its_making_leaves_a_home_that_the_next_run_can_use(
     tmp_path: Path, moments: int
 ) -> None:
@@ -89,7 +87,7 @@ def test_a_kill_at_any_moment_of_its_making_leaves_a_home_that_the_next_run_can_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("together", [pytest.param(2, marks=SLOW), 4])
+@pytest.mark.parametrize("together", [2, pytest.param(4, marks=pytest.mark.thorough)])
 def test_first_runs_at_once_share_one_store(tmp_path: Path, together: int) -> None:
     found = [using(tmp_path) for _ in range(together)]
     for process in found:
@@ -184,7 +182,7 @@ def test_what_is_no_store_is_refused_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "mlflow.db").read_text().startswith("dear diary")
 
 
-@SLOW
+@pytest.mark.slow
 def test_a_journal_left_by_another_store_is_not_rolled_back_into_a_new_one(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     process = using(path, write_and_die)

@@ -170,7 +170,7 @@ def test_a_run_killed_while_workers_build_and_resumed_pays_no_call_twice(
     assert undisturbed.calls <= scripted_server.asked - before <= undisturbed.calls + 2 * AT_ONCE
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_on_ray_during_which_the_workers_of_a_node_are_killed_ends_as_one_in_threads(
     distant: Callable[..., None],
     environment: Environment,
@@ -221,7 +221,7 @@ def test_a_node_without_the_environment_gives_one_line_with_the_command_that_ins
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_ctrl_c_while_a_worker_builds_ends_the_run_and_all_that_the_worker_started(
     distant: Callable[..., None], environment: Environment, number: signal.Signals
 ) -> None:

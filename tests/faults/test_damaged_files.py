@@ -12,7 +12,7 @@ from readers import READERS
 FEW, MANY = 56, 560
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", READERS)
 def test_nothing_but_what_is_left_or_an_error_comes_of_a_damaged_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: Tried, name: str, count: int

@@ -169,7 +169,7 @@ class Ran:
         return sorted(self.run.path.glob("traces/*/*.jsonl"))
 
 
-PACKS = ["known", *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3))]
+PACKS = ["known", *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3))]
 
 
 @pytest.fixture(scope="module", params=PACKS)

@@ -127,7 +127,9 @@ def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Ca
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "few"), [(0, True), (1, False), (2, False), (3, False)])
+@pytest.mark.parametrize(
+    ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.thorough) for seed in (1, 2, 3))]
+)
 def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_one(
     place: Place, whole: Whole, tried: Tried, seed: int, few: bool
 ) -> None:
@@ -156,7 +158,7 @@ def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_on
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [3, 15])
+@pytest.mark.parametrize("kills", [3, pytest.param(15, marks=pytest.mark.thorough)])
 def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
     place: Place, whole: Whole, tried: Tried, kills: int
 ) -> None:
@@ -186,7 +188,7 @@ def _result(run: RunFolder) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.thorough)])
 def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, tried: Tried, count: int) -> None:
     tried(f"{count} runs at once in a new home", count)
     processes = [started(RUN, str(number)) for number in range(count)]
@@ -203,7 +205,7 @@ def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ["chat", "embedding"])
+@pytest.mark.parametrize("role", ["chat", pytest.param("embedding", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", LARGE, ids=lambda kind: kind.name)
 def test_no_reply_fills_the_memory(place: Place, whole: Whole, tried: Tried, kind: Misbehaviour, role: str) -> None:
     tried(f"{kind.name}, {role}, lasting")

@@ -70,7 +70,7 @@ def test_what_passes_when_asked_again_changes_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ["chat", "embedding"])
+@pytest.mark.parametrize("role", ["chat", pytest.param("embedding", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", SLOW, ids=lambda kind: kind.name)
 def test_what_costs_all_patience_passes_or_is_told(bench: Bench, tried: Tried, kind: Misbehaviour, role: str) -> None:
     whole = bench.whole()
@@ -113,7 +113,7 @@ def test_what_lasts_is_told_and_resumed_once_it_is_mended(bench: Bench, tried: T
     _stopped_and_resumed(bench, tried, kinds, role, after=2 if role == "chat" else 1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("role", "kinds"),
     [(role, batch) for role in ("chat", "embedding") for batch in batches(LASTING, role, CHAIN)],
@@ -169,10 +169,11 @@ def test_an_endpoint_that_refuses_connections_is_told_and_waited_for_where_it_wa
     ("kind", "role"),
     [
         *(
-            pytest.param(kind, "chat", marks=() if kind.name in NOTED["said"] else pytest.mark.slow)
+            pytest.param(kind, "chat", marks=() if kind.name in NOTED["said"] else pytest.mark.thorough)
             for kind in BELIEVED
         ),
-        *(pytest.param(EVERY[name], "judge", marks=pytest.mark.slow) for name in TO_A_JUDGE),
+        (EVERY[TO_A_JUDGE[0]], "judge"),
+        *(pytest.param(EVERY[name], "judge", marks=pytest.mark.thorough) for name in TO_A_JUDGE[1:]),
     ],
     ids=lambda given: given if isinstance(given, str) else given.name,
 )

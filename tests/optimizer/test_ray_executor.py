@@ -84,7 +84,7 @@ def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
     assert len(started_by - {str(os.getppid())}) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_system_under_other_settings_runs_on_the_same_cluster(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_system_under_other_settings_runs_on_the_same_cluster(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", ["a worker", "a node"])
+@pytest.mark.parametrize("lost", ["a worker", pytest.param("a node", marks=pytest.mark.thorough)])
 def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     open_access: Open,
     on_ray: OnRay,
@@ -126,7 +126,7 @@ def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     assert calls(scripted_server) == 2 * undisturbed
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_conversation_that_no_worker_survives_is_named_and_the_others_are_evaluated(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -140,7 +140,7 @@ def test_a_conversation_that_no_worker_survives_is_named_and_the_others_are_eval
     assert caplog.text.count("a worker died") == DEATHS
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
     open_access: Open, on_ray: OnRay, ray_cluster: RayCluster, tmp_path: Path, scripted_server: ScriptedServer
 ) -> None:

@@ -69,6 +69,7 @@ class TestMem0Two(_InItsEnvironment):
     model = staticmethod(AddingModel())
 
 
+@pytest.mark.thorough
 class TestMem0First(_InItsEnvironment):
     name = "mem0@0.1"
     model = staticmethod(Mem0Model())

@@ -63,8 +63,9 @@ def libraries(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name.startswith("mem0@") else pytest.mark.libraries)
-        for name in PROMPTS
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mem0@1.0", "mem0@2")),
+        pytest.param("mem0@0.1", marks=pytest.mark.thorough),
+        *(pytest.param(name, marks=pytest.mark.libraries) for name in PROMPTS if not name.startswith("mem0@")),
     ],
 )
 def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, libraries: Callable[[str], None]) -> None:
