@@ -177,7 +177,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     from experiments.display.tables import result_table, verdict_lines
     from experiments.runs.folder import REPORT
 
-    console = LiteralConsole(unwrapped=True)
+    console = LiteralConsole()
     done = finished.summary
     console.print(styled((f"{done.system} on {done.dataset}, {done.model}", "bold"), f"; score: {done.metric}"))
     console.print(result_table(finished.summary, finished.result))

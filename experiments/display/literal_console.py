@@ -16,13 +16,13 @@ from experiments.display.terminal import visible
 class LiteralConsole(Console):
     """A console that never reads text as markup, an emoji code or an escape sequence.
 
-    Coloured text is a `Text` (see `styled`). With `unwrapped`, a console that is not a terminal does not wrap
-    lines. One that is `quiet` prints nothing.
+    Coloured text is a `Text` (see `styled`). What goes into a pipe or a file is neither wrapped nor cut. A console that
+    is `quiet` prints nothing.
     """
 
-    def __init__(self, *, stderr: bool = False, unwrapped: bool = False, quiet: bool = False) -> None:
+    def __init__(self, *, stderr: bool = False, quiet: bool = False) -> None:
         super().__init__(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
-        if unwrapped and not self.is_terminal:
+        if not self.is_terminal:
             self.width = 10_000
 
     def render_str(self, text: str, **options: Any) -> Text:

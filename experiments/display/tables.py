@@ -124,7 +124,7 @@ def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
 @contextmanager
 def run_view(*, quiet: bool = False) -> Iterator[RunView]:
     """A view of a run on stderr: with a live progress bar on a terminal, with lines of progress elsewhere."""
-    console = LiteralConsole(stderr=True, unwrapped=True, quiet=quiet)
+    console = LiteralConsole(stderr=True, quiet=quiet)
     with progress_on(console, BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()) as progress:
         yield RunView(console, progress)
 

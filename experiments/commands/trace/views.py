@@ -313,7 +313,7 @@ def _loaded(file: Path) -> ExecutionGraph:
 def _console() -> LiteralConsole:
     from experiments.display.literal_console import LiteralConsole
 
-    return LiteralConsole(unwrapped=True)
+    return LiteralConsole()
 
 
 def _print(console: LiteralConsole, lines: Iterable[Text]) -> None:
