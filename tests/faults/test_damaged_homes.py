@@ -10,7 +10,7 @@ import pytest
 from bench import Bench, Tried, memtune, well_said
 from damage import Damage, in_bytes, in_json, in_lines, in_text
 
-HOMES = 16
+FEW, HOMES = 6, 16
 
 BY_ENDING: dict[str, Damage] = {".json": in_json, ".jsonl": in_lines, ".yaml": in_text, ".txt": in_text}
 
@@ -29,7 +29,9 @@ def _damage(home: Path, draw: random.Random) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(HOMES))
+@pytest.mark.parametrize(
+    "seed", [*range(FEW), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(FEW, HOMES))]
+)
 def test_a_damaged_home_breaks_no_command(bench: Bench, tried: Tried, tmp_path: Path, seed: int) -> None:
     whole, draw = bench.whole(), random.Random(seed)  # noqa: S311
     config, home = bench.config(), tmp_path / "home"

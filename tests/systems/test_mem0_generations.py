@@ -81,11 +81,12 @@ class TestMem0One(_InItsEnvironment):
 
 
 MODELS = {"mem0@0.1": Mem0Model, "mem0@1.0": Mem0Model, "mem0@2": AddingModel}
+NAMES = [pytest.param("mem0@0.1", marks=pytest.mark.thorough), "mem0@1.0", "mem0@2"]
 PARROTS = conversation_with("parrots", "Nora", "My parrot Zibbel is vermilion.")
 TRUCKS = conversation_with("trucks", "Otto", "My truck Brumm is ochre.")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_two_tenants_never_see_each_others_memories(
     name: str, environments: Callable[[str], None], scripted_server: ScriptedServer, open_access: Open
 ) -> None:
@@ -103,7 +104,7 @@ def test_two_tenants_never_see_each_others_memories(
         assert others not in json.dumps(memories[talk.id].state)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_same_run_again_makes_no_new_call(
     name: str, environments: Callable[[str], None], scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
 ) -> None:
