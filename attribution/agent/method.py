@@ -69,15 +69,22 @@ class AgentAnswer:
 
 @dataclass(slots=True)
 class _Progress:
-    """What one exploration has done so far."""
+    """What one exploration is to do, and has done so far.
+
+    Attributes:
+        rules: the system message.
+        deadline: of the clock, after which it asks nothing more; None for none.
+        repeated: the tool that was used last, if that was in a way in which it had been used before.
+    """
 
     task: str
+    rules: str = ""
+    deadline: float | None = None
     notes: list[Note] = field(default_factory=list)
     asked: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tokens: int = 0
     steps: int = 0
     repeated: str | None = None
-    """The tool that was used last, if that was in a way in which it had been used before."""
 
 
 class Agent:
@@ -163,14 +170,14 @@ class Agent:
         self, progress: _Progress, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
     ) -> _Reply | str:
         """The conclusion of an exploration, or a message why there is none."""
-        deadline = None if self._seconds is None else self._clock() + self._seconds
+        progress.rules = rules + prompts.TOOLBOX
+        progress.deadline = None if self._seconds is None else self._clock() + self._seconds
         garbage = 0
         with trace(), operation("attribution_agent", kind="llm"):
             while progress.steps < self._steps and garbage < MOST_GARBAGE:
-                left = self._steps - progress.steps
-                asked = rules + prompts.STEP.format(left=left)
+                due = prompts.STEP.format(left=self._steps - progress.steps)
                 schema = prompts.step_schema(progress.repeated)
-                said = self._next_reply(progress, asked, prompts.AgentStep, schema, STEP_TOKENS, deadline)
+                said = self._next_reply(progress, due, prompts.AgentStep, schema, STEP_TOKENS)
                 if isinstance(said, str):
                     garbage += 1
                     progress.notes.append(Note("(your reply)", f"is no step: {said}"))
@@ -185,8 +192,7 @@ class Agent:
             for _ in range(CONCLUSIONS):
                 shown = "\n".join([progress.task, *(note.reply for note in progress.notes)])
                 schema = prompts.conclusion_schema(kind, self._exploration.handles.shown_in(shown))
-                asked = rules + prompts.CONCLUDE
-                verdict = self._next_reply(progress, asked, kind, schema, CONCLUSION_TOKENS, deadline)
+                verdict = self._next_reply(progress, prompts.CONCLUDE, kind, schema, CONCLUSION_TOKENS)
                 why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
                 if not why and not isinstance(verdict, str):
                     return verdict
@@ -208,21 +214,19 @@ class Agent:
         return True
 
     def _next_reply(
-        self,
-        progress: _Progress,
-        rules: str,
-        kind: type[_Reply],
-        schema: dict[str, Any],
-        most: int,
-        deadline: float | None,
+        self, progress: _Progress, due: str, kind: type[_Reply], schema: dict[str, Any], most: int
     ) -> _Reply | str:
-        """The model's next reply, parsed, or a message why it cannot be."""
-        if deadline is not None and self._clock() > deadline:
+        """The model's next reply, parsed, or a message why it cannot be.
+
+        What is asked of it stands last: up to the newest step, a request begins like the one before, so a server that
+        keeps prompts reads little again.
+        """
+        if progress.deadline is not None and self._clock() > progress.deadline:
             raise OutOfTimeError(f"not done after {self._seconds:g} seconds; raise --timeout, or use a faster model")
-        room = self._room - most - tokens_of(rules) - tokens_of(progress.task)
-        asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}"
+        room = self._room - most - sum(map(tokens_of, (progress.rules, progress.task, due)))
+        asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}\n\n{due}"
         reply = self._model.chat(
-            [{"role": "system", "content": rules}, {"role": "user", "content": asked}],
+            [{"role": "system", "content": progress.rules}, {"role": "user", "content": asked}],
             max_tokens=most,
             schema=schema,
             temperature=0.0,

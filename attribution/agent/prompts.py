@@ -118,14 +118,10 @@ AnnotationError: the expected answer contradicts the messages. JudgeError: the a
 
 QUESTION = _GRAPH + "Answer a person's question about this execution from what the tools show.\n"
 
-STEP = (
-    "Tools:\n"
-    + "\n".join(f"{name}: {what}" for name, what in TOOLS.items())
-    + """
-conclude: when you know enough
-Reply with one JSON object for the next step: {{"thought": "...", "tool": "...", "target": "...", "text": "..."}}. \
-You have {left} steps left."""
-)
+TOOLBOX = "\n".join(["Tools:", *(f"{name}: {what}" for name, what in TOOLS.items()), "conclude: when you know enough"])
+
+STEP = """Reply with one JSON object for the next step: \
+{{"thought": "...", "tool": "...", "target": "...", "text": "..."}}. You have {left} steps left."""
 
 CONCLUDE = """Conclude now from your steps. Reply with one JSON object, and cite only ids that the tools showed."""
 
