@@ -3,6 +3,7 @@
 recording, instrument   record a program, your own code or libraries that it uses
 graph, files            what was recorded: queries on it, and the file that keeps it
 interchange             traces of other tools in and out
+trace_memory            an agent's execution as its own memory
 llm, systems            access to models, and the memory systems under test; imported on their own
 """
 

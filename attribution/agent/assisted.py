@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from attribution.agent.notebook import tokens_of
+from attribution.agent.notebook import tokens_at_most
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
@@ -120,7 +120,7 @@ class Probe:
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
         case = question.id, view.case.prediction
         spent = self._spent.get(case, 0)
-        if spent + tokens_of(prompt) + _REPLY_TOKENS > self.tokens:
+        if spent + tokens_at_most(prompt) + _REPLY_TOKENS > self.tokens:
             return None
         self.asked += 1
         try:

@@ -2,7 +2,7 @@
 
 Why not `dspy.ReAct`: its context grows with every step until an endpoint refuses it, and it treats the names of tools
 and ids as free text. Here each step's request is rebuilt from the task, the latest replies and one line for each
-earlier one, so it fits a context of 4,096 tokens by construction; every step fits a JSON schema, which a grammar
+earlier one, so it fits its limit of tokens by construction; every step fits a JSON schema, which a grammar
 enforces on the embedded model; and a conclusion is checked against the graph before it counts.
 The idea of a tool-using explorer is MemTrace's; so is that its verdict names an operation and an error type.
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from attribution.agent import prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
-from attribution.agent.notebook import Note, remembered, tokens_of
+from attribution.agent.notebook import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from attribution.explanations import Explained, ExplainedStep
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
@@ -223,7 +223,7 @@ class Agent:
         """
         if progress.deadline is not None and self._clock() > progress.deadline:
             raise OutOfTimeError(f"not done after {self._seconds:g} seconds; raise --timeout, or use a faster model")
-        room = self._room - most - sum(map(tokens_of, (progress.rules, progress.task, due)))
+        room = self._room - most - sum(map(tokens_at_most, (progress.rules, progress.task, due)))
         asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}\n\n{due}"
         reply = self._model.chat(
             [{"role": "system", "content": progress.rules}, {"role": "user", "content": asked}],

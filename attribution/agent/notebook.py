@@ -27,7 +27,7 @@ class Note:
         return line if len(line) <= BRIEF_CHARACTERS else f"{line[: BRIEF_CHARACTERS - 1]}…"
 
 
-def tokens_of(text: str) -> int:
+def tokens_at_most(text: str) -> int:
     """Tokens of a text, on the high side: a token of English has about four bytes, a character of Chinese is one."""
     return len(text.encode("utf-8", "replace")) // 3 + 1
 
@@ -39,11 +39,11 @@ def remembered(notes: Sequence[Note], room: int) -> str:
     counted. The latest note is always included, cut if need be.
     """
     kept: list[str] = []
-    room -= tokens_of("(000 earlier steps left out)\n")
+    room -= tokens_at_most("(000 earlier steps left out)\n")
     for place in range(len(notes) - 1, -1, -1):
         note = notes[place]
-        reserved = sum(tokens_of(earlier.brief) for earlier in notes[:place])
-        whole, brief = tokens_of(note.whole) + 1, tokens_of(note.brief) + 1
+        reserved = sum(tokens_at_most(earlier.brief) for earlier in notes[:place])
+        whole, brief = tokens_at_most(note.whole) + 1, tokens_at_most(note.brief) + 1
         if whole + reserved <= room or (not kept and whole <= room):
             kept.append(note.whole)
             room -= whole

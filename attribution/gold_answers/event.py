@@ -8,7 +8,7 @@ from attribution.gold_answers.transcript import Transcript
 
 _SILENT, _QUIET = 0.15, 0.3
 _CLEARLY, _TELLS, _DIFFERS = 0.65, 0.55, 0.35
-_ON_TOPIC = 0.5
+_SAME_EVENT = 0.5
 _FEWEST_WORDS = 2
 
 
@@ -46,6 +46,6 @@ def _told_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcrip
     """Whether a turn away from the cited ones says most of an answer's words near those of the question."""
     for at in frozenset[int]().union(*map(talk.where, words)) - claim.around:
         near = talk.near([talk.turns[at].id], 1)
-        if talk.share(words, [at]) >= SAID and talk.share(claim.topic, near) >= _ON_TOPIC:
+        if talk.share(words, [at]) >= SAID and talk.share(claim.topic, near) >= _SAME_EVENT:
             return True
     return not words

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from attribution.text.content import text_of
 from tracing.graph.elements import Variable
-from tracing.recording.redaction import redact
+from tracing.recording.redaction import excerpt
 
 _LONGEST_QUOTE = 90
 
 
 def quote(text: str) -> str:
     """A text in quotation marks, without credentials and cut to a readable length."""
-    line = redact(" ".join(text.split()))
-    return f"'{line[: _LONGEST_QUOTE - 1]}…'" if len(line) > _LONGEST_QUOTE else f"'{line}'"
+    return f"'{excerpt(' '.join(text.split()), _LONGEST_QUOTE)}'"
 
 
 def quoted(variable: Variable) -> str:

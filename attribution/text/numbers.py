@@ -16,8 +16,6 @@ _ONE_TO_NINETEEN = """
 _SMALL = tuple(_ONE_TO_NINETEEN.split())
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 
-ONE_TO_TWELVE = _SMALL[:12]
-
 _VAGUE = {"couple": 2, "few": 3, "several": 4}
 _FILLERS = frozenset(("a", "an", "of"))
 # `alpha2digit` leaves these alone when they stand by themselves; some of them are articles or pronouns too.

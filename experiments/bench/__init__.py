@@ -1,1 +1,1 @@
-"""Benchmarks: what memtune costs compared with other tools, and how often its blame is right."""
+"""Benchmarks: how good memtune's attribution, matchers, optimizers, gates and memories are, and what its parts cost."""

@@ -1,1 +1,1 @@
-"""Data sets: the bundled sample, JSONL files, LoCoMo, and the labelled suites that attribution is measured on."""
+"""Data sets: bundled, published and your own files; and labelled suites that attribution is measured on."""

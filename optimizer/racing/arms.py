@@ -43,7 +43,7 @@ class Arm:
 
     Attributes:
         text: the text.
-        source: name of its proposer, or `demonstrations`.
+        source: name of its proposer, or `DEMONSTRATED` for the present text with whole demonstrations.
         reason: what was changed, in one line.
         demonstrations: in the text, of recorded inputs.
     """

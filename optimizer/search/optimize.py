@@ -10,7 +10,7 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Splits
 from optimizer.proposers.proposals import Means, ProposerFactory, open_proposers
 from optimizer.proposers.sources import ProposalSources
-from optimizer.search.optimizers import CLOSED_LOOP, Optimizer, open_optimizer
+from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer, SearchCost
 from optimizer.tuning.tuning import ChampionUnscoredError
 from optimizer.tuning.tuning_run import TuningRun
@@ -32,7 +32,7 @@ def optimize(
     access: ModelAccess,
     failures: Failures,
     observer: Observer,
-    optimizer: Optimizer | None = None,
+    optimizer: Optimizer,
     proposers: Sequence[ProposerFactory] | None = None,
     variants: Variants | None = None,
 ) -> LoopResult:
@@ -43,7 +43,7 @@ def optimize(
     and then there is no verdict. `settings.calls` ends the search alone.
 
     Args:
-        optimizer: searches; the closed loop by default.
+        optimizer: searches.
         proposers: write the rewrites that an optimizer may take from `Tuning.sources`; the built-in ones by default.
         variants: the system under other settings, which the local search may tune too; None for its own alone.
 
@@ -51,7 +51,6 @@ def optimize(
         RunError: the seed prompts cannot be scored because calls fail or are cut short; or the optimizer fails.
         ContractError: the seed candidate breaks a contract.
     """
-    search = optimizer or open_optimizer(CLOSED_LOOP)
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
     made = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
     sources = ProposalSources(made, settings.hand, own_author=means.own_author)
@@ -66,7 +65,7 @@ def optimize(
         before, since = budget.spent, budget.seconds
         try:
             with budget.part("search.calls", settings.calls):
-                return search(tuning)
+                return optimizer(tuning)
         finally:
             spent = budget.spent - before
             cost = SearchCost(spent.calls, spent.tokens, budget.seconds - since, dict(tuning.costs))

@@ -11,7 +11,7 @@ from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.agent.method import CONCLUSIONS, MOST_GARBAGE, Agent
-from attribution.agent.notebook import Note, remembered, tokens_of
+from attribution.agent.notebook import Note, remembered, tokens_at_most
 from attribution.agent.triage import Triage
 from attribution.cases import Attribution, Blame, Case
 from tracing.errors import BudgetExceededError, OutOfTimeError
@@ -218,14 +218,14 @@ def test_no_request_outgrows_the_context_however_large_the_graph(
     context = 4096
     Agent(graph, open_access(retries=0).task, context=context, steps=20).ask("为什么？" * 2000)
     assert scripted_server.count > 10
-    assert max(tokens_of(prompt_of(body)) + body["max_tokens"] for body in scripted_server.requests) <= context
+    assert max(tokens_at_most(prompt_of(body)) + body["max_tokens"] for body in scripted_server.requests) <= context
 
 
 def test_what_is_remembered_fits_its_room_and_always_shows_the_latest() -> None:
     notes = [Note(f"search({n})", f"reply {n} " * 60) for n in range(30)]
     for room in (60, 100, 400, 1500, 100_000):
         text = remembered(notes, room)
-        assert tokens_of(text) <= room
+        assert tokens_at_most(text) <= room
         assert "search(29)" in text
     assert remembered(notes, 100_000).count("reply 0 ") == 60
 

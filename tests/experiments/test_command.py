@@ -166,7 +166,9 @@ def test_runs_and_compare_print_what_the_folders_hold(capsys: pytest.CaptureFixt
 def test_runs_and_compare_show_names_and_figures_whole_at_80_columns(
     capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    # What is captured counts as a terminal of that width, which knows no colours.
+    for name, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
     named = {"system": "fact-memory", "dataset": "sample", "model": "qwen2.5-coder-0.5b"}
     folders = []
     for second in (1, 2):

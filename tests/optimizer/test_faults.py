@@ -16,6 +16,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.errors import RunError
@@ -67,6 +68,7 @@ def run(
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=Silent(),
+            optimizer=open_optimizer("closed-loop"),
         )
 
     return run_it

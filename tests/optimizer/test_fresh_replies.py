@@ -15,6 +15,7 @@ from test_loop import SEED, Notes
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
 from optimizer.search.rounds import UNCONFIRMED
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
@@ -52,6 +53,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=Notes(lambda: 0),
+            optimizer=open_optimizer("closed-loop"),
         )
 
     return run_it

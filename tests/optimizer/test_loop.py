@@ -20,6 +20,7 @@ from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
 from optimizer.proposers.proposals import Proposal
 from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
@@ -86,6 +87,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=notes,
+            optimizer=open_optimizer("closed-loop"),
         )
         return result, notes
 

@@ -13,6 +13,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.affordable import affordable
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.reserve import TimeReserve
@@ -102,6 +103,7 @@ def run() -> Run:
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=type("Silent", (), {"__getattr__": lambda *_: lambda *told, **more: None})(),
+            optimizer=open_optimizer("closed-loop"),
         )
 
     return made

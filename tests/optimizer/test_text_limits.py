@@ -21,6 +21,7 @@ from optimizer.proposers.proposals import Proposal, admit
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.text_limits import TextLimits, train_values
 from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
@@ -132,7 +133,7 @@ def tuned(
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=Notes(lambda: 0),
-            **given,  # type: ignore[arg-type]
+            **{"optimizer": open_optimizer("closed-loop"), **given},  # type: ignore[arg-type]
         )
 
     return run

@@ -5,7 +5,11 @@ registry, calls, contract_suite                  finding one, calling it, and ch
 libraries                                        is the library that a system runs installed
 conversations, texts, entries                    what it reads, and what it works with and stores
 interventions                                    changing what its operations emit
-building_blocks; fact_memory, rag, mem0_memory   what the built-in systems share, and the systems
+building_blocks, seeding                         what the built-in systems share
+fact_memory, rag, long_context, evermemos,
+trace_memory, mem0_memory, mem0_additive,
+memori_memory, everos_server                     the systems: ours, and those of libraries
+suite, notebook                                  the tests of the contract suite, and the small system they begin with
 mem0_additive                                    Mem0 2.x
 worker                                           systems that run in environments of their own
 exporting                                        writing tuned prompts for use elsewhere

@@ -74,7 +74,7 @@ def triage(
 
     from attribution.attributor import SURVIVAL
     from experiments.bench.attributing import IN_PROCESS, attributor, open_bench
-    from experiments.bench.second_opinion import measure
+    from experiments.bench.triage import measure
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.experiment.wiring import home_folder, open_access
