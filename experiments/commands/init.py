@@ -27,4 +27,5 @@ def init(folder: Path) -> None:
 
     for path in write_starter(folder):
         say(str(path))
-    say(f"next, in {folder}: memtune doctor {CONFIG}, memtune run {CONFIG} --smoke, then without --smoke")
+    say(f"next, in {folder}: memtune doctor {CONFIG}, memtune run {CONFIG} --smoke, then without --smoke;")
+    say("and then: memtune export latest --to text --out tuned")

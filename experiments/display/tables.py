@@ -68,6 +68,9 @@ class RunView:
             f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
+        for attempt in record.attempts if record.accepted else ():
+            if attempt.gate is not None and attempt.gate.startswith("accepted"):
+                self._say(f"iteration {record.n}: {attempt.prompt} by {attempt.source} {attempt.gate}")
         closest = None if record.accepted else _closest(record.attempts)
         if closest is not None:
             why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,8 +81,13 @@ def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> lis
     return [
         _budget_note(name, limit, around[name], whole[name] - around[name])
         for name, limit in config.budget.model_dump(exclude_none=True).items()
-        if config.rounds and limit <= around[name] + LITTLE * (whole[name] - around[name])
+        if config.rounds and limit <= _enough(around[name], whole[name] - around[name])
     ]
+
+
+def _enough(around: float, search: float) -> float:
+    """The budget with which a search is likely to choose something."""
+    return around + LITTLE * search
 
 
 def _counted(cost: Estimate) -> dict[str, float]:
@@ -96,9 +102,10 @@ def _budget_note(name: str, limit: float, around: float, search: float) -> str:
     else:
         left = _figure(limit - around)
         follows = f"which leaves {left} for a search that can use {_figure(search)}: it may end with nothing chosen"
+    raised = math.ceil(_enough(around, search) + 1)
     return (
         f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(around)} "
-        f"where nothing is cached, {follows}; raise it, or lower `limits`"
+        f"where nothing is cached, {follows}; raise it to {raised:,}, or lower `limits`"
     )
 
 

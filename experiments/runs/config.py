@@ -172,7 +172,7 @@ class RunConfig(_Section):
     dataset: Annotated[str, AfterValidator(partial(_known_to, DATASETS))] = SAMPLE
     """The data set: one of `memtune data list`, or your own as `module:function`."""
     data: Path | None = None
-    """Its file or folder."""
+    """Its file or folder; docs/data-format.md shows files of your own."""
     limits: DataLimits = DataLimits()
     """How much of it is taken."""
     locomo: LocomoSettings = LocomoSettings()

@@ -29,7 +29,7 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
         overrides: values that are None are ignored.
-        smoke: lay the bundled `smoke` configuration over `source`.
+        smoke: lay the bundled `smoke` configuration over `source`, but for its model where `source` names an endpoint.
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
@@ -40,7 +40,10 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     if source is not None:
         label, folder, values = _read(source)
     if smoke:
-        values = _merged(values, _read("smoke")[2])
+        small = _read("smoke")[2]
+        if values.get("models", {}).get("task", {}).get("base_url"):
+            del small["models"]  # an endpoint of one's own has models of its own
+        values = _merged(values, small)
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))

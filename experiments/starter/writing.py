@@ -25,7 +25,7 @@ _BEGUN_WITH = {
     "limits.conversations": "18",
     "limits.questions": "3",
     "models.task.model": "qwen2.5-coder-0.5b",
-    "budget.minutes": "20",
+    "budget.minutes": "40",
 }
 """Keys that are set, so that a first run ends soon."""
 

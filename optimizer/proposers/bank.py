@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.examples import Symptom, symptoms_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
-from optimizer.proposers.structure import FORMAT_LINES, with_format_line
+from optimizer.proposers.structure import format_lines, with_format_line
 from optimizer.proposers.template import add_instruction, is_fixed, sentences, take_apart
 
 if TYPE_CHECKING:
@@ -333,8 +333,9 @@ class BankProposer:
             for each in bundle:
                 added = add_instruction(added, each.text)
             yield added, f"instructions added: {names}"
-            closed = with_format_line(add_instruction(request.text, bundle[0].text), FORMAT_LINES[request.stage][0])
-            if closed:
+            added = add_instruction(request.text, bundle[0].text)
+            closings = [with_format_line(added, line) for line in format_lines(request)[:1]]
+            for closed in filter(None, closings):
                 yield closed, f"instruction added: {bundle[0].id}; a closing format line"
         for each in order:
             yield add_instruction(request.text, each.text), f"instruction added: {each.id}"

@@ -115,8 +115,14 @@ class Operator:
     apply: Callable[[str, ProposalRequest], Iterator[str | None]]
 
 
+def format_lines(request: ProposalRequest) -> list[str]:
+    """The closing lines for a prompt; those that ask for JSON only where its replies are JSON."""
+    is_json = request.prompt.contract.reply_schema is not None or "json" in request.text.casefold()
+    return [line for line in FORMAT_LINES.get(request.stage, ()) if is_json or "JSON" not in line]
+
+
 def _closed(text: str, request: ProposalRequest) -> Iterator[str | None]:
-    return (with_format_line(text, line) for line in FORMAT_LINES.get(request.stage, ()))
+    return (with_format_line(text, line) for line in format_lines(request))
 
 
 def _asked_twice(text: str, request: ProposalRequest) -> Iterator[str | None]:

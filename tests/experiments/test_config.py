@@ -77,6 +77,16 @@ def test_options_win_over_smoke_and_smoke_over_the_file(tmp_path: Path) -> None:
     assert (config.rounds, config.seed) == (1, 7)
 
 
+def test_smoke_keeps_data_and_endpoint_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}")
+    path = write(
+        tmp_path, "dataset: jsonl\ndata: rows.jsonl\nmodels: {task: {model: m, base_url: 'http://127.0.0.1:9/v1'}}"
+    )
+    config = load_config(path, smoke=True)
+    assert (config.dataset, config.data, config.limits.conversations) == ("jsonl", tmp_path / "rows.jsonl", 3)
+    assert (config.models.task.model, config.rounds) == ("m", 1)
+
+
 def test_a_wrong_option_is_named_as_the_option(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--rounds: "):
         load_config(write(tmp_path, "rounds: 2"), overrides={"rounds": -1})

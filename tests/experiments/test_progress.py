@@ -126,7 +126,8 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
         view.iteration(replace(kept, attempts=(far, near, unmet)))
         view.iteration(replace(kept, n=2, proposals=1, attempts=(unmet,)))
         view.iteration(replace(kept, n=3, edited=(), proposals=0))
-        view.iteration(replace(record(4, accepted=True), attempts=(near,)))
+        won = replace(near, gate="accepted: +0.150, one-sided p 0.013")
+        view.iteration(replace(record(4, accepted=True), attempts=(far, won)))
         lost = Attempt("answer", "bank", "asks for less", "d", local=-0.05)
         worse = replace(lost, text="e", local=-1.0)
         view.iteration(replace(kept, n=5, attempts=(worse, lost)))
@@ -137,5 +138,6 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
     assert "iteration 2: tried 1 rewrite of answer, kept the champion" in said
     assert "iteration 3: no prompt was rewritten, kept the champion" in said
     assert "iteration 4: tried 3 rewrites of answer, accepted" in said
+    assert "iteration 4: answer by model accepted: +0.150, one-sided p 0.013\n" in said
     assert "iteration 5: closest was answer by bank: -0.050 on recorded inputs, so nothing was asked with it\n" in said
     assert said.count("closest") == 2

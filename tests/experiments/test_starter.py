@@ -35,7 +35,7 @@ def init(folder: Path) -> int:
 def test_a_run_of_what_was_written_would_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init(tmp_path / "new") == 0
     config = load_config(str(tmp_path / "new" / "experiment.yaml"))
-    assert (config.system, config.dataset, config.budget.minutes) == ("my_memory:MyMemory", "sample", 20)
+    assert (config.system, config.dataset, config.budget.minutes) == ("my_memory:MyMemory", "sample", 40)
     said = capsys.readouterr().out
     assert f"in {tmp_path / 'new'}: memtune doctor experiment.yaml, memtune run experiment.yaml --smoke" in said
 

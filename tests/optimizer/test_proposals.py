@@ -14,12 +14,12 @@ from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
 from optimizer.proposers.examples import symptoms_of
 from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
-from optimizer.proposers.structure import OPERATORS, StructureProposer
+from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, StructureProposer, format_lines
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
-from tracing.systems.prompts import render
+from tracing.systems.prompts import Contract, render
 from tracing.systems.protocol import Stage
 
 SEED = {name: spec.text for name, spec in PROMPTS.items()}
@@ -43,6 +43,19 @@ def request(
     spec = PROMPTS[name]
     failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
     return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, (), count, seed)
+
+
+def test_json_is_asked_for_where_replies_are_json_alone() -> None:
+    known = request("extract")
+    plain = replace(
+        known,
+        prompt=replace(known.prompt, contract=Contract(placeholders=known.prompt.contract.placeholders)),
+        text="List what is told.\n{conversation}",
+    )
+    assert format_lines(known)
+    assert format_lines(plain) == []
+    assert format_lines(request("answer")) == list(FORMAT_LINES["answer"])
+    assert not any("JSON" in each.text for each in BankProposer().propose(plain))
 
 
 def test_examples_show_the_request_as_it_was(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
