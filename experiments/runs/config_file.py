@@ -29,7 +29,8 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
         overrides: values that are None are ignored.
-        smoke: lay the bundled `smoke` configuration over `source`, but for its model where `source` names an endpoint.
+        smoke: lay the bundled `smoke` configuration over `source`; its model only where `source` names no endpoint, and
+            its limit of sessions only where `source` takes the bundled sample.
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
@@ -40,15 +41,22 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     if source is not None:
         label, folder, values = _read(source)
     if smoke:
-        small = _read("smoke")[2]
-        if values.get("models", {}).get("task", {}).get("base_url"):
-            del small["models"]  # an endpoint of one's own has models of its own
-        values = _merged(values, small)
+        values = _merged(values, _fitting(_read("smoke")[2], values))
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key, value in given.items():
         values = _merged(values, _nested(key, value))
     config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
     return _complete(config, label)
+
+
+def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The `smoke` configuration without what holds for the bundled data and model alone."""
+    default = RunConfig.model_fields["dataset"].default
+    if values.get("dataset", default) != default:
+        del smoke["limits"]["sessions"]  # what is asked about may be told in later ones
+    if values.get("models", {}).get("task", {}).get("base_url"):
+        del smoke["models"]
+    return smoke
 
 
 def read_config(source: str) -> RunConfig:

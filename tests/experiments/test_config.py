@@ -83,7 +83,8 @@ def test_smoke_keeps_data_and_endpoint_of_the_file(tmp_path: Path) -> None:
         tmp_path, "dataset: jsonl\ndata: rows.jsonl\nmodels: {task: {model: m, base_url: 'http://127.0.0.1:9/v1'}}"
     )
     config = load_config(path, smoke=True)
-    assert (config.dataset, config.data, config.limits.conversations) == ("jsonl", tmp_path / "rows.jsonl", 3)
+    assert (config.dataset, config.data) == ("jsonl", tmp_path / "rows.jsonl")
+    assert (config.limits.conversations, config.limits.sessions) == (3, None)
     assert (config.models.task.model, config.rounds) == ("m", 1)
 
 
