@@ -51,8 +51,7 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
 
 def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The `smoke` configuration without what holds for the bundled data and model alone."""
-    default = RunConfig.model_fields["dataset"].default
-    if values.get("dataset", default) != default:
+    if values.get("dataset", SAMPLE) != SAMPLE:
         del smoke["limits"]["sessions"]  # what is asked about may be told in later ones
     if values.get("models", {}).get("task", {}).get("base_url"):
         del smoke["models"]
