@@ -217,6 +217,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
         (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
+    "bench exploring": [
+        (("bench", "exploring", "--dataset", "jsonl", "--data", "data.jsonl"), []),
+        (("bench", "exploring", "--dataset", "jsonl", "--data", ARGUMENT), GIVEN),
+    ],
     "bench gate": [
         (("bench", "gate", "--trials", "1", "--json", f"{OUT}.json"), []),
         (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
@@ -238,6 +242,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "throughput", ARGUMENT), GIVEN),
     ],
     "bench trace-memory": [(("bench", "trace-memory", "--store", ARGUMENT), GIVEN)],
+    "bench triage": [
+        (("bench", "triage", "--suite", "annotated.json", "--model", "m", "--base-url", "URL"), []),
+        (("bench", "triage", "--suite", ARGUMENT, "--model", "m", "--base-url", "URL"), GIVEN),
+    ],
     "bench tracing": [(("bench", "tracing", "--json", "b.json", ARGUMENT), GIVEN)],
     "model list": [(("model", "list"), [])],
     "model pull": [

@@ -11,7 +11,7 @@ from attribution.agent.method import Agent
 from attribution.bootstrap import mean_interval
 from attribution.recordings import operations_of
 from experiments.bench.attributing import SCRIPTED_SETTINGS, scripted_access
-from experiments.bench.exploring.planted import Planted, Step, planted
+from experiments.bench.exploring.planted import Planted, ToolUse, planted
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import trace
@@ -145,7 +145,7 @@ def _searched(one: Planted, exploration: Exploration) -> bool:
     return any(_has(line.partition(" ")[0], handle) for line in first for handle in _handles(one, exploration))
 
 
-def _handle(step: Step, exploration: Exploration) -> str:
+def _handle(step: ToolUse, exploration: Exploration) -> str:
     if step.tool == "search":
         return step.target
     handles = exploration.handles

@@ -18,7 +18,7 @@ _FEWEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ToolUse:
     """One use of a tool on what the question names or an earlier step showed.
 
     Attributes:
@@ -48,7 +48,7 @@ class Planted:
     graph: ExecutionGraph
     text: str
     answers: frozenset[str]
-    recipe: tuple[Step, ...]
+    recipe: tuple[ToolUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def planted(graphs: Sequence[ExecutionGraph], count: int, seed: int) -> list[Pla
     return [one for one in chain.from_iterable(zip_longest(*queues)) if one is not None][:count]
 
 
-_Made = Iterator[tuple[str, set[str], list[Step]]]
+_Made = Iterator[tuple[str, set[str], list[ToolUse]]]
 
 
 def _maker(graph: ExecutionGraph) -> _Made:
@@ -92,7 +92,7 @@ def _maker(graph: ExecutionGraph) -> _Made:
         yield (
             f"Which operation made the memory entry “{text}”?",
             answers,
-            [_found(entry, text), Step("producers", entry.id)],
+            [_found(entry, text), ToolUse("producers", entry.id)],
         )
 
 
@@ -100,14 +100,18 @@ def _cause(graph: ExecutionGraph) -> _Made:
     for entry, text in _Texts(graph).of(ENTRY):
         makers = graph.producers(entry.id)
         answers = {vid for maker in makers for vid in maker.input_ids() if graph.variables[vid].kind == FACT}
-        recipe = [_found(entry, text), Step("producers", entry.id), *(Step("operation", one.id) for one in makers)]
+        recipe = [
+            _found(entry, text),
+            ToolUse("producers", entry.id),
+            *(ToolUse("operation", one.id) for one in makers),
+        ]
         yield f"Which extracted fact became the memory entry “{text}”?", answers, recipe
 
 
 def _before(graph: ExecutionGraph) -> _Made:
     for entry, text in _Texts(graph).of(ENTRY):
         if entry.previous in graph.variables:
-            recipe = [_found(entry, text), Step("versions", entry.id)]
+            recipe = [_found(entry, text), ToolUse("versions", entry.id)]
             yield f"Which version of the memory entry came just before it said “{text}”?", {entry.previous}, recipe
 
 
@@ -116,7 +120,7 @@ def _deleted(graph: ExecutionGraph) -> _Made:
         for later in graph.versions(entry.id):
             if later.previous == entry.id and later.kind == "delete_marker":
                 answers = {one.id for one in graph.producers(later.id)}
-                recipe = [_found(entry, text), Step("versions", entry.id), Step("producers", later.id)]
+                recipe = [_found(entry, text), ToolUse("versions", entry.id), ToolUse("producers", later.id)]
                 yield f"Which operation deleted the memory entry “{text}”?", answers, recipe
 
 
@@ -126,7 +130,7 @@ def _reader(graph: ExecutionGraph) -> _Made:
         yield (
             f"Which operation read the message “{text}”?",
             answers,
-            [_found(message, text), Step("consumers", message.id)],
+            [_found(message, text), ToolUse("consumers", message.id)],
         )
 
 
@@ -134,21 +138,21 @@ def _session(graph: ExecutionGraph) -> _Made:
     for fact, text in _Texts(graph).of(FACT):
         makers = graph.producers(fact.id)
         answers = {vid for maker in makers for vid in maker.input_ids() if graph.variables[vid].kind == MESSAGE}
-        recipe = [_found(fact, text), Step("producers", fact.id), *(Step("operation", one.id) for one in makers)]
+        recipe = [_found(fact, text), ToolUse("producers", fact.id), *(ToolUse("operation", one.id) for one in makers)]
         yield f"Name one of the messages that were read when the fact “{text}” was extracted.", answers, recipe
 
 
 def _retrieval(graph: ExecutionGraph) -> _Made:
     for query, text in _Texts(graph).of(QUERY):
         for retrieval in _retrievals(graph, query):
-            recipe = [_found(query, text), Step("consumers", query.id)]
+            recipe = [_found(query, text), ToolUse("consumers", query.id)]
             yield f"Which operation searched the memory for the question “{text}”?", {retrieval.id}, recipe
 
 
 def _shown(graph: ExecutionGraph) -> _Made:
     for query, text in _Texts(graph).of(QUERY):
         for retrieval in _retrievals(graph, query):
-            recipe = [_found(query, text), Step("consumers", query.id), Step("operation", retrieval.id)]
+            recipe = [_found(query, text), ToolUse("consumers", query.id), ToolUse("operation", retrieval.id)]
             answers = set(retrieval.output_ids())
             yield f"Name one of the texts that were retrieved for the question “{text}”.", answers, recipe
 
@@ -157,7 +161,7 @@ def _reply(graph: ExecutionGraph) -> _Made:
     for query, text in _Texts(graph).of(QUERY):
         for one in graph.consumers(query.id):
             answers = {vid for vid in one.output_ids() if graph.variables[vid].kind == "prediction"}
-            recipe = [_found(query, text), Step("consumers", query.id), Step("operation", one.id)]
+            recipe = [_found(query, text), ToolUse("consumers", query.id), ToolUse("operation", one.id)]
             yield f"Which variable is the reply to the question “{text}”?", answers, recipe
 
 
@@ -181,5 +185,5 @@ def _retrievals(graph: ExecutionGraph, query: Variable) -> list[Operation]:
     ]
 
 
-def _found(variable: Variable, text: str) -> Step:
-    return Step("search", variable.kind, text)
+def _found(variable: Variable, text: str) -> ToolUse:
+    return ToolUse("search", variable.kind, text)
