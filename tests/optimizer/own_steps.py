@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from tracing.llm.access import ModelAccess
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Answer, Memory
+from tracing.systems.protocol import Memory
 
 
 class Located(FactMemory):
@@ -19,9 +19,9 @@ class Located(FactMemory):
         super().__init__(near=2.0)
         self._folder = Path(folder)
 
-    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         (self._folder / str(os.getppid())).touch()
-        return super().answer(memory, question, candidate, access)
+        return super().build(conversation, candidate, access)
 
 
 class Deadly(FactMemory):
