@@ -186,7 +186,7 @@ def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, 
     before = _calls(access)
     predictions = run(
         bench.suite,
-        lambda recording: _Told(make(recording), lambda: progress("attribution", next(done), total)),
+        lambda recording: Announced(make(recording), lambda: progress("attribution", next(done), total)),
         access,
     )
     result = score(predictions, bench.suite, seed=seed)
@@ -200,7 +200,7 @@ def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, 
     return result
 
 
-class _Told:
+class Announced:
     """A method that reports when it has finished a case."""
 
     def __init__(self, method: Attributor, tell: Callable[[], None]) -> None:

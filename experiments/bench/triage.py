@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from attribution.agent.triage import better
 from attribution.benchmark.metrics import Prediction, score
 from attribution.benchmark.suites import run
 from attribution.labelled import Suite
+from experiments.bench.attributing import Make, Progress, Announced
+from tracing.llm.accounting.budget import Spending
+from tracing.llm.booking import price
 
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
@@ -20,18 +23,8 @@ if TYPE_CHECKING:
 ROWS = 8
 """Thresholds at most, besides 0."""
 
-Make = Callable[["Recording"], "Attributor"]
-Progress = Callable[[str, int, int], None]
 
-
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    calls: int
-    tokens: int
-    money: float
-
-
-_Costs = dict[int, _Cost]
+_Costs = dict[int, Spending]
 """By the identity of the case."""
 
 
@@ -56,11 +49,12 @@ def measure(
     costs: _Costs = {}
 
     def watched(recording: Recording) -> Attributor:
-        return _Watched(second(recording), access, costs, lambda: progress("second opinions", len(costs), len(unsure)))
+        counted = _Watched(second(recording), access, costs)
+        return Announced(counted, lambda: progress("second opinions", len(costs), len(unsure)))
 
     asked = Suite(suite.name, tuple(suite.cases[place] for place in unsure))
     seconds = dict(zip(unsure, run(asked, watched), strict=True)) if unsure else {}
-    cost = {place: costs.get(id(suite.cases[place].case), _Cost(0, 0, 0.0)) for place in unsure}
+    cost = {place: costs.get(id(suite.cases[place].case), Spending()) for place in unsure}
     thresholds = _thresholds([_said(firsts[place]) for place in unsure], below)
     rows = [_row(threshold, suite, firsts, seconds, cost, seed) for threshold in thresholds]
     return {
@@ -81,19 +75,16 @@ def _thresholds(said: Sequence[float], below: float) -> list[float]:
 class _Watched:
     """A method whose calls are counted case by case."""
 
-    def __init__(self, method: Attributor, access: ModelAccess, costs: _Costs, tell: Callable[[], None]) -> None:
-        self._method, self._access, self._costs, self._tell = method, access, costs, tell
+    def __init__(self, method: Attributor, access: ModelAccess, costs: _Costs) -> None:
+        self._method, self._access, self._costs = method, access, costs
 
     def attribute(self, case: Case) -> Attribution:
-        prices = self._access.task.settings
         with self._access.watch() as watch:
             try:
                 return self._method.attribute(case)
             finally:
-                read, written = watch.prompt_tokens, watch.completion_tokens
-                money = (read * prices.price_in + written * prices.price_out) / 1e6
-                self._costs[id(case)] = _Cost(watch.calls, read + written, money)
-                self._tell()
+                spent = price(self._access.task.settings, watch.prompt_tokens, watch.completion_tokens)
+                self._costs[id(case)] = replace(spent, calls=watch.calls)
 
 
 def _said(made: Prediction) -> float:
@@ -106,7 +97,7 @@ def _row(
     suite: Suite,
     firsts: Sequence[Prediction],
     seconds: dict[int, Prediction],
-    cost: dict[int, _Cost],
+    cost: dict[int, Spending],
     seed: int,
 ) -> dict[str, Any]:
     asked = [place for place in seconds if _said(firsts[place]) < threshold]

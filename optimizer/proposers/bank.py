@@ -333,10 +333,10 @@ class BankProposer:
             for each in bundle:
                 added = add_instruction(added, each.text)
             yield added, f"instructions added: {names}"
-            added = add_instruction(request.text, bundle[0].text)
-            closings = [with_format_line(added, line) for line in format_lines(request)[:1]]
-            for closed in filter(None, closings):
-                yield closed, f"instruction added: {bundle[0].id}; a closing format line"
+            for line in format_lines(request)[:1]:
+                closed = with_format_line(add_instruction(request.text, bundle[0].text), line)
+                if closed:
+                    yield closed, f"instruction added: {bundle[0].id}; a closing format line"
         for each in order:
             yield add_instruction(request.text, each.text), f"instruction added: {each.id}"
         for start in range(1, max(len(best) - 2, 1)):

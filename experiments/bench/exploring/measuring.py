@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attribution.agent.exploration import Exploration
 from attribution.agent.method import Agent
 from attribution.bootstrap import mean_interval
 from attribution.recordings import operations_of
-from experiments.bench.attributing import SCRIPTED_SETTINGS, scripted_access
+from experiments.bench.attributing import SCRIPTED_SETTINGS, Progress, scripted_access
 from experiments.bench.exploring.planted import Planted, ToolUse, planted
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -27,8 +27,6 @@ MOST_CITED = 3
 """An answer that cites more ids names none of them."""
 
 RESAMPLES = 2000
-
-Progress = Callable[[str, int, int], None]
 
 
 def recorded(system: str, conversations: Sequence[Conversation], progress: Progress) -> list[ExecutionGraph]:

@@ -51,22 +51,6 @@ class Planted:
     recipe: tuple[ToolUse, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Which text each variable of a kind has, where no other of the kind has it too."""
-
-    graph: ExecutionGraph
-
-    def of(self, kind: str) -> Iterator[tuple[Variable, str]]:
-        texts: dict[str, list[Variable]] = {}
-        for variable in self.graph.find_variables(kind=kind):
-            texts.setdefault(" ".join(text_of(variable.value).split()), []).append(variable)
-        for text, having in texts.items():
-            within = sum(text in other for other in texts)
-            if len(having) == 1 and within == 1 and _FEWEST <= len(text) <= _LONGEST:
-                yield having[0], text
-
-
 def planted(graphs: Sequence[ExecutionGraph], count: int, seed: int) -> list[Planted]:
     """Up to `count` questions, the kinds in turn, drawn from all the graphs."""
     draw = random.Random(seed)  # noqa: S311 (the choice of questions)
@@ -87,7 +71,7 @@ _Made = Iterator[tuple[str, set[str], list[ToolUse]]]
 
 
 def _maker(graph: ExecutionGraph) -> _Made:
-    for entry, text in _Texts(graph).of(ENTRY):
+    for entry, text in _told_once(graph, ENTRY):
         answers = {one.id for one in graph.producers(entry.id)}
         yield (
             f"Which operation made the memory entry “{text}”?",
@@ -96,27 +80,32 @@ def _maker(graph: ExecutionGraph) -> _Made:
         )
 
 
+def _source(graph: ExecutionGraph, kind: str, read: str, asked: str) -> _Made:
+    """What of a kind the makers of each variable of another kind read."""
+    for variable, text in _told_once(graph, kind):
+        makers = graph.producers(variable.id)
+        answers = {vid for maker in makers for vid in maker.input_ids() if graph.variables[vid].kind == read}
+        looks = (ToolUse("operation", one.id) for one in makers)
+        yield asked.format(text), answers, [_found(variable, text), ToolUse("producers", variable.id), *looks]
+
+
 def _cause(graph: ExecutionGraph) -> _Made:
-    for entry, text in _Texts(graph).of(ENTRY):
-        makers = graph.producers(entry.id)
-        answers = {vid for maker in makers for vid in maker.input_ids() if graph.variables[vid].kind == FACT}
-        recipe = [
-            _found(entry, text),
-            ToolUse("producers", entry.id),
-            *(ToolUse("operation", one.id) for one in makers),
-        ]
-        yield f"Which extracted fact became the memory entry “{text}”?", answers, recipe
+    return _source(graph, ENTRY, FACT, "Which extracted fact became the memory entry “{}”?")
+
+
+def _message(graph: ExecutionGraph) -> _Made:
+    return _source(graph, FACT, MESSAGE, "Name one of the messages that were read when the fact “{}” was extracted.")
 
 
 def _before(graph: ExecutionGraph) -> _Made:
-    for entry, text in _Texts(graph).of(ENTRY):
+    for entry, text in _told_once(graph, ENTRY):
         if entry.previous in graph.variables:
             recipe = [_found(entry, text), ToolUse("versions", entry.id)]
             yield f"Which version of the memory entry came just before it said “{text}”?", {entry.previous}, recipe
 
 
 def _deleted(graph: ExecutionGraph) -> _Made:
-    for entry, text in _Texts(graph).of(ENTRY):
+    for entry, text in _told_once(graph, ENTRY):
         for later in graph.versions(entry.id):
             if later.previous == entry.id and later.kind == "delete_marker":
                 answers = {one.id for one in graph.producers(later.id)}
@@ -125,7 +114,7 @@ def _deleted(graph: ExecutionGraph) -> _Made:
 
 
 def _reader(graph: ExecutionGraph) -> _Made:
-    for message, text in _Texts(graph).of(MESSAGE):
+    for message, text in _told_once(graph, MESSAGE):
         answers = {one.id for one in graph.consumers(message.id)}
         yield (
             f"Which operation read the message “{text}”?",
@@ -134,23 +123,15 @@ def _reader(graph: ExecutionGraph) -> _Made:
         )
 
 
-def _session(graph: ExecutionGraph) -> _Made:
-    for fact, text in _Texts(graph).of(FACT):
-        makers = graph.producers(fact.id)
-        answers = {vid for maker in makers for vid in maker.input_ids() if graph.variables[vid].kind == MESSAGE}
-        recipe = [_found(fact, text), ToolUse("producers", fact.id), *(ToolUse("operation", one.id) for one in makers)]
-        yield f"Name one of the messages that were read when the fact “{text}” was extracted.", answers, recipe
-
-
 def _retrieval(graph: ExecutionGraph) -> _Made:
-    for query, text in _Texts(graph).of(QUERY):
+    for query, text in _told_once(graph, QUERY):
         for retrieval in _retrievals(graph, query):
             recipe = [_found(query, text), ToolUse("consumers", query.id)]
             yield f"Which operation searched the memory for the question “{text}”?", {retrieval.id}, recipe
 
 
 def _shown(graph: ExecutionGraph) -> _Made:
-    for query, text in _Texts(graph).of(QUERY):
+    for query, text in _told_once(graph, QUERY):
         for retrieval in _retrievals(graph, query):
             recipe = [_found(query, text), ToolUse("consumers", query.id), ToolUse("operation", retrieval.id)]
             answers = set(retrieval.output_ids())
@@ -158,7 +139,7 @@ def _shown(graph: ExecutionGraph) -> _Made:
 
 
 def _reply(graph: ExecutionGraph) -> _Made:
-    for query, text in _Texts(graph).of(QUERY):
+    for query, text in _told_once(graph, QUERY):
         for one in graph.consumers(query.id):
             answers = {vid for vid in one.output_ids() if graph.variables[vid].kind == "prediction"}
             recipe = [_found(query, text), ToolUse("consumers", query.id), ToolUse("operation", one.id)]
@@ -171,12 +152,23 @@ KINDS: Mapping[str, Callable[[ExecutionGraph], _Made]] = {
     "version before": _before,
     "deletion": _deleted,
     "reader": _reader,
-    "source": _session,
+    "source": _message,
     "retrieval": _retrieval,
     "retrieved": _shown,
     "reply": _reply,
 }
 """What is asked for → the questions of that kind that a graph answers."""
+
+
+def _told_once(graph: ExecutionGraph, kind: str) -> Iterator[tuple[Variable, str]]:
+    """The variables of a kind with their texts, where no other of the kind says the same or more."""
+    texts: dict[str, list[Variable]] = {}
+    for variable in graph.find_variables(kind=kind):
+        texts.setdefault(" ".join(text_of(variable.value).split()), []).append(variable)
+    for text, having in texts.items():
+        within = sum(text in other for other in texts)
+        if len(having) == 1 and within == 1 and _FEWEST <= len(text) <= _LONGEST:
+            yield having[0], text
 
 
 def _retrievals(graph: ExecutionGraph, query: Variable) -> list[Operation]:

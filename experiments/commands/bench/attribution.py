@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, home_option, setup_options
+from experiments.commands.bench.suite_options import suite_options
+from experiments.commands.options import config_from
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
@@ -50,19 +51,7 @@ Examples:
     show_default=True,
     help="What decides for the method what a text carries: words, meaning, llm or your own.",
 )
-@setup_options
-@click.option(
-    "--cases",
-    "count",
-    type=click.IntRange(min=1),
-    default=180,
-    show_default=True,
-    metavar="N",
-    help="At most N injected faults per system.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for choosing cases and for intervals.")
-@click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
-@home_option
+@suite_options
 def attribution(
     suite: str,
     method: str,

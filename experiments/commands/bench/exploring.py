@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,6 @@ from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from tracing.llm.access import ModelAccess
 
 SYSTEM = "fact-memory"
 """It extracts, decides, updates and deletes, so there is most to ask about."""
@@ -64,12 +62,9 @@ def exploring(count: int, steps: int, seed: int, target: Path | None, home: Path
     config = config_from(None, given)
     splits = load_dataset(config).splits
 
-    def models() -> AbstractContextManager[ModelAccess]:
-        return open_access(config, home_folder(home))
-
     with run_view() as view:
         graphs = recorded(given.get("system") or SYSTEM, splits.train, view.progress)
-        with models() if given.get("model") else nullcontext() as model:
+        with open_access(config, home_folder(home)) if given.get("model") else nullcontext() as model:
             result = measure(graphs, count, seed=seed, steps=steps, model=model, progress=view.progress)
     if not result["n"]:
         raise DataError("nothing can be asked about these traces; take another --system, or more conversations")
