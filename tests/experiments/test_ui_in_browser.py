@@ -173,7 +173,8 @@ def test_each_side_has_its_own_traces_and_the_blame_names_the_operation(shown: S
     page.get_by_text("Where does Mara live?").first.wait_for()
     page.get_by_text("extract_facts").first.wait_for()
     shown.keep("traces")
-    page.get_by_role("button", name="baseline run").click()
+    # Exactly this one: while a page loads, the choice of the run itself is called "Select baseline run".
+    page.get_by_role("button", name="baseline run", exact=True).click()
     page.get_by_role("option", name="champion").click()
     page.get_by_text("Oslo").nth(3).wait_for()
     assert page.get_by_text('"conv2"').count() == 1
