@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mem0_model import Mem0Model, decide, is_extraction, is_update
+from mem0_model import Mem0Model, decide, facts_shown, is_extraction, is_update, memories_shown
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from optimizer.evaluation.evaluator import Evaluator
@@ -20,6 +20,7 @@ from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import trace
 from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
 from tracing.systems.mem0_memory.prompts import PROMPTS, update_schema
@@ -332,3 +333,37 @@ def test_the_answer_is_given_what_mem0s_search_finds(scripted_server: ScriptedSe
     answer = Mem0(top_k=1).answer(memory, SMALL_TALK.questions[0], SEED, access)
     assert answer.text == GREEN
     assert BASSOON not in prompt_of(scripted_server.requests[-1])
+
+
+@pytest.mark.parametrize("prompt", ["extract", "update"])
+def test_a_rerun_asks_what_was_asked_and_stores_nothing(
+    prompt: str, scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model(extract=lambda lines: list(lines[:1]), update=decide("UPDATE"))
+    access, spec = open_access(), PROMPTS[prompt]
+    _, graph = build(access)
+    executions = graph.find_operations(name=spec.operation)
+    made = scripted_server.count
+    for execution in executions:
+        with trace(prefix="l") as recorder:
+            Mem0().rerun(prompt, recorded_parts(spec.layout, execution, graph), SEED, access)
+        (again,) = recorder.graph.find_operations(name=spec.operation)
+        values = [item.value for item in recorded_outputs(execution, graph)]
+        assert [item.value for item in recorded_outputs(again, recorder.graph)] == values
+        assert not recorder.graph.find_operations(name="store")
+    assert executions
+    assert scripted_server.count == made
+
+
+def test_a_fact_decided_on_with_others_is_decided_on_alone_again(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = Mem0Model(update=decide("UPDATE"))
+    access, spec = open_access(), PROMPTS["update"]
+    _, graph = build(access, Mem0(window=2))
+    execution = graph.find_operations(name=spec.operation)[-1]
+    parts = recorded_parts(spec.layout, execution, graph)
+    Mem0().rerun("update", parts, SEED, access)
+    asked = scripted_server.requests[-1]
+    assert facts_shown(asked) == [item.text for item in parts["fact"]]
+    assert {each["text"] for each in memories_shown(asked)} == {item.text for item in parts["memories"]}

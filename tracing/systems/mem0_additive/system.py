@@ -10,7 +10,7 @@ from tracing.systems.mem0_additive.prompts import CHOICES, prompts_of
 from tracing.systems.mem0_additive.writing import AddingMemory, AddingWriter
 from tracing.systems.mem0_memory import library
 from tracing.systems.mem0_memory.connected import ConnectedMemory
-from tracing.systems.mem0_memory.system import Mem0
+from tracing.systems.mem0_memory.system import AnyMem0
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import OperationSpec
@@ -18,7 +18,7 @@ from tracing.systems.worker import in_worker
 
 
 @in_worker(requirements=[library.TWO.requirement])
-class Mem0Two(Mem0):
+class Mem0Two(AnyMem0):
     """The real Mem0 2.x in its own environment: extract, store, search, answer.
 
     Without the models of fastembed and spaCy, which it would download, its search is semantic only.

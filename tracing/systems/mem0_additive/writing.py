@@ -82,7 +82,7 @@ class AddingWriter(AddingMemory):
         self._step = _Step("")
         self._extracted = self._added = self._numbers = 0
         store = self.memory.vector_store
-        self._search, self._insert = store.search, store.insert
+        self._search = store.search
         store.search, store.insert = self._shown, self._new
         self.memory.llm.generate_response = self._asked
 

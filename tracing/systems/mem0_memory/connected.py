@@ -54,6 +54,7 @@ class ConnectedMemory:
         self._failures: list[MemtuneError] = []
         self._generate = self.memory.llm.generate_response
         self._embed = self.memory.embedding_model.embed
+        self._insert = self.memory.vector_store.insert
         self.memory.embedding_model.embed = self._embedded
 
     def __enter__(self) -> Self:
@@ -70,7 +71,7 @@ class ConnectedMemory:
             self.fit(len(entry.vector))
             pinned = id_of(number)
             payload = {"data": entry.text, "user_id": USER, "created_at": _BEGINNING, "updated_at": _BEGINNING}
-            self.memory.vector_store.insert(vectors=[list(entry.vector)], payloads=[payload], ids=[pinned])
+            self._insert(vectors=[list(entry.vector)], payloads=[payload], ids=[pinned])
             self.entries[pinned] = entry
 
     def search(self, query: str, count: int) -> list[Entry]:

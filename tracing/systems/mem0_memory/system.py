@@ -8,67 +8,45 @@ from typing import Any
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
-from tracing.systems.building_blocks.answering import answer_from_context, answer_given
+from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
 from tracing.systems.building_blocks.facts import MAX_FACTS
 from tracing.systems.building_blocks.recall import as_context, given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
 from tracing.systems.mem0_memory.connected import ConnectedMemory
 from tracing.systems.mem0_memory.library import ONE, installed_version, require
 from tracing.systems.mem0_memory.prompts import PROMPTS, library_prompts
 from tracing.systems.mem0_memory.writing import Writer
 from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import noted
+from tracing.systems.texts import noted, noted_again
 
 SCHEMA_CHOICES = ("embedded", "always", "never")
 SEED_CHOICES = ("short", "library")
 
 
-class Mem0:
-    """The real Mem0 1.0.x, unmodified: extract, decide, store, search, answer.
+class AnyMem0:
+    """What the generations of Mem0 have in common: the library is there, builds, is searched and answers.
 
     Args:
         top_k: memories given to the answer.
         window: turns given to one `Memory.add`.
         max_tokens: maximum length of a reply of extraction and update.
-        reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
-            embedded model, which stores almost nothing otherwise, "always" or "never".
-        seed_prompts: what tuning starts from: "short" prompts, or those that the "library" uses by default.
+        reply_schema: see `Mem0`.
 
     Raises:
-        ConfigError: `reply_schema` or `seed_prompts` is none of these; or the library's are wanted, and it is missing.
+        ConfigError: `reply_schema` is none of the known choices.
     """
 
-    name = "mem0"
     generation = ONE
     prompts: Mapping[str, PromptSpec] = PROMPTS
-    operations: Sequence[OperationSpec] = (
-        OperationSpec("extract_facts", "extract", "extract"),
-        # `update_memory`, the request for the decisions on all new facts, is split into these.
-        OperationSpec("decide_update", "update", "update"),
-        OperationSpec("store", "update", None),
-        OperationSpec("retrieve", "retrieve", None),
-        OperationSpec("answer", "answer", "answer"),
-    )
+    operations: Sequence[OperationSpec]
 
-    def __init__(
-        self,
-        *,
-        top_k: int = 4,
-        window: int = 4,
-        max_tokens: int = 1024,
-        reply_schema: str = "embedded",
-        seed_prompts: str = "short",
-    ) -> None:
+    def __init__(self, *, top_k: int, window: int, max_tokens: int, reply_schema: str) -> None:
         _check_choice("reply_schema", reply_schema, SCHEMA_CHOICES)
-        _check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
-        if seed_prompts == "library":
-            self.prompts = library_prompts()
         self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
-        # Memories built by another release of the library are other memories.
-        self.version = f"1 with mem0ai {installed_version() or 'missing'}"
 
     def require_library(self) -> None:
         """Return if the library can be loaded.
@@ -154,6 +132,63 @@ class Mem0:
 
     def _connected(self, access: ModelAccess) -> ConnectedMemory:
         return ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+
+
+class Mem0(AnyMem0):
+    """The real Mem0 1.0.x, unmodified: extract, decide, store, search, answer.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: maximum length of a reply of extraction and update.
+        reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
+            embedded model, which stores almost nothing otherwise, "always" or "never".
+        seed_prompts: what tuning starts from: "short" prompts, or those that the "library" uses by default.
+
+    Raises:
+        ConfigError: `reply_schema` or `seed_prompts` is none of these; or the library's are wanted, and it is missing.
+    """
+
+    name = "mem0"
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        # `update_memory`, the request for the decisions on all new facts, is split into these.
+        OperationSpec("decide_update", "update", "update"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self,
+        *,
+        top_k: int = 4,
+        window: int = 4,
+        max_tokens: int = 1024,
+        reply_schema: str = "embedded",
+        seed_prompts: str = "short",
+    ) -> None:
+        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        _check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
+        if seed_prompts == "library":
+            self.prompts = library_prompts()
+        # Memories built by another release of the library are other memories.
+        self.version = f"1 with mem0ai {installed_version() or 'missing'}"
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
+        if prompt == "answer":
+            return answer_again(parts, candidate["answer"], access.task)
+        with self._writer(candidate, access) as writer:
+            if prompt == "extract":
+                return writer.extract_again(noted_again(parts["conversation"]))
+            shown = noted_again(parts.get("memories", ()))
+            vectors = [access.embedding.embed([memory.text])[0] for memory in shown]
+            entries = [
+                Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
+                for memory, vector in zip(shown, vectors, strict=True)
+            ]
+            return writer.decide_again(noted_again(parts["fact"]), entries)
 
 
 def _check_choice(key: str, given: str, choices: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ def native_prompts(candidate: Candidate) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Step:
-    """One call of `Memory.add`: its input, and its results so far."""
+    """One call of `Memory.add`: its input, and its results so far; `alone`: nothing follows from the model's reply."""
 
     time: str
     messages: Sequence[Text] = ()
@@ -41,6 +41,7 @@ class _Step:
     facts: list[Text] | None = None
     shown: dict[str, None] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
+    alone: bool = False
 
 
 class Writer(ConnectedMemory):
@@ -56,7 +57,7 @@ class Writer(ConnectedMemory):
         self._step = _Step("")
         self._extracted = self._added = 0
         store = self.memory.vector_store
-        self._search, self._insert, self._update, self._delete = store.search, store.insert, store.update, store.delete
+        self._search, self._update, self._delete = store.search, store.update, store.delete
         store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
         self.memory.llm.generate_response = self._asked
 
@@ -72,11 +73,22 @@ class Writer(ConnectedMemory):
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
         self._add([fact.text for fact in facts], _Step(time, given=facts))
 
+    def extract_again(self, messages: Sequence[Text]) -> None:
+        """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
+        self._add([message.text for message in messages], _Step("", messages=messages, alone=True))
+
+    def decide_again(self, facts: Sequence[Text], shown: Sequence[Entry]) -> None:
+        """Let a new Mem0 decide on recorded facts and the memories shown, and do nothing of it. Raises as `read`."""
+        self.restore(shown)
+        self._add([fact.text for fact in facts], _Step("", given=facts, alone=True))
+
     def _add(self, texts: Sequence[str], step: _Step) -> None:
         self._step = step
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
         self.through(lambda: self.memory.add(messages, user_id=USER))
+        if step.alone:
+            return
         # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
         lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
         if lost is not None:
@@ -110,6 +122,8 @@ class Writer(ConnectedMemory):
                 texts, reply = [], json.dumps({"facts": []})
             kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
             step.facts = [self._fact(op, text) for text in kept]
+        if step.alone:
+            return json.dumps({"facts": []})
         return reply if kept == texts else json.dumps({"facts": kept})
 
     def _fact(self, op: ActiveOperation, text: str) -> Text:
@@ -144,11 +158,15 @@ class Writer(ConnectedMemory):
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
                     step.decided.append(Decided(decision, target, about, recorded_as))
+        if step.alone:
+            return reply_of(())
         return answered if decisions == made else reply_of(decisions)
 
     def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
-        hits = self._search(query=query, vectors=vectors, limit=limit, filters=filters)
+        # All memories that were shown together are shown again, for whichever fact they were found.
+        most = max(limit, len(self.entries)) if self._step.alone else limit
+        hits = self._search(query=query, vectors=vectors, limit=most, filters=filters)
         self._step.shown.update((hit.id, None) for hit in hits)
         return hits
 
