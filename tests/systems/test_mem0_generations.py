@@ -75,6 +75,7 @@ class TestMem0First(_InItsEnvironment):
     model = staticmethod(Mem0Model())
 
 
+@pytest.mark.thorough
 class TestMem0One(_InItsEnvironment):
     name = "mem0@1.0"
     model = staticmethod(Mem0Model())

@@ -74,6 +74,7 @@ def _ended() -> Iterator[None]:
     close_pools()
 
 
+@pytest.mark.thorough
 class TestEverOs(MemorySystemContract):
     @pytest.fixture(autouse=True)
     def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
@@ -160,7 +161,10 @@ def test_a_memory_and_its_search_have_nothing_of_another_conversation(
         assert not any(foreign in str(value) for value in found)
 
 
-@pytest.mark.parametrize("failing", ['"boundaries"', '"title"', "EPISODE_TEXT"])
+@pytest.mark.parametrize(
+    "failing",
+    ["EPISODE_TEXT", *(pytest.param(each, marks=pytest.mark.thorough) for each in ('"boundaries"', '"title"'))],
+)
 def test_a_failure_that_everos_swallows_leaves_the_build(
     scripted_server: ScriptedServer, open_access: Open, failing: str
 ) -> None:

@@ -63,6 +63,7 @@ def _ended() -> Iterator[None]:
     close_pools()
 
 
+@pytest.mark.thorough
 class TestMemori(MemorySystemContract):
     @pytest.fixture(autouse=True)
     def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
