@@ -1,9 +1,9 @@
 """Where to look: the turns that most likely hold what a question needs, for cases without annotated evidence.
 
-Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both, fused by
-reciprocal rank (Cormack et al. 2009). By words, what is said by the one person that the question names counts more, and
-so does what is said at the time that it names or soon after, and what stands beside a likely turn: a dialogue answers
-in the turn after the question.
+Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both: the sum of the two
+scores, each as a part of its highest (CombSUM, Fox and Shaw 1994). What is said by the one person that the question
+names counts more, and so does what is said at the time that it names or soon after, and what stands near a likely turn:
+a dialogue answers in the turn after the question.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Literal, get_args
 
 from attribution.text.content import words_of
@@ -32,14 +32,15 @@ Ranking = Literal["words", "embeddings", "both"]
 STARTING_POINTS = 8
 _K1, _B = 0.9, 0.4
 """BM25's saturation and length normalisation, as Anserini sets them for short passages."""
-_NEIGHBOUR = 0.4
-"""Part of a turn's score that each of its neighbours gets."""
+_NEARBY = {1: 0.4, 2: 0.2}
+"""Part of a turn's score that each turn so far from it in the same session gets."""
 _SPOKEN_BY = 1.6
 """Factor of the turns of the person asked about."""
 _AT_THE_TIME, _SOON_DAYS = 2.0, 7
-"""Factor of the turns at the time asked about, and how many days later they may tell of it. These four were chosen on
-LoCoMo's conversations 41 to 43, and checked on 44, 47 and 48."""
-_RRF = 60
+"""Factor of the turns at the time asked about, and how many days later they may tell of it."""
+_MEANING = 0.5
+"""What the embeddings count for beside the words, which count 1. These six were chosen on LoCoMo's conversations 41 to
+43, and checked on 44, 47 and 48."""
 
 
 class EvidenceIndex:
@@ -53,11 +54,12 @@ class EvidenceIndex:
     def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
         self._texts = {turn.id: turn.spoken for turn in conversation.turns()}
         self._speakers = {turn.id: turn.speaker for turn in conversation.turns()}
-        self._beside: dict[str, list[str]] = defaultdict(list)
+        self._nearby: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for session in conversation.sessions:
-            for one, following in pairwise(session.turns):
-                self._beside[one.id].append(following.id)
-                self._beside[following.id].append(one.id)
+            for distance, part in _NEARBY.items():
+                for one, later in zip(session.turns, session.turns[distance:], strict=False):
+                    self._nearby[one.id].append((later.id, part))
+                    self._nearby[later.id].append((one.id, part))
         self._days = {turn: day.toordinal() for turn, day in days_of(conversation).items() if day is not None}
         self.language = language_of(self._texts.values())
         """The conversation's language, in which texts are read."""
@@ -84,12 +86,12 @@ class EvidenceIndex:
             ValueError: a ranking by embeddings without an embedding model.
         """
         text = query_text(case, query)
-        rankings = []
+        scores: dict[str, float] = defaultdict(float)
         if ranking != "embeddings":
-            rankings.append(self._by_words(text, case.question.question))
+            _add(scores, self._by_words(text), 1.0)
         if ranking != "words":
-            rankings.append(self._by_embedding(text))
-        return (rankings[0] if len(rankings) == 1 else fused(rankings))[:top]
+            _add(scores, self._by_embedding(text), _MEANING)
+        return self._in_context(scores, case.question.question)[:top]
 
     def _asked_about(self, question: str) -> str | None:
         """The one speaker whom a question names."""
@@ -106,8 +108,8 @@ class EvidenceIndex:
         }
 
     @in_its_language
-    def _by_words(self, text: str, question: str) -> list[str]:
-        speaker, then = self._asked_about(question), self._told_then(question)
+    def _by_words(self, text: str) -> dict[str, float]:
+        """BM25 of the turns that have any word of the text."""
         scores: dict[str, float] = defaultdict(float)
         for word in set(words_of(text)):
             found = self._postings.get(word, ())
@@ -115,15 +117,13 @@ class EvidenceIndex:
             for turn, count in found:
                 length = 1 - _B + _B * self._lengths[turn] / self._mean_length
                 scores[turn] += rarity * count * (_K1 + 1) / (count + _K1 * length)
-        near = {
-            turn: (score + _NEIGHBOUR * sum(scores.get(beside, 0.0) for beside in self._beside[turn]))
-            * (_SPOKEN_BY if speaker is not None and self._speakers[turn] == speaker else 1)
-            * (_AT_THE_TIME if turn in then else 1)
-            for turn, score in scores.items()
-        }
-        return sorted(near, key=lambda turn: -near[turn])
+        return scores
 
-    def _by_embedding(self, text: str) -> list[str]:
+    def _by_embedding(self, text: str) -> dict[str, float]:
+        """How much nearer each turn is to the text than the others are: e to the power of its standardized cosine.
+
+        Models differ in how near unrelated texts are, and in how far related ones stand out.
+        """
         if self._embedding is None:
             raise ValueError("a ranking by embeddings needs an embedding model; give EvidenceIndex one")
         if self._vectors is None:
@@ -131,7 +131,27 @@ class EvidenceIndex:
             self._vectors = dict(zip(self._texts, vectors, strict=True))
         (wanted,) = self._embedding.embed([text], query=True)
         near = {turn: sum(a * b for a, b in zip(wanted, vector, strict=True)) for turn, vector in self._vectors.items()}
-        return sorted(near, key=lambda turn: -near[turn])
+        mean, spread = fmean(near.values()), pstdev(near.values()) or 1.0
+        return {turn: math.exp((cosine - mean) / spread) for turn, cosine in near.items()}
+
+    @in_its_language
+    def _in_context(self, scores: Mapping[str, float], question: str) -> list[str]:
+        """The turns by their scores and those of their neighbours, by who speaks, and by when."""
+        speaker, then = self._asked_about(question), self._told_then(question)
+        likely = {
+            turn: (score + sum(part * scores.get(other, 0.0) for other, part in self._nearby[turn]))
+            * (_SPOKEN_BY if speaker is not None and self._speakers[turn] == speaker else 1)
+            * (_AT_THE_TIME if turn in then else 1)
+            for turn, score in scores.items()
+        }
+        return sorted(likely, key=lambda turn: -likely[turn])
+
+
+def _add(scores: dict[str, float], found: Mapping[str, float], weight: float) -> None:
+    """Add what was found, each as a part of the highest, times its weight."""
+    highest = max(found.values(), default=1.0)
+    for turn, score in found.items():
+        scores[turn] += weight * score / highest
 
 
 def query_text(case: Case, query: Query) -> str:
@@ -141,15 +161,6 @@ def query_text(case: Case, query: Query) -> str:
         return asked
     gold = " ".join(case.question.answers) if query == "gold" else ""
     return f"{asked} {gold.strip() or case.reply}"
-
-
-def fused(rankings: Iterable[Sequence[str]]) -> list[str]:
-    """One ranking of several, by the sum of 1 / (60 + rank)."""
-    scores: dict[str, float] = defaultdict(float)
-    for ranking in rankings:
-        for rank, name in enumerate(ranking, start=1):
-            scores[name] += 1 / (_RRF + rank)
-    return sorted(scores, key=lambda name: -scores[name])
 
 
 def recall(found: Sequence[str], annotated: Sequence[str]) -> float:

@@ -8,7 +8,7 @@ from scripted_server import ScriptedServer
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
-from attribution.evidence import EvidenceIndex, fused, recall, recall_at
+from attribution.evidence import EvidenceIndex, recall, recall_at
 from attribution.judging.words import judge
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
@@ -80,8 +80,19 @@ def test_of_like_turns_the_one_beside_a_likely_turn_comes_first_and_none_for_tha
     assert found == ["D1:3", "D1:4", "D1:1"]
 
 
-def test_fusion_prefers_what_both_rankings_have() -> None:
-    assert fused([["a", "b", "c"], ["d", "b", "e"]])[0] == "b"
+def test_by_both_a_turn_with_the_words_and_the_meaning_comes_before_one_with_either(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    embedding = open_access(cache=False).embedding
+    asked = "Which goose lays in winter?"
+    said = ["Ana: Winter is long.", *[f"Ben: Fog number {n}." for n in range(3)], f"Ben: {asked}"]
+    index = EvidenceIndex(talk(*said), embedding)
+    assert index.search(case(f"Ben: {asked}"), ranking="both", top=1) == ["D1:5"]
+    # By meaning every turn is ranked, by words only those that share one.
+    assert len(index.search(case(asked), ranking="both")) == len(said) > len(index.search(case(asked)))
+
+
+def test_recall_is_the_part_of_the_evidence_that_was_found() -> None:
     assert recall(["a", "b"], ["b", "c"]) == 0.5
 
 
