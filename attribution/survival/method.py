@@ -23,7 +23,7 @@ from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
-from attribution.evidence import EvidenceIndex
+from attribution.evidence import EvidenceIndex, Ranking
 from attribution.explanations import Explained
 from attribution.gold_answers.audit import Audit
 from attribution.gold_answers.confidence import NOT_CALIBRATED
@@ -32,7 +32,7 @@ from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
-from attribution.survival.matching.matcher import Matcher
+from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.words import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
@@ -95,6 +95,7 @@ class Survival:
         self.language = self._vocabulary.language
         """The conversation's language, in which texts are read."""
         self._matcher = matcher or WordMatcher(conversation, self._vocabulary)
+        self._embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
         self._index: EvidenceIndex | None = None
         self._audit: Audit | None = None
 
@@ -164,8 +165,9 @@ class Survival:
         if question.evidence or is_unknowable(question):
             return case
         if self._index is None:
-            self._index = EvidenceIndex(self._conversation)
-        found = self._index.search(case, query="gold" if case.knows_answer else "question")
+            self._index = EvidenceIndex(self._conversation, self._embedding)
+        ranking: Ranking = "words" if self._embedding is None else "both"
+        found = self._index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
         turns = {turn.id: content_of(turn.text) for turn in self._conversation.turns()}
         forms = list(map(content_of, question.answers))
         saying = [

@@ -15,6 +15,7 @@ from tracing.doors import Door
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
+    from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation, Question
 
 WORDS, MEANING, LLM = "words", "meaning", "llm"
@@ -102,6 +103,16 @@ class Matcher(Protocol):
         Raises:
             BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
         """
+        ...
+
+
+@runtime_checkable
+class HasEmbedding(Protocol):
+    """A `Matcher` with an embedding model, by which survival searches for evidence too."""
+
+    @property
+    def embedding(self) -> EmbeddingModel:
+        """The model."""
         ...
 
 

@@ -164,6 +164,14 @@ def _dot(one: Vector, other: Vector) -> float:
     return float(sum(map(mul, one, other)))
 
 
-def by_meaning(conversation: Conversation, access: ModelAccess) -> Reviewed:
+class ByMeaning(Reviewed):
+    """A `Matcher` by words and meaning; it `HasEmbedding`."""
+
+    def __init__(self, conversation: Conversation, embedding: EmbeddingModel) -> None:
+        super().__init__(WordMatcher(conversation), Meaning(conversation, embedding))
+        self.embedding = embedding
+
+
+def by_meaning(conversation: Conversation, access: ModelAccess) -> ByMeaning:
     """The matcher by words and meaning, with the embedding model of `access`."""
-    return Reviewed(WordMatcher(conversation), Meaning(conversation, access.embedding))
+    return ByMeaning(conversation, access.embedding)
