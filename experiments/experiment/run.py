@@ -42,7 +42,6 @@ from experiments.runs.folder import (
     RunFolder,
 )
 from experiments.runs.lock import locked
-from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import dump_config, params_of
 from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import Summary
@@ -51,6 +50,7 @@ from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer, counted_money
 from tracing.errors import MemtuneError
 from tracing.llm.accounting.ledger import Ledger
+from tracing.version import memtune_version
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator

@@ -13,7 +13,6 @@ from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import FINGERPRINT, RunFolder
-from experiments.runs.manifest import memtune_version
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
@@ -23,6 +22,7 @@ from optimizer.search.optimizers import OPTIMIZERS, optimizers_of
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import SYSTEMS
+from tracing.version import memtune_version
 
 CODE = "memtune.code"
 _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")

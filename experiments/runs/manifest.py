@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from experiments.runs.config_file import read_config
 from experiments.runs.folder import CONFIG, RunFolder
 from experiments.runs.summary import Summary
 from tracing.systems.registry import caveats_of
-
-
-def memtune_version() -> str:
-    """The installed version; `source` where memtune runs from a folder that is not installed."""
-    try:
-        return version("memtune")
-    except PackageNotFoundError:
-        return "source"
+from tracing.version import memtune_version
 
 
 def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tracing.recording.redaction import Redaction
 from tracing.systems.description import describe
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
+from tracing.version import memtune_version
 
 
 class WorkerSetup(BaseModel):
@@ -75,11 +75,7 @@ class WorkerSetup(BaseModel):
 
 def _digest(system: MemorySystem) -> str:
     said = describe(system)
-    try:
-        ours = version("memtune")
-    except PackageNotFoundError:  # run from a folder
-        ours = ""
-    return digest([said.name, said.version, said.settings, said.code, ours])
+    return digest([said.name, said.version, said.settings, said.code, memtune_version()])
 
 
 def _secret(settings: Mapping[str, Any], prefix: str = "") -> str | None:

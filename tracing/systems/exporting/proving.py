@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
+from tracing.systems.libraries import installed_version
 from tracing.systems.worker.environment import Environment
 
 SECONDS = 600
@@ -79,10 +79,7 @@ class Library:
 
     def here(self) -> str | None:
         """Its version beside memtune, or None."""
-        try:
-            return version(self.package)
-        except PackageNotFoundError:
-            return None
+        return installed_version(self.package)
 
     def holds(self, release: str) -> bool:
         """Whether an export is for this release."""

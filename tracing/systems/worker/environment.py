@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tracing.errors import ConfigError
 from tracing.llm.serving.user_cache import user_cache
-from tracing.systems.worker.fingerprint import PACKAGE, fingerprint, memtune_version
+from tracing.systems.worker.fingerprint import PACKAGE, fingerprint
+from tracing.version import memtune_version
 
 MARKER = "memtune.json"
 """Says what an environment contains. It is written last, so an environment without it is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
@@ -18,11 +17,3 @@ def fingerprint() -> str:
     for path in sorted(PACKAGE.rglob("*.py")):
         found.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()
-
-
-def memtune_version() -> str:
-    """The version of memtune; "(not installed)" where it runs from a folder."""
-    try:
-        return version("memtune")
-    except PackageNotFoundError:
-        return "(not installed)"

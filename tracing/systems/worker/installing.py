@@ -21,10 +21,11 @@ from tracing.llm.forwarding.errors import read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
 from tracing.systems.worker.environment import MARKER, Environment, Installed, environments_folder, interpreter_of
-from tracing.systems.worker.fingerprint import PACKAGE, fingerprint, memtune_version
+from tracing.systems.worker.fingerprint import PACKAGE, fingerprint
 from tracing.systems.worker.handle import Worker
 from tracing.systems.worker.messages import CHECK
 from tracing.systems.worker.pythons import python_for
+from tracing.version import memtune_version
 
 Report = Callable[[str], None]
 """Takes what is being done now, in a few words."""
