@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from attribution.agent.notebook import tokens_at_most
+from attribution.agent.notes import tokens_at_most
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from attribution.agent import prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
-from attribution.agent.notebook import Note, remembered, tokens_at_most
+from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from attribution.explanations import Explained, ExplainedStep
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError

@@ -13,7 +13,7 @@ from time import process_time
 from typing import Any
 
 from experiments.bench.figures import REPETITIONS, NativeFigures, medians
-from experiments.bench.recording import CALLS, in_memory
+from experiments.bench.recording_cost import CALLS, in_memory
 from tracing.files.lines import HEADER, Lines
 from tracing.graph.elements import Operation, Session, Variable
 

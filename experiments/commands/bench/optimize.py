@@ -89,7 +89,7 @@ def optimize(
     after each run.
     """
     from experiments.bench.optimize.arms import DEFAULT, arms_of
-    from experiments.bench.optimize.measure import SYSTEMS, Plan, measure_optimizers
+    from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
     from experiments.bench.optimize.picture import picture
     from experiments.bench.optimize.table import markdown
     from experiments.data.loaders import load_dataset

@@ -28,7 +28,7 @@ def tracing(file: Path | None) -> None:
 
     from experiments.bench.figures import RecordFigures, TracingFigures, bars
     from experiments.bench.loading import measure_native, measure_smartcomment
-    from experiments.bench.recording import measure_recording
+    from experiments.bench.recording_cost import measure_recording
     from experiments.display.literal_console import LiteralConsole, styled
 
     errors = LiteralConsole(stderr=True)
