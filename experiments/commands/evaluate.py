@@ -111,6 +111,7 @@ def evaluate(
         for candidate in sides.values():
             check_candidate(specs, candidate)
         parts.access.check()
+        view.watch(parts.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
         calibrate_judge(
             parts.evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge")

@@ -60,6 +60,17 @@ class FailedColumn(ProgressColumn):
         return Text(f"{failed} failed" if failed else "", style="red")
 
 
+class CallsColumn(ProgressColumn):
+    """Calls made so far, by the budget in a task's field `budget`; nothing where there is none.
+
+    An item of a phase can take minutes, and this shows that it goes on.
+    """
+
+    def render(self, task: Task) -> Text:
+        budget = task.fields.get("budget")
+        return Text(f"{budget.spent.calls:,} calls" if budget is not None else "", style="dim")
+
+
 class DescriptionColumn(ProgressColumn):
     """What a task is, as text."""
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, styled
-from experiments.display.progress import FailedColumn, progress_on
+from experiments.display.progress import CallsColumn, FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text, p_told
 from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from attribution.signals import Signal
     from experiments.runs.comparison import RunComparison
+    from tracing.llm.accounting.budget import Budget
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
@@ -45,6 +46,11 @@ class RunView:
         self._console, self._progress, self._live = console, progress, live or progress
         self._task: TaskID | None = None
         self._phase = ""
+        self._budget: Budget | None = None
+
+    def watch(self, budget: Budget) -> None:
+        """Show with each phase how many calls were made so far."""
+        self._budget = budget
 
     def baseline(self, split: SplitName, score: Score) -> None:
         interval = (f" ({interval_text(score.ci, between=' to ')})", "dim")
@@ -103,7 +109,7 @@ class RunView:
         if self._task is None or phase != self._phase:
             if self._task is not None:
                 self._progress.remove_task(self._task)
-            self._task = self._progress.add_task(phase, total=total)
+            self._task = self._progress.add_task(phase, total=total, budget=self._budget)
             self._phase = phase
         self._progress.update(self._task, completed=done, total=total, failed=failed)
 
@@ -128,7 +134,9 @@ def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
 def run_view(*, quiet: bool = False) -> Iterator[RunView]:
     """A view of a run on stderr: with a live progress bar on a terminal, with lines of progress elsewhere."""
     console = LiteralConsole(stderr=True, quiet=quiet)
-    with progress_on(console, BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()) as progress:
+    with progress_on(
+        console, BarColumn(), MofNCompleteColumn(), FailedColumn(), CallsColumn(), TimeElapsedColumn()
+    ) as progress:
         yield RunView(console, progress)
 
 

@@ -19,6 +19,8 @@ from experiments.display.literal_console import LiteralConsole
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.display.tables import run_view
 from optimizer.tuning.results import Attempt
+from tracing.llm.accounting.budget import Budget, Spending
+from tracing.llm.settings import Limits
 
 
 @pytest.fixture
@@ -49,7 +51,12 @@ def test_a_pipe_gets_lines_of_progress_also_while_nothing_moves(capsys: pytest.C
         assert re.search(r"^baseline train  3/12 0:00:0\d$", err, re.MULTILINE)
         view.progress("baseline train", 3, 12, failed=2)
         assert "baseline train  3/12 2 failed 0:00:0" in err_until(capsys, lambda err: "failed" in err)
+        budget = Budget(Limits())
+        budget.reserve(Spending(calls=2))
+        budget.settle(Spending(calls=2), Spending(calls=2))
+        view.watch(budget)
         view.progress("baseline validation", 1, 4)
+        assert "baseline validation 1/4 2 calls 0:00:0" in err_until(capsys, lambda err: "calls" in err)
         assert "baseline validation 1/4" in err_until(capsys, lambda err: "validation" in err)
     said = err_until(capsys, lambda err: False, seconds=0.3)
     assert "train" not in said.split("validation", 1)[-1]
