@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from experiments.bench import loading, recording
+from experiments.bench import loading, recording_cost
 from experiments.bench.figures import Bar, TracingFigures, bars
 from experiments.command import cli
 from tracing import current_recorder, load_trace
@@ -62,16 +62,16 @@ def test_what_is_timed_records_what_it_should(tmp_path: Path, monkeypatch: pytes
         recorders.append(current_recorder())
         return 1.0
 
-    monkeypatch.setattr(recording, "processor_microseconds", seen)
-    monkeypatch.setattr(recording, "typical_microseconds", seen)
-    recording.in_memory(5)
-    recording.mutable(5)
-    recording.durable(tmp_path / "t.jsonl", 5)
+    monkeypatch.setattr(recording_cost, "processor_microseconds", seen)
+    monkeypatch.setattr(recording_cost, "typical_microseconds", seen)
+    recording_cost.in_memory(5)
+    recording_cost.mutable(5)
+    recording_cost.durable(tmp_path / "t.jsonl", 5)
     for recorder in recorders:
         steps = recorder.graph.find_operations(name="step")
         assert [(len(step.inputs), len(step.outputs)) for step in steps] == [(1, 1)] * 5
     assert len(load_trace(tmp_path / "t.jsonl").graph.operations) == 5
-    assert recording.disabled(5) == 0.0
+    assert recording_cost.disabled(5) == 0.0
     assert recorders[-1] is None
 
 
@@ -100,7 +100,7 @@ def test_a_figure_above_its_bar_is_not_met():
 def test_the_command_writes_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured = {"depth0": 5.0, "depth20": 5.0, "depth60": 7.0, "mutable": 20.0, "durable": 9.0, "floor": 4.0}
     measured |= {"otel": 20.0, "mlflow": 150.0, "disabled": 0.2}
-    monkeypatch.setattr(recording, "measure_recording", lambda folder, progress: measured)
+    monkeypatch.setattr(recording_cost, "measure_recording", lambda folder, progress: measured)
     monkeypatch.setattr(loading, "measure_smartcomment", lambda folder, progress: (0.5, 1.0))
     monkeypatch.setattr(loading, "measure_native", lambda folder, progress: (FIGURES.native_1m, 1.0, 8.0))
     ran = CliRunner().invoke(cli, ["bench", "tracing", "--json", str(tmp_path / "f.json")])
