@@ -23,9 +23,10 @@ _BEFORE_A_THING = frozenset(
     )
     for word in line.split()
 )
+_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
 _FIRST_PLACE, _REACH = 3, 2
 _FITS, _FEWEST_WORDS = 0.75, 3
-_EARLY, _LATE = 3, 31
+_EARLY, _LATE = 7, 31
 
 
 def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
@@ -72,7 +73,8 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     Where they are not on its matter either, they are about another event.
     """
     question = claim.question
-    asked = spans_of(question.question)
+    # `As of` is when it is looked back from, not when it was.
+    asked = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
     spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
     if not asked or not spoken:
         return None

@@ -26,6 +26,7 @@ _NUMERIC = re.compile(
     r"(?<![\d./-])(?P<a>\d{1,2})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?!\d|[/-]\d|\.\d)"
 )
 _DIGITS_ALONE = re.compile(rf"\b(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})\b|{_NUMERIC.pattern}")
+_SATURDAY = 5
 _UNIT = r"(?:day|night|weekend|week|month|year)"
 _LAST = r"(?:last|previous|past|preceding|prior)"
 
@@ -204,6 +205,9 @@ def _before(found: re.Match[str], _: date) -> Span | None:
             return _ago(found["count"], "week", anchor, sign)
         edge = anchor.toordinal()
         return (edge - 7, edge - 1) if sign < 0 else (edge + 1, edge + 7)
+    if unit == "weekend" and sign > 0 and anchor.weekday() < _SATURDAY:
+        # The one that is still to come in the same week.
+        count -= 1
     return _shifted(unit, anchor, sign * count)
 
 

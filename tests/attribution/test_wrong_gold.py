@@ -114,6 +114,8 @@ def test_a_gold_answer_that_the_conversation_speaks_against_is_the_annotations_e
         pytest.param("Would Nadia enjoy a cooking class?", "Likely yes", "D2:2", "No", id="a conclusion"),
         pytest.param("What did Nadia sell?", "plum jam", "D2:2", "candles", id="only the citation is wrong"),
         pytest.param("What did Nadia bake for the fair?", "rye bread", "D2:2", "cake", id="the question's own word"),
+        pytest.param("How long, as of May 2024, has Nadia had Biscuit?", "a year", "D1:1", "no", id="as of"),
+        pytest.param("What did Nadia bake the Sunday after June 18, 2023?", "rye bread", "D2:2", "soup", id="a plan"),
     ],
 )  # fmt: skip
 def test_a_right_gold_answer_is_not_accused(question: str, gold: str, evidence: str, reply: str) -> None:

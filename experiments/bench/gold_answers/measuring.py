@@ -51,7 +51,8 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
 
     Keys:
         n, spoiled, sound: numbers of cases. found: share of the spoiled ones that are accused. accused: share of the
-        sound ones that are; accused_n: how many. precision: share of the accused that are spoiled; None if none is.
+        sound ones that are; accused_n: how many; accused_questions: which, to be read, since data sets have wrong
+        answers of their own. precision: share of the accused that are spoiled; None if none is.
         found_ci, accused_ci, precision_ci: 95 % bootstrap intervals over cases.
         by_spoiling: n and found by kind. sure_of_wrong: mean confidence of the accusations of sound answers.
         ece: calibration error of the confidences of all accusations.
@@ -92,6 +93,11 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
         "accused": _mean(accused),
         "accused_ci": _interval(accused, seed),
         "accused_n": sum(accused),
+        "accused_questions": [
+            {"conversation": one.recording.conversation.id, "question": one.case.question.id, "confidence": sure}
+            for one, sure in zip(cases, confidences, strict=True)
+            if one.spoiling is None and sure is not None
+        ],
         "by_spoiling": {
             kind: {"n": len(kinds[kind]), "found": _mean(kinds[kind])} for kind in SPOILINGS if kinds[kind]
         },
