@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mem0_model import Mem0Model, decide, facts_shown, is_extraction, is_update, memories_shown
-from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, prompt_of, vector_of
 
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, MalformedReplyError, ReplyCutShortError
@@ -19,11 +19,14 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import trace
+from tracing.systems.building_blocks import facts
 from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
-from tracing.systems.mem0_memory.prompts import PROMPTS, update_schema
+from tracing.systems.mem0_memory.prompts import PROMPTS
+from tracing.systems.mem0_memory.replies import EVENTS, FACTS_SCHEMA, held, schema_for, update_schema
+from tracing.systems.mem0_memory.writing import native_prompts
 from tracing.systems.protocol import Memory, MemorySystem
 
 Open = Callable[..., ModelAccess]
@@ -251,6 +254,35 @@ def test_the_embedded_runtime_can_hold_a_reply_to_the_update_schema() -> None:
     grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], shown=2))
     assert "bassoon" in grammar
     assert grammar.count("UPDATE") == 2
+
+
+def test_the_exported_module_asks_as_a_run_does(scripted_server: ScriptedServer, open_access: Open) -> None:
+    def forms() -> list[Any]:
+        return [body["response_format"]["json_schema"]["schema"] for body in scripted_server.requests]
+
+    scripted_server.script = Mem0Model(update=decide("UPDATE"))
+    build(open_access(cache=False), Mem0(reply_schema="always", window=1))
+    of_the_run = forms()
+    scripted_server.requests.clear()
+    prompts = native_prompts(SEED)
+    memory = held(
+        library.open_memory(prompts, base_url=scripted_server.base_url, key="k", chat_model="m", embedding_model="e")
+    )
+    library.fit(memory, len(vector_of("any")))
+    for turn in SMALL_TALK.turns():
+        memory.add([{"role": "user", "content": turn.spoken}], user_id="u")
+    assert forms() == of_the_run
+    assert {json.dumps(each) for each in of_the_run} >= {json.dumps(FACTS_SCHEMA)}
+    assert len({json.dumps(each) for each in of_the_run}) > 2
+    library.close(memory)
+
+
+def test_the_exported_module_leaves_other_requests_alone() -> None:
+    assert (FACTS_SCHEMA, EVENTS) == (facts.FACTS_SCHEMA, facts.EVENTS)
+    told = "The new retrieved facts are mentioned in the triple backticks.\n    ```\n    {}\n    ```\n    You must"
+    assert schema_for([{"role": "user", "content": "Summarise the chat."}]) is None
+    assert schema_for([{"role": "user", "content": told.format("no list")}]) is None
+    assert schema_for([{"role": "user", "content": told.format([BASSOON])}]) == update_schema([BASSOON], 0)
 
 
 def test_an_unknown_choice_of_reply_schema_is_told() -> None:

@@ -74,8 +74,11 @@ def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, librarie
     assert isinstance(exporter, Proves)
     written(exporter, PROMPTS[name], tmp_path)
     proof = exporter.prove(tmp_path)
-    assert [line.partition(":")[0] for line in proof] == list(PROMPTS[name])
-    assert all("characters are in the" in line for line in proof)
+    prompts, others = proof[: len(PROMPTS[name])], proof[len(PROMPTS[name]) :]
+    assert [line.partition(":")[0] for line in prompts] == list(PROMPTS[name])
+    assert all("characters are in the" in line for line in prompts)
+    held = [line for line in others if line.startswith("mem0_replies.py: ") and "in its schemas" in line]
+    assert (len(held), others) == (int(name in ("mem0@0.1", "mem0@1.0")), held)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The seed prompts of Mem0, their contracts, and the reply schemas that a small model needs.
+"""The seed prompts of Mem0, and their contracts.
 
 Mem0 sends `extract` as a system message before the messages, and `update` before the stored memories, the new facts and
 its own description of the reply. Neither is a template for Mem0: it gets the rendered text, in which braces are plain.
@@ -7,10 +7,9 @@ its own description of the reply. Neither is a template for Mem0: it gets the re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
 
 from tracing.systems.building_blocks.answering import ANSWER_PROMPT
 from tracing.systems.building_blocks.facts import (
@@ -100,25 +99,3 @@ def library_prompts() -> Mapping[str, PromptSpec]:
 def _as_template(spec: PromptSpec, text: str) -> PromptSpec:
     template = _TODAY.sub("", text).replace("{", "{{").replace("}", "}}")
     return replace(spec, text=template, contract=replace(spec.contract, max_chars=_LONGEST_OF_LIBRARY))
-
-
-def update_schema(facts: Sequence[str], shown: int) -> dict[str, Any]:
-    """Schema of an update reply: one item for each new fact, with that text, for one of the `shown` memories."""
-    events = list(EVENTS) if shown else ["ADD"]
-    ids = [str(number) for number in range(max(shown, 1))]
-    items = [
-        {
-            "type": "object",
-            "properties": {"text": {"const": fact}, "event": {"enum": events}, "id": {"enum": ids}},
-            "required": ["text", "event", "id"],
-            "additionalProperties": False,
-        }
-        for fact in facts
-    ]
-    memory = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-    return {
-        "type": "object",
-        "properties": {"memory": memory},
-        "required": ["memory"],
-        "additionalProperties": False,
-    }

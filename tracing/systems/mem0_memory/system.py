@@ -175,6 +175,11 @@ class Mem0(AnyMem0):
         # Memories built by another release of the library are other memories.
         self.version = f"1 with mem0ai {installed_version() or 'missing'}"
 
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        held = super().caveats(embedded=embedded)
+        return [*held, "An export's mem0_replies.py holds the replies of your Mem0 in the same way."] if held else []
+
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
         if prompt == "answer":

@@ -18,7 +18,8 @@ from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory, id_of
 from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
 from tracing.systems.mem0_memory.library import Generation
-from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT, update_schema
+from tracing.systems.mem0_memory.prompts import EXTRACT_PROMPT
+from tracing.systems.mem0_memory.replies import update_schema
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import Text, variables_of
 

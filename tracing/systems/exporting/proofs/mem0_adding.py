@@ -29,6 +29,8 @@ def main() -> None:
             **given["settings"],
         }
     )
+    if given["replies"]:
+        memory = run_path(given["replies"])["held"](memory)
     memory.add([{"role": "user", "content": "Ada: I like tea."}], user_id="proof")
 
 

@@ -1,4 +1,4 @@
-"""Mem0's own forms of its prompts, by generation, and the proof that the library sends them."""
+"""Mem0's own forms of its prompts and reply schemas, by generation, and the proof that the library sends them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.errors import RunError
+from tracing.errors import ContractError, RunError
 from tracing.systems.exporting.formats.literal_templates import escaped
 from tracing.systems.exporting.formats.python_source import literal, python_constants
 from tracing.systems.exporting.places import Place
@@ -16,11 +16,11 @@ from tracing.systems.exporting.proving import Library, printed_by, sent_by
 from tracing.systems.exporting.written_files import read_text, write_text
 from tracing.systems.mem0_additive import Mem0Two
 from tracing.systems.mem0_memory import generations as systems
-from tracing.systems.mem0_memory import library
+from tracing.systems.mem0_memory import library, replies
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.worker.isolated import environment_of
 
-CONFIG_FILE, MODULE_FILE = "mem0.json", "mem0_prompts.py"
+CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
 INSTRUCTIONS, WHOLE = "custom_instructions", "ADDITIVE_EXTRACTION_PROMPT"
@@ -94,7 +94,10 @@ _REPLIES: tuple[dict[str, Any], ...] = (
 
 
 class Mem0Settings:
-    """Configuration keys in a JSON file; a whole system prompt of Mem0 2.x is a constant of a module."""
+    """Configuration keys in a JSON file; a whole system prompt of Mem0 2.x is a constant of a module.
+
+    For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
+    """
 
     def __init__(self, generation: Generation) -> None:
         self._generation = generation
@@ -112,6 +115,8 @@ class Mem0Settings:
             write_text(folder / CONFIG_FILE, json.dumps(keys, indent=2, ensure_ascii=False) + "\n")
         if WHOLE in texts:
             write_text(folder / MODULE_FILE, _MODULE.format(name=WHOLE, text=literal(texts[WHOLE])))
+        if UPDATE in texts:
+            (folder / REPLIES_FILE).write_bytes(Path(replies.__file__).read_bytes())
         return {place: MODULE_FILE if place == WHOLE else CONFIG_FILE for place in candidate}
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
@@ -157,22 +162,28 @@ class Mem0Settings:
         """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
 
         Raises:
-            ContractError: a prompt is in no request.
+            ContractError: a prompt is in no request, or a reply is asked for without the module's schema.
             ConfigError: the library is not installed, or another generation.
         """
         texts = self._written(folder)
         given = {
             "settings": {place: text for place, text in texts.items() if place != WHOLE},
             "module": str((folder / MODULE_FILE).resolve()) if WHOLE in texts else None,
+            "replies": str((folder / REPLIES_FILE).resolve()) if UPDATE in texts else None,
         }
-        asked = iter(_REPLIES)
-        sent = sent_by(
-            self._generation.proved_in,
-            "mem0_adding",
-            given,
-            lambda body: {"content": json.dumps(next(asked, _REPLIES[-1]))},
-        )
-        return [sent.proof(place, text) for place, text in texts.items()]
+        asked, forms = iter(_REPLIES), list[str]()
+
+        def reply(body: Mapping[str, Any]) -> Mapping[str, Any]:
+            forms.append(body.get("response_format", {}).get("type", "text"))
+            return {"content": json.dumps(next(asked, _REPLIES[-1]))}
+
+        sent = sent_by(self._generation.proved_in, "mem0_adding", given, reply)
+        proofs = [sent.proof(place, text) for place, text in texts.items()]
+        if UPDATE in texts:
+            if set(forms) != {"json_schema"}:
+                raise ContractError(f"{REPLIES_FILE}: {sent.release} asked for replies as {', '.join(forms)}")
+            proofs.append(f"{REPLIES_FILE}: {sent.release} asks for the replies in its schemas")
+        return proofs
 
     def _written(self, folder: Path) -> dict[str, str]:
         files = [folder / name for name in (CONFIG_FILE, MODULE_FILE)]
