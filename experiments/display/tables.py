@@ -45,7 +45,7 @@ class RunView:
     def __init__(self, console: LiteralConsole, progress: Progress, live: Live | None = None) -> None:
         self._console, self._progress, self._live = console, progress, live or progress
         self._task: TaskID | None = None
-        self._phase = ""
+        self._phase, self._done = "", 0
         self._budget: Budget | None = None
 
     def watch(self, budget: Budget) -> None:
@@ -106,11 +106,13 @@ class RunView:
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Show the progress of a phase: `done` of `total`, and separately how many failed."""
-        if self._task is None or phase != self._phase:
+        # A phase that measures one thing after another begins again, and a task that has ended does not.
+        if self._task is None or phase != self._phase or done < self._done:
             if self._task is not None:
                 self._progress.remove_task(self._task)
             self._task = self._progress.add_task(phase, total=total, budget=self._budget)
             self._phase = phase
+        self._done = done
         self._progress.update(self._task, completed=done, total=total, failed=failed)
 
     def _say(self, *parts: str | tuple[str, str]) -> None:
