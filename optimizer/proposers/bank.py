@@ -305,7 +305,7 @@ def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequ
 
 
 class BankProposer:
-    """Instructions from the bank: the best replacing all rules, a bundle of the best, each added alone."""
+    """The prompt's alternatives, and instructions from the bank: the best for all rules, a bundle, each added alone."""
 
     name = "bank"
 
@@ -323,6 +323,8 @@ class BankProposer:
         order = ranked(request)
         best = one_a_topic(order)
         markers = request.prompt.contract.markers
+        for text in request.prompt.alternatives:
+            yield text, "another whole text for the task"
         bundle = best[:3]
         if bundle:
             # Alone first: every further instruction takes some of a small model's attention from the others.

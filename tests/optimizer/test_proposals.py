@@ -115,6 +115,17 @@ def test_bank_and_structure_have_something_for_every_prompt() -> None:
         assert StructureProposer().propose(request(name))
 
 
+def test_whole_texts_that_a_prompt_has_besides_come_first_and_once() -> None:
+    asked = request("answer")
+    others = ("Notes:\n{context}\n{question} Answer:", "It has no place for the context: {question}")
+    asked = replace(asked, prompt=replace(asked.prompt, alternatives=others))
+    first, *rest = BankProposer().propose(asked)
+    assert (first.text, first.reason) == (others[0], "another whole text for the task")
+    assert others[1] not in {each.text for each in rest}
+    again = BankProposer().propose(replace(asked, tried=frozenset({first.text})))
+    assert first.text not in {each.text for each in again}
+
+
 @pytest.mark.parametrize("name", ["extract", "update"])
 def test_a_prompt_without_placeholders_is_rewritten_too(
     name: str, recorded: tuple[list[Outcome], list[Attribution]]

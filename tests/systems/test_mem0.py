@@ -292,6 +292,14 @@ def test_an_unknown_choice_of_reply_schema_is_told() -> None:
         Mem0(seed_prompts="long")
 
 
+def test_from_the_librarys_prompts_the_search_can_go_back_to_the_short_ones() -> None:
+    specs = Mem0(seed_prompts="library").prompts
+    assert {name: spec.alternatives for name, spec in specs.items() if name != "answer"} == {
+        name: (PROMPTS[name].text,) for name in ("extract", "update")
+    }
+    assert not any(spec.contract.violations(text) for spec in specs.values() for text in spec.alternatives)
+
+
 def test_tuning_can_start_from_the_prompts_that_the_library_uses_itself(
     scripted_server: ScriptedServer, open_access: Open
 ) -> None:

@@ -33,6 +33,8 @@ def test_only_the_seeds_change(system: Rag) -> None:
     assert isinstance(seeded, MemorySystem)
     assert isinstance(seeded, HoldsEntries)
     assert isinstance(seeded, RerunsOperations)
+    assert seeded.prompts["answer"].alternatives == (system.prompts["answer"].text,)
+    assert with_seeds(system, {"answer": system.prompts["answer"].text}).prompts["answer"].alternatives == ()
     assert with_seeds(seeded, {"answer": text + "!"}).prompts["answer"].text == text + "!"
 
 

@@ -75,6 +75,7 @@ class PromptSpec:
         purpose: one sentence for a proposer: what the operation should achieve.
         builds: True if the prompt shapes the stored memory; False if only answers depend on it.
         layout: how recorded inputs and outputs are written in an example of the operation.
+        alternatives: other whole texts for the same task, which a search tries as they are.
     """
 
     name: str
@@ -84,6 +85,7 @@ class PromptSpec:
     purpose: str
     builds: bool
     layout: Layout = PLAIN
+    alternatives: tuple[str, ...] = ()
 
     def reply(self, parts: Parts, outputs: Sequence[Item]) -> str:
         """The outputs of its operation as a reply to a request with these inputs."""

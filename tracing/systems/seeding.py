@@ -46,4 +46,8 @@ def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:
 
 
 def _seeded(spec: PromptSpec, text: str | None) -> PromptSpec:
-    return spec if text is None else replace(spec, text=text, contract=fitted(spec.contract, text))
+    """The same prompt with this text; the system's own becomes one that a search may go back to."""
+    if text is None:
+        return spec
+    others = tuple(each for each in (spec.text, *spec.alternatives) if each != text)
+    return replace(spec, text=text, contract=fitted(spec.contract, text), alternatives=others)

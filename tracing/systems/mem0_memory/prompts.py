@@ -83,7 +83,7 @@ _TODAY = re.compile(r"\n- Today's date is .*")
 
 
 def library_prompts() -> Mapping[str, PromptSpec]:
-    """The same prompts with the texts that the installed library uses by default.
+    """The same prompts with the texts that the installed library uses by default; the short ones are alternatives.
 
     They lack the line that tells today's date, which a custom prompt of Mem0 cannot keep up to date.
 
@@ -98,4 +98,5 @@ def library_prompts() -> Mapping[str, PromptSpec]:
 
 def _as_template(spec: PromptSpec, text: str) -> PromptSpec:
     template = _TODAY.sub("", text).replace("{", "{{").replace("}", "}}")
-    return replace(spec, text=template, contract=replace(spec.contract, max_chars=_LONGEST_OF_LIBRARY))
+    contract = replace(spec.contract, max_chars=_LONGEST_OF_LIBRARY)
+    return replace(spec, text=template, contract=contract, alternatives=(spec.text,))
