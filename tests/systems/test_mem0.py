@@ -282,6 +282,7 @@ def test_the_exported_module_leaves_other_requests_alone() -> None:
     told = "The new retrieved facts are mentioned in the triple backticks.\n    ```\n    {}\n    ```\n    You must"
     assert schema_for([{"role": "user", "content": "Summarise the chat."}]) is None
     assert schema_for([{"role": "user", "content": told.format("no list")}]) is None
+    assert schema_for([{"role": "user", "content": told.format("12")}]) is None
     assert schema_for([{"role": "user", "content": told.format([BASSOON])}]) == update_schema([BASSOON], 0)
 
 

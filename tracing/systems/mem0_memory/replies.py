@@ -61,7 +61,7 @@ def schema_for(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     try:
         memories = ast.literal_eval(shown[1].strip()) if shown else ()
         return update_schema(ast.literal_eval(facts[1].strip()), len(memories))
-    except (ValueError, SyntaxError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
