@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait more than they compute, so a few more than there are cores.
 WORKERS ?= 3
+# Where this is set, every process compiles MLflow anew, which takes seconds.
+unexport PYTHONDONTWRITEBYTECODE
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
