@@ -133,7 +133,7 @@ def attribute(
     method: str = "survival",
     matcher: str = "words",
     model: Model | None = None,
-    prompts: str = "champion",
+    traces_of: str = "champion",
     data: str | Path | None = None,
     home: str | Path | None = None,
 ) -> Attributed:
@@ -146,7 +146,7 @@ def attribute(
         matcher: what decides whether a text carries what an answer needs: `words`, `meaning` (with the embedding model)
             or `llm`, or your own.
         model: the model to ask (see `run`).
-        prompts: for a run, whose answers: `seed`, `champion` or `all`.
+        traces_of: for a run, whose answers: `seed`, `champion` or `all`.
         data: for trace files, the conversations with the questions that were asked (JSONL).
         home: folder of runs and caches (see `run`).
 
@@ -159,7 +159,7 @@ def attribute(
         from experiments.experiment.wiring import home_folder
 
         if isinstance(source, Result):
-            return source.attribute(method=method, matcher=matcher, model=model, prompts=prompts)
+            return source.attribute(method=method, matcher=matcher, model=model, traces_of=traces_of)
         return attributed(
             source,
             home_folder(None if home is None else Path(home)),
@@ -167,7 +167,7 @@ def attribute(
             method=method,
             matcher=matcher,
             model=model,
-            prompts=prompts,
+            traces_of=traces_of,
             data=None if data is None else Path(data),
         )
 

@@ -25,6 +25,21 @@ one.
 |---|---|---|
 """
 
+_VARIABLES = """
+## Environment variables
+
+| variable | meaning |
+|---|---|
+| `OPENAI_API_KEY` | Key of the endpoints; `models.ROLE.api_key_env` names another variable. |
+| `MEMTUNE_HOME` | Folder of runs, MLflow store and caches, where `--home` is not given; `.memtune` by default. |
+| `MEMTUNE_WEIGHTS` | Folder of the weights of embedded models; `memtune/weights` in your cache folder by default. |
+| `MEMTUNE_SYSTEMS` | Folder of memory systems' environments; `memtune/systems` in your cache folder by default. |
+| `MEMTUNE_STORAGE_PASSWORD` | Password of the database in `search.storage`. |
+| `HF_ENDPOINT` | Mirror of the model hub that weights are fetched from. |
+| `RAY_ADDRESS` | Address of the Ray cluster, where `--address` is not given. |
+| `XDG_CACHE_HOME` | Your cache folder; `~/.cache` by default. |
+"""
+
 _COMMANDS = f"""{WRITTEN}
 # Commands
 
@@ -40,7 +55,7 @@ def configuration() -> str:
         choices = f" One of {', '.join(f'`{one}`' for one in key.choices)}." if key.choices else ""
         default = f"`{key.default}`" if key.default else ""
         rows.append(f"| `{key.name}` | {default} | {key.meaning}{choices} |".replace("|  |", "| |"))
-    return _CONFIG + "\n".join(rows) + "\n"
+    return _CONFIG + "\n".join(rows) + "\n" + _VARIABLES
 
 
 def commands() -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-from tracing.llm.workers import THREAD
+from tracing.llm.threads import THREAD
 
 INTERRUPTED = 130
 """Exit code of a command that was interrupted."""

@@ -36,7 +36,7 @@ def attributed(
     method: str = "survival",
     matcher: str = WORDS,
     model: Model | None = None,
-    prompts: str = "champion",
+    traces_of: str = "champion",
     data: Path | None = None,
 ) -> Attributed:
     """Attribute the wrong answers of a source (`memtune.attribute`).
@@ -72,17 +72,17 @@ def attributed(
         if cases is not None:
             raise DataError("cases: are for a graph given as an object; a run has its own, a trace file those of data=")
         Batch(make, said, said.add, folder=Path.cwd(), access=access).run(
-            sources_of([str(source)], home, prompts=prompts, data=data)
+            sources_of([str(source)], home, traces_of=traces_of, data=data)
         )
     return Attributed(said, str(source), method, Path.cwd())
 
 
 def attributed_run(
-    folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, prompts: str
+    folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, traces_of: str
 ) -> Attributed:
     """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""
-    found = attributed(folder.path, home, method=method, matcher=matcher, model=model, prompts=prompts)
-    return Attributed(found.attributions, f"{folder.id}: the {prompts} prompts", method, found.folder)
+    found = attributed(folder.path, home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+    return Attributed(found.attributions, f"{folder.id}: the {traces_of} prompts", method, found.folder)
 
 
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:

@@ -109,7 +109,7 @@ class Result:
         method: str = "survival",
         matcher: str = "words",
         model: Model | None = None,
-        prompts: str = "champion",
+        traces_of: str = "champion",
     ) -> Attributed:
         """Attribute the run's wrong answers.
 
@@ -117,14 +117,14 @@ class Result:
             method: `survival` asks no model; `assisted`, `agent` and `triage` do.
             matcher: what decides whether a text carries what an answer needs: `words`, `meaning` or `llm`.
             model: the model to ask.
-            prompts: whose answers, `seed` or `champion`.
+            traces_of: whose answers, `seed` or `champion`.
 
         Raises:
             ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
         """
         from experiments.api.attributing import attributed_run
 
-        return attributed_run(self._folder, self.home, method=method, matcher=matcher, model=model, prompts=prompts)
+        return attributed_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
 
     @property
     def report(self) -> Page:
@@ -149,7 +149,7 @@ class Result:
 
     def _of(self, prompts: str) -> Attributed:
         if prompts not in self._attributed:
-            self._attributed[prompts] = self.attribute(prompts=prompts)
+            self._attributed[prompts] = self.attribute(traces_of=prompts)
         return self._attributed[prompts]
 
     def __repr__(self) -> str:

@@ -86,7 +86,7 @@ class Batch:
         write: takes each result as it comes.
         folder: the paths in the results are relative to it.
         access: whose tokens are counted.
-        workers: cases attributed in parallel.
+        threads: cases attributed in parallel.
 
     Attributes:
         tally: the outcome so far.
@@ -101,10 +101,10 @@ class Batch:
         *,
         folder: Path,
         access: ModelAccess | None = None,
-        workers: int = 1,
+        threads: int = 1,
     ) -> None:
         self._make, self._said, self._write, self._folder = make, said, write, folder
-        self._access, self._workers = access, workers
+        self._access, self._threads = access, threads
         self._stop = threading.Event()
         self._progress: Progress = lambda where, done, found: None
         self._where = ""
@@ -115,12 +115,12 @@ class Batch:
         """Attribute everything. A spent budget ends it early, which the tally records."""
         self._progress = progress or self._progress
         pending: dict[Future[CaseLine | None], None] = {}
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="memtune-attribute") as pool:
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="memtune-attribute") as pool:
             try:
                 for place, source in enumerate(sources, start=1):
                     self._where = f"wrong answers, trace {place} of {len(sources)}"
                     for job in self._jobs(source):
-                        while len(pending) >= self._workers * _AHEAD:
+                        while len(pending) >= self._threads * _AHEAD:
                             self._collect(pending)
                         pending[pool.submit(job)] = None
                 while pending:

@@ -174,7 +174,7 @@ def sources_of(
     names: Sequence[str],
     home: Path,
     *,
-    prompts: str = "champion",
+    traces_of: str = "champion",
     data: Path | None = None,
     complaint: Complaint | None = None,
     complaints: Path | None = None,
@@ -184,7 +184,7 @@ def sources_of(
     Args:
         names: as given on the command line.
         home: where runs are kept.
-        prompts: for a run, the traces of `seed`, `champion` or `all` candidates.
+        traces_of: for a run, the traces of `seed`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
         complaint: about one answer in the one named trace; only this answer is attributed.
         complaints: a log of answers that users called wrong; only these are attributed.
@@ -215,7 +215,7 @@ def sources_of(
                 feedback.unknown(files)
                 chosen = [replace(source(one), feedback=rows) for one in files if (rows := tuple(feedback.on(one)))]
         else:
-            chosen = run_sources(RunFolder.find(home, name, finished=True), prompts)
+            chosen = run_sources(RunFolder.find(home, name, finished=True), traces_of)
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}

@@ -66,7 +66,7 @@ def annotate(
     no_open: bool,
     target: Path | None,
     agreement: bool,
-    prompts: str,
+    traces_of: str,
     data: Path | None,
     timeout: float,
     model: str | None,
@@ -92,7 +92,7 @@ def annotate(
     from tracing.errors import ConfigError
 
     where = home_folder(home)
-    workspace = Workspace(sources_of(sources, where, prompts=prompts, data=data))
+    workspace = Workspace(sources_of(sources, where, traces_of=traces_of, data=data))
     if (agreement or target is not None) and not labels.is_file():
         raise ConfigError(f"--labels {labels}: no such file; label something first, or name the file with the labels")
     store = LabelStore(labels)
@@ -113,7 +113,7 @@ def annotate(
 
     with ExitStack() as stack:
         methods = Methods(
-            workspace, stack, home=where, prompts=prompts, access=access, calls=budget_calls, seconds=timeout
+            workspace, stack, home=where, prompts=traces_of, access=access, calls=budget_calls, seconds=timeout
         )
         exports = labels.with_suffix(".annotated")
         server = AnnotationServer(

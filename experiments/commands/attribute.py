@@ -31,7 +31,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 Examples:
   memtune attribute latest
   memtune attribute conv-26.json --out conv-26.attributions.jsonl
-  memtune attribute traces/ --data conversations.jsonl --workers 4
+  memtune attribute traces/ --data conversations.jsonl --threads 4
   memtune attribute production/     (with feedback.csv: what users said of the answers)
   memtune attribute latest --method triage --model gpt-4.1-mini --base-url https://api.openai.com/v1
   memtune attribute latest --replay
@@ -82,7 +82,7 @@ Examples:
     help="Look at the answers that users called wrong in a log (csv or jsonl: question, reply, answers, trace).",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
+    "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
 @case_timeout_option
 @model_options
@@ -96,13 +96,13 @@ def attribute(
     method: str,
     matcher: str,
     replay: bool,
-    prompts: str,
+    traces_of: str,
     data: Path | None,
     question: str | None,
     reply: str | None,
     right: str | None,
     complaints: Path | None,
-    workers: int,
+    threads: int,
     timeout: float,
     model: str | None,
     base_url: str | None,
@@ -131,9 +131,9 @@ def attribute(
     if complaint is not None and complaints is not None:
         raise ConfigError("--question and --complaints: give one of them")
     target = out or Path(DEFAULT_OUT if complaint is None and complaints is None else COMPLAINTS)
-    if replay and (len(sources) > 1 or prompts == "all"):
+    if replay and (len(sources) > 1 or traces_of == "all"):
         raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --traces-of all")
-    found = sources_of(sources, where, prompts=prompts, data=data, complaint=complaint, complaints=complaints)
+    found = sources_of(sources, where, traces_of=traces_of, data=data, complaint=complaint, complaints=complaints)
     with ExitStack() as stack:
         access = None
         if method != SURVIVAL or matcher != WORDS:
@@ -151,11 +151,13 @@ def attribute(
         asked = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
         header = Header(method=method, matcher=matcher, model=asked, replayed=replay)
         if replay:
-            make, models = stack.enter_context(checked_by_replay(make, sources[0], where, prompts, calls=budget_calls))
+            make, models = stack.enter_context(
+                checked_by_replay(make, sources[0], where, traces_of, calls=budget_calls)
+            )
             access = access or models
         file = stack.enter_context(AttributionsFile.open(target, header))
         view = stack.enter_context(run_view())
-        batch = Batch(make, file.said, file.append, folder=target.resolve().parent, access=access, workers=workers)
+        batch = Batch(make, file.said, file.append, folder=target.resolve().parent, access=access, threads=threads)
         try:
             tally = batch.run(found, view.progress)
         except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, dataset_from, home_option, setup_options
+from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ Examples:
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
+@executor_options
 @click.option(
     "--split",
     type=click.Choice(["train", "validation", "test"]),

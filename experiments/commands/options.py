@@ -23,7 +23,6 @@ home_option = click.option(
 
 whose_traces_option = click.option(
     "--traces-of",
-    "prompts",
     type=click.Choice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
@@ -41,12 +40,10 @@ case_timeout_option = click.option(
 )
 
 
-def setup_options(command: Command) -> Command:
-    """The options for what to run: system, data and how much of it, and model."""
-    options = (
-        click.option(
-            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
-        ),
+def data_options(command: Command) -> Command:
+    """The options for the data set and how much of it."""
+    return _with(
+        command,
         click.option(
             "--dataset", metavar="NAME", help="Data set, of `memtune data list`, or your own as module:function."
         ),
@@ -54,6 +51,17 @@ def setup_options(command: Command) -> Command:
         click.option("--limit-conversations", type=int, metavar="N", help="At most N conversations over all splits."),
         click.option("--limit-sessions", type=int, metavar="N", help="Only the first N sessions of each conversation."),
         click.option("--limit-questions", type=int, metavar="N", help="At most N questions per conversation."),
+    )
+
+
+def setup_options(command: Command) -> Command:
+    """The options for what to run: system, data and how much of it, and model."""
+    return _with(
+        command,
+        click.option(
+            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
+        ),
+        data_options,
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
         ),
@@ -66,6 +74,13 @@ def setup_options(command: Command) -> Command:
             metavar="N",
             help="Concurrent requests to one endpoint [default: 8; 1 for the embedded model].",
         ),
+    )
+
+
+def executor_options(command: Command) -> Command:
+    """The options for where the system runs."""
+    return _with(
+        command,
         click.option(
             "--executor",
             metavar="KIND",
@@ -75,14 +90,12 @@ def setup_options(command: Command) -> Command:
             "--address", metavar="ADDRESS", help="A Ray cluster's [default: $RAY_ADDRESS, else a Ray on this machine]."
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def model_options(command: Command) -> Command:
     """The options for which model to ask about traces, and how often."""
-    options = (
+    return _with(
+        command,
         click.option(
             "--model",
             metavar="NAME",
@@ -93,6 +106,9 @@ def model_options(command: Command) -> Command:
         ),
         click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."),
     )
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command

@@ -40,7 +40,7 @@ Examples:
 def report(
     source: str,
     out: Path,
-    prompts: str,
+    traces_of: str,
     ladder: Path | None,
     prose: bool,
     model: str | None,
@@ -66,7 +66,7 @@ def report(
         raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; give it one of these extensions")
     where = home_folder(home)
     with run_view() as view:
-        facts, folder = diagnosed(source, where, prompts=prompts, ladder=ladder, progress=view.progress)
+        facts, folder = diagnosed(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
         if prose:
             with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
                 facts = in_words(facts, access.task)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, dataset_from, home_option, setup_options
+from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ Examples:
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
+@executor_options
 @click.option(
     "--attribution",
     metavar="NAME",

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Split, first_problem
-from tracing.systems.trace_memory.parsing import events_of_turn
+from tracing.systems.trace_memory_system.parsing import events_of_turn
 from tracing.trace_memory.events import Event, moment
 
 _KINDS = ("says", "tool", "step", "decision")

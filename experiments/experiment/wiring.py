@@ -199,7 +199,7 @@ def open_executor(config: RunConfig, system: MemorySystem, access: ModelAccess) 
     from optimizer.cluster.worker_setup import WorkerSetup
 
     setup = WorkerSetup.of(config.system, config.system_settings, config.modules, system)
-    with RayExecutor(setup, config.executor.address, threads=access.workers.count) as executor:
+    with RayExecutor(setup, config.executor.address, threads=access.threads.count) as executor:
         yield executor
 
 

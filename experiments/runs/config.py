@@ -152,10 +152,6 @@ def _with_commas(names: object) -> object:
     return ",".join(names) if listed else names  # type: ignore[arg-type]
 
 
-def _rounds(optimizers: str) -> int:
-    return 1 if LOCAL_SEARCH in optimizers_of(optimizers) else 3
-
-
 def _known_optimizers(names: str) -> str:
     return ",".join(_known_to(OPTIMIZERS, name) for name in optimizers_of(names))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracing.llm.forwarding.answering import unmade
 from tracing.llm.forwarding.step import Step
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 
 Calls = list[tuple[int, str, str]]
 """Calls that workers ask for: a number, the name of the attempt at a step, and the request."""

@@ -32,7 +32,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import answering
 from tracing.llm.forwarding.step import DEATHS, Step
-from tracing.llm.workers import GivenUp, end_if_given_up
+from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Parts

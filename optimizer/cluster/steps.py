@@ -20,7 +20,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.answering import described
 from tracing.llm.forwarding.errors import read, written
 from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts

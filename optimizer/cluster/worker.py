@@ -10,7 +10,7 @@ from optimizer.cluster.steps import perform
 from optimizer.cluster.worker_setup import WorkerSetup
 from tracing.errors import ConfigError
 from tracing.llm.forwarding.errors import written
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 from tracing.systems.protocol import MemorySystem
 
 

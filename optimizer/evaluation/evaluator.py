@@ -84,7 +84,7 @@ class Evaluator:
     """Evaluates candidates of one system; pays only for what changed since any earlier evaluation.
 
     Its settings are fixed when it is created; only its results change.
-    Conversations and their questions are evaluated concurrently, in as many threads as `access.workers` has. Scores,
+    Conversations and their questions are evaluated concurrently, in as many threads as `access.threads` has. Scores,
     cases and traces do not depend on the order in which they finish.
 
     Attributes:
@@ -124,7 +124,7 @@ class Evaluator:
         failed = 0
         if progress is not None:
             progress(0, len(conversations), 0)
-        for outcome in self.access.workers.map(partial(self._evaluate, candidate), conversations):
+        for outcome in self.access.threads.map(partial(self._evaluate, candidate), conversations):
             outcomes.append(outcome)
             failed += outcome.tainted is not None
             if progress is not None:
@@ -257,7 +257,7 @@ class Evaluator:
         done = self._steps.answer(self.access, conversation, candidate, snapshot, path)
         with self.access.watch() as judging:
             answered = list(zip(conversation.questions, done.answers, strict=True))
-            cases = tuple(self.access.workers.map(partial(self._case, conversation), answered))
+            cases = tuple(self.access.threads.map(partial(self._case, conversation), answered))
         operations = done.graph.operations.values()
         return Outcome(
             conversation=conversation,

@@ -99,7 +99,7 @@ class LocalExecutor:
 
             asked = list(zip(branches, conversation.questions, strict=True))
             answers = []
-            for branch, answer in zip(branches, access.workers.map(ask, asked), strict=True):
+            for branch, answer in zip(branches, access.threads.map(ask, asked), strict=True):
                 branch.join()
                 answers.append(answer)
         return Answered(answers, recorder.graph, watch.calls + watch.cached)

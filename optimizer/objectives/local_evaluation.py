@@ -76,7 +76,7 @@ class LocalEvaluation:
 
         order = sorted(range(len(inputs)), key=lambda at: _data(inputs[at], text))
         credits: dict[int, Credit | None] = {}
-        for at, each in zip(order, self._access.workers.map(credit, [inputs[at] for at in order]), strict=True):
+        for at, each in zip(order, self._access.threads.map(credit, [inputs[at] for at in order]), strict=True):
             credits[at] = each
             if progress is not None:
                 progress(len(credits), len(inputs))

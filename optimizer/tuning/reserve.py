@@ -34,11 +34,11 @@ class TimeReserve:
         budget: of the run.
         meter: of its calls.
         conversations: of the test split; seed and champion are tested on each.
-        workers: conversations evaluated at the same time.
+        threads: conversations evaluated at the same time.
     """
 
-    def __init__(self, budget: Budget, meter: Meter, conversations: int, workers: int) -> None:
-        self._budget, self._meter, self._test, self._workers = budget, meter, conversations, workers
+    def __init__(self, budget: Budget, meter: Meter, conversations: int, threads: int) -> None:
+        self._budget, self._meter, self._test, self._threads = budget, meter, conversations, threads
         self._calls, self._seen = Counter[str](), 0
         self._took = self._in_calls = 0.0
 
@@ -76,7 +76,7 @@ class TimeReserve:
         if left is None or not each:
             return None
         turns = left / each - self._test_turns
-        return max(0.0, turns if share is None else min(turns, share / each)) * self._workers
+        return max(0.0, turns if share is None else min(turns, share / each)) * self._threads
 
     def for_test(self) -> float:
         """Seconds that are kept for the test."""
@@ -109,7 +109,7 @@ class TimeReserve:
         return MARGIN * 2 * self._turns(self._test)
 
     def _turns(self, count: int) -> int:
-        return math.ceil(count / self._workers)
+        return math.ceil(count / self._threads)
 
 
 def calls_of(outcome: Outcome) -> Counter[str]:

@@ -214,6 +214,7 @@ def test_mem0_is_understood(
     assert (blame.operation, blame.error_type) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(("question", "faults", "expected"), FAULTS[:2])
 def test_mem0_2_is_understood_through_its_worker(

@@ -99,19 +99,13 @@ def a_store_that_was_never_finished(stage: Stage) -> None:
         store.execute("CREATE TABLE experiments (experiment_id INTEGER)")
 
 
-STOPS = [
-    full_disk_on_the_way,
-    *(
-        pytest.param(stop, marks=pytest.mark.thorough)
-        for stop in (
-            two_killed_at_once,
-            *(in_set_up, asked_to_end_in_set_up, interrupted, killed),
-            *(full_disk_at_the_start, a_store_that_was_never_finished),
-        )
-    ),
-]
+STOPS = (
+    *(two_killed_at_once, in_set_up, asked_to_end_in_set_up, interrupted, killed),
+    *(full_disk_on_the_way, full_disk_at_the_start, a_store_that_was_never_finished),
+)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_is_left_goes_on_to_the_same_result_and_the_next_run_has_it_too(

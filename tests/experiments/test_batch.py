@@ -58,9 +58,9 @@ class Counted:
             return self._method.attribute(case)
 
 
-def work(folder: RunFolder, out: Path, make: Callable[..., object] | None = None, workers: int = 1) -> Tally:
+def work(folder: RunFolder, out: Path, make: Callable[..., object] | None = None, threads: int = 1) -> Tally:
     with AttributionsFile.open(out, SURVIVAL) as file:
-        batch = Batch(make or Counted(), file.said, file.append, folder=out.parent, workers=workers)  # type: ignore[arg-type]
+        batch = Batch(make or Counted(), file.said, file.append, folder=out.parent, threads=threads)  # type: ignore[arg-type]
         return batch.run(run_sources(folder, "champion"))
 
 
@@ -71,7 +71,7 @@ def verdicts(path: Path) -> dict[str, tuple[str | None, str | None]]:
 
 def test_wrong_answers_are_attributed_once_and_found_again(folder: RunFolder, tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
-    tally = work(folder, out, workers=3)
+    tally = work(folder, out, threads=3)
     assert (tally.traces, tally.fresh, tally.failed, tally.complete) == (3, 6, 0, True)
     expected = {f"{name}-food": ("extract_facts", None) for name in CONVERSATIONS}
     expected |= {f"{name}-city": ("answer", None) for name in CONVERSATIONS}
@@ -266,7 +266,7 @@ def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Pa
     folder.write_prompts("champion", {"extract": "Another.", "decide": "Another.", "answer": "Another."})
     with pytest.raises(DataError, match="no traces of its champion"):
         sources_of(["latest"], home)
-    assert len(sources_of(["latest"], home, prompts="seed")) == 3
+    assert len(sources_of(["latest"], home, traces_of="seed")) == 3
     alone = tmp_path / "one.jsonl"
     alone.write_bytes(trace.read_bytes())
     with pytest.raises(TraceError, match="no judge and no annotation"):

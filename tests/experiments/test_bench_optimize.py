@@ -40,10 +40,10 @@ def figures_of(runs: list[RunFigures], planned: int | None = None) -> OptimizeFi
     )
 
 
-def run_of(arm: str, seed: int, scores: list[float], **changed: Any) -> RunFigures:
+def run_of(contender: str, seed: int, scores: list[float], **changed: Any) -> RunFigures:
     values = {
         "system": "rag",
-        "arm": arm,
+        "contender": contender,
         "seed": seed,
         "scores": {f"c{n}": score for n, score in enumerate(scores)},
         "failed": (),
@@ -52,7 +52,7 @@ def run_of(arm: str, seed: int, scores: list[float], **changed: Any) -> RunFigur
         "minutes": 2.0,
         "curve": (Point(calls=0, score=0.4),),
         "area": 0.4,
-        "rewritten": arm != "seed",
+        "rewritten": contender != "seed",
         "stopped": "budget: search.calls",
         "code": "a",
     }
@@ -109,7 +109,7 @@ def whole(mlflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         f"tracking: {{uri: '{store_uri(mlflow_home)}', experiment: {folder.name}}}\n"
     )
     bench = Bench(folder, server)
-    yield replace(bench, figures=bench.made("--arm", "closed-loop"), asked=server.asked)
+    yield replace(bench, figures=bench.made("--optimizer", "closed-loop"), asked=server.asked)
     server.close()
 
 
@@ -117,7 +117,7 @@ def lasting(figures: OptimizeFigures | None) -> Any:
     """The figures without times."""
     assert figures is not None
     found = figures.model_dump(mode="json")
-    for each in (*found["runs"], *(arm for system in found["systems"] for arm in system["arms"])):
+    for each in (*found["runs"], *(contender for system in found["systems"] for contender in system["contenders"])):
         del each["minutes"]
     return found
 
@@ -128,12 +128,12 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
 ) -> None:
     bench, files = whole.copied(tmp_path / "more", runs=True), (tmp_path / "o.md", tmp_path / "o.svg")
     # Without local objectives, the default search is the closed loop: both need the same calls.
-    arms = ("--arm", "closed-loop", "--arm", "no-local-objectives", "--arm", "local-search")
-    figures = bench.made(*arms, "--table", str(files[0]), "--picture", str(files[1]))
+    contenders = ("--optimizer", "closed-loop", "--optimizer", "no-local-objectives", "--optimizer", "local-search")
+    figures = bench.made(*contenders, "--table", str(files[0]), "--picture", str(files[1]))
     assert whole.figures is not None
     assert figures.runs[:2] == whole.figures.runs
     seed, closed, same, ours = figures.runs
-    assert (seed.arm, seed.calls, seed.rewritten) == ("seed", 0, False)
+    assert (seed.contender, seed.calls, seed.rewritten) == ("seed", 0, False)
     assert (same.calls, same.tokens, same.scores, same.curve) == (
         closed.calls,
         closed.tokens,
@@ -156,11 +156,11 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
     picture = files[1].read_text()
     drawn = Page(picture)
     assert (drawn.tags[0], drawn.tags.count("svg"), drawn.open) == ("svg", 1, [])
-    assert all(each.arm in drawn.text for each in figures.runs)
+    assert all(each.contender in drawn.text for each in figures.runs)
     assert "var(--" not in picture
 
     asked = bench.server.asked
-    assert bench.made(*arms) == figures
+    assert bench.made(*contenders) == figures
     assert bench.server.asked == asked
 
 
@@ -175,7 +175,7 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bench = whole.copied(tmp_path / "killed", runs=False)
-    arguments, before = bench.command("--arm", "closed-loop"), bench.server.asked
+    arguments, before = bench.command("--optimizer", "closed-loop"), bench.server.asked
     for share in shares:
         process = started(arguments)
         while bench.server.asked - before < share * whole.asked:
@@ -198,7 +198,7 @@ def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Pat
     fingerprint = place / "run" / "fingerprint.json"
     fingerprint.write_text(json.dumps(json.loads(fingerprint.read_text()) | {"memtune.code": "older"}))
     before = bench.server.asked
-    assert lasting(bench.made("--arm", "closed-loop")) == lasting(whole.figures)
+    assert lasting(bench.made("--optimizer", "closed-loop")) == lasting(whole.figures)
     # All that the search needs is paid: nothing of the earlier life is left to profit from.
     assert bench.server.asked - before >= bench.read().runs[1].calls
 
@@ -220,7 +220,7 @@ def refused(whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_cannot_be_compared_is_refused_before_any_call(refused: Callable[..., str], tmp_path: Path) -> None:
-    assert "--arm: " in (error := refused("--arm", "gradient"))
+    assert "--optimizer: " in (error := refused("--optimizer", "gradient"))
     assert "no-local-objectives" in error
     assert "--seeds" in refused("--seeds", "0")
     assert "--json" in refused("--json", str(tmp_path / "refused" / "bench.yaml" / "o.json"))
@@ -236,11 +236,11 @@ def test_damaged_figures_are_told_and_made_again_without_a_call(
 ) -> None:
     (file,) = (tmp_path / "refused").glob("runs/*/closed-loop-*/*/figures.json")
     file.write_text("{}")
-    assert "delete the file" in refused("--arm", "closed-loop")
+    assert "delete the file" in refused("--optimizer", "closed-loop")
     file.unlink()
     before = whole.server.asked
     bench = replace(whole, folder=tmp_path / "refused")
-    assert lasting(bench.made("--arm", "closed-loop")) == lasting(whole.figures)
+    assert lasting(bench.made("--optimizer", "closed-loop")) == lasting(whole.figures)
     assert whole.server.asked == before
 
 
@@ -265,19 +265,20 @@ def test_arms_are_compared_by_conversation_over_their_seeds() -> None:
         run_of("gepa", 0, [*base[1:], base[0]]),
     ]
     (system,) = compared(runs)
-    assert system.arms[0].arm == "local-search"
-    ours = system.arms[0]
+    assert system.contenders[0].contender == "local-search"
+    ours = system.contenders[0]
     assert ours.by_seed == pytest.approx({0: sum(shifted) / 8, 1: sum(higher) / 8})
     assert ours.score == pytest.approx(sum(base) / 8 + 0.4)
     assert ours.against_seed == system.ours["seed"]
     assert (system.ours["seed"].conclusion, round(system.ours["seed"].delta, 9)) == ("better", 0.4)
     assert system.ours["seed"].p_value == pytest.approx(2 / 2**8)
-    gepa = next(arm for arm in system.arms if arm.arm == "gepa")
+    gepa = next(contender for contender in system.contenders if contender.contender == "gepa")
     assert gepa.against_seed is not None
     assert gepa.against_seed.conclusion == "inconclusive"
     *_, last = conclusions(system)
     assert last == (
-        "local-search has the highest held-out score of 3 arms; shown to be better than seed, gepa, and worse than none"
+        "local-search has the highest held-out score of 3 contenders; shown to be better than seed, gepa, and worse "
+        "than none"
     )
 
 
@@ -286,10 +287,10 @@ def test_an_arm_that_is_not_first_is_not_called_first() -> None:
     (system,) = compared([run_of("seed", 0, low), run_of("local-search", 0, low), run_of("gepa", 0, high)])
     *lines, last = conclusions(system)
     assert lines[0] == "local-search against seed: +0.000 (95 % +0.000 to +0.000, p 1.000): inconclusive"
-    assert last.startswith("local-search is number 2 of 3 arms by held-out score; gepa is first; ")
+    assert last.startswith("local-search is number 2 of 3 contenders by held-out score; gepa is first; ")
     assert last.endswith("shown to be better than none, and worse than gepa")
     (level,) = compared([run_of("seed", 0, low), run_of("local-search", 0, low)])
-    assert "has the highest held-out score of 2 arms, and so has seed; " in conclusions(level)[-1]
+    assert "has the highest held-out score of 2 contenders, and so has seed; " in conclusions(level)[-1]
     (without,) = compared([run_of("seed", 0, low)])
     assert conclusions(without) == []
 

@@ -234,7 +234,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "matcher", "--matcher", ARGUMENT), []),
     ],
     "bench optimize": [
-        (("bench", "optimize", "--arm", ARGUMENT), ["[/INST]"]),
+        (("bench", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
         (("bench", "optimize", ARGUMENT), GIVEN),
     ],
     "bench throughput": [

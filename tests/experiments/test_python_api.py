@@ -73,7 +73,7 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert (wrong["operation"].notna() | wrong["abstained"].notna()).all()
     assert cases[cases["passed"]]["operation"].isna().all()
     assert result.summary.baseline["test"].n == len(cases[(cases["prompts"] == "seed") & (cases["split"] == "test")])
-    of_seed = result.attribute(prompts="seed")
+    of_seed = result.attribute(traces_of="seed")
     assert len(of_seed.cases) == len(wrong)
     assert of_seed.blame["share"].sum() == pytest.approx(1)
     assert set(result.blame.columns) == set(of_seed.blame.columns)
@@ -86,8 +86,8 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
 
     again = memtune.load(result.id[:12])
     assert (again.path, again.prompts, again.verdict) == (result.path, result.prompts, result.verdict)
-    assert len(memtune.attribute(again, prompts="seed").cases) == len(wrong)
-    assert len(memtune.attribute(result.id, prompts="seed").cases) == len(wrong)
+    assert len(memtune.attribute(again, traces_of="seed").cases) == len(wrong)
+    assert len(memtune.attribute(result.id, traces_of="seed").cases) == len(wrong)
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:

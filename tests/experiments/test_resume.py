@@ -154,6 +154,7 @@ def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     assert "warning" not in Path("output.txt").read_text() + Path("elsewhere/output.txt").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
     configured: Callable[[str], None], scripted_server: ScriptedServer

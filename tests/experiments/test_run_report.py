@@ -146,7 +146,7 @@ def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
 def test_a_reply_schema_that_the_system_alone_would_not_have_is_told(settings: dict[str, str], told: bool) -> None:
     of_mem0 = summary(loop_result()).model_copy(update={"system": "mem0"})
     page = Page(render_report(ReportInput(summary=of_mem0, seed=SEED, champion=SEED, settings=settings)))
-    assert ("were held to a JSON schema" in page.text) == told
+    assert ("were constrained to a JSON schema" in page.text) == told
 
 
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:

@@ -63,8 +63,9 @@ def runs_in(home: Path) -> int:
         return int(store.execute("SELECT count(*) FROM runs").fetchone()[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("moments", [2, pytest.param(20, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("moments", [2, 20])
 def test_a_kill_at_any_moment_of_its_making_leaves_a_home_that_the_next_run_can_use(
     tmp_path: Path, moments: int
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_run_whose_workers_are_killed_in_their_builds_ends_as_one_without_work
     assert scripted_server.asked - before == undisturbed.calls
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_run_killed_while_workers_build_and_resumed_pays_no_call_twice(
     distant: Callable[..., None], environment: Environment, scripted_server: ScriptedServer, undisturbed: Whole

@@ -126,10 +126,9 @@ def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Ca
     return process.exitcode
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "few"), [(0, True), *(pytest.param(seed, False, marks=pytest.mark.thorough) for seed in (1, 2, 3))]
-)
+@pytest.mark.parametrize(("seed", "few"), [(0, True), *((seed, False) for seed in (1, 2, 3))])
 def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_one(
     place: Place, whole: Whole, tried: Tried, seed: int, few: bool
 ) -> None:
@@ -187,8 +186,9 @@ def _result(run: RunFolder) -> dict[str, Any]:
     return _result_of(outcome(run))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [2, 4])
 def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, tried: Tried, count: int) -> None:
     tried(f"{count} runs at once in a new home", count)
     processes = [started(RUN, str(number)) for number in range(count)]
@@ -206,7 +206,11 @@ def test_first_runs_at_once_in_a_new_home_end_alike(place: Place, whole: Whole, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["chat", pytest.param("embedding", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("kind", LARGE, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind",
+    [LARGE[0], *(pytest.param(kind, marks=pytest.mark.thorough) for kind in LARGE[1:])],
+    ids=lambda kind: kind.name,
+)
 def test_no_reply_fills_the_memory(place: Place, whole: Whole, tried: Tried, kind: Misbehaviour, role: str) -> None:
     tried(f"{kind.name}, {role}, lasting")
     place.endpoint.misbehave(kind, role, after=1)

@@ -62,6 +62,7 @@ def slow(model: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], R
     return lambda body: Reply(str(model(body)), delay=0.05)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
     open_access: Open, on_ray: OnRay, tmp_path: Path, scripted_server: ScriptedServer
@@ -112,8 +113,9 @@ def test_a_system_under_other_settings_runs_on_the_same_cluster(
     assert scores == [[1.0] * len(TALKS), [0.5] * len(TALKS), [1.0] * len(TALKS)]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", ["a worker", pytest.param("a node", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("lost", ["a worker", "a node"])
 def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
     open_access: Open,
     on_ray: OnRay,

@@ -25,7 +25,7 @@ from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
 from tracing.systems.mem0_memory.prompts import PROMPTS
-from tracing.systems.mem0_memory.replies import EVENTS, FACTS_SCHEMA, held, schema_for, update_schema
+from tracing.systems.mem0_memory.replies import EVENTS, FACTS_SCHEMA, schema_for, update_schema, with_reply_schemas
 from tracing.systems.mem0_memory.writing import native_prompts
 from tracing.systems.protocol import Memory, MemorySystem
 
@@ -265,7 +265,7 @@ def test_the_exported_module_asks_as_a_run_does(scripted_server: ScriptedServer,
     of_the_run = forms()
     scripted_server.requests.clear()
     prompts = native_prompts(SEED)
-    memory = held(
+    memory = with_reply_schemas(
         library.open_memory(prompts, base_url=scripted_server.base_url, key="k", chat_model="m", embedding_model="e")
     )
     library.fit(memory, len(vector_of("any")))

@@ -20,9 +20,9 @@ from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.trace_memory import TraceMemorySystem
-from tracing.systems.trace_memory.asked import FEWEST, Known, filters_of
-from tracing.systems.trace_memory.parsing import events_of_turn, shown
+from tracing.systems.trace_memory_system import TraceMemorySystem
+from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
+from tracing.systems.trace_memory_system.parsing import events_of_turn, shown
 from tracing.trace_memory import Event
 
 

@@ -244,6 +244,9 @@ def test_a_worker_gets_no_key_and_may_print_what_it_likes(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real-key-0123456789")
     monkeypatch.setenv("MY_OWN", "sk-another-key-0123456789")
+    # These begin as variables do that a worker gets.
+    for name in ("LANGSMITH_API_KEY", "HOMEBREW_GITHUB_API_TOKEN", "TEMPORAL_API_KEY", "LC_KEY_2"):
+        monkeypatch.setenv(name, "a-key-0123456789")
     access = open_access(api_key_env="MY_OWN")
     state = odd().build(SMALL_TALK, {}, access).state
     assert state["reply"] == "ok"
@@ -320,7 +323,7 @@ def test_workers_are_as_many_as_requests_may_be_made_at_a_time(
     access = open_access(concurrency=2)
     system = odd("naps")
     talks = [SMALL_TALK.model_copy(update={"id": f"talk {number}"}) for number in range(5)]
-    built = access.workers.map(lambda talk: system.build(talk, {}, access), talks)
+    built = access.threads.map(lambda talk: system.build(talk, {}, access), talks)
     assert len({memory.state["pid"] for memory in built}) == 2
 
 

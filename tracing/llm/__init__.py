@@ -3,8 +3,8 @@
 access, settings                        the models of a run, by role
 models, dimension, dspy_lm              one model to ask, also from DSPy
 replies, cache, booking, single_flight  the chain that a request passes: cache, ledger, budget, endpoint
-endpoints, workers                      the endpoints of a run, and the threads that keep them busy
+endpoints, threads                      the endpoints of a run, and the threads that keep them busy
 accounting                              budget, meter and ledger
-forwarding                              the gateway: requests of other programs, through the same chain
-http, serving                           one endpoint; servers on loopback and the embedded models
+forwarding                              calls of worker processes, made here through the same chain
+http, serving                           one endpoint; servers on loopback, the gateway and the embedded models
 """

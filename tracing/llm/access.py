@@ -24,7 +24,7 @@ from tracing.llm.replies import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
-from tracing.llm.workers import Workers
+from tracing.llm.threads import Threads
 
 __all__ = ["NO_OPERATION", "ModelAccess"]
 
@@ -42,13 +42,13 @@ class ModelAccess:
         budget: what is spent and what may be.
         ledger: records paid calls, and has those made before the run was resumed; None for none.
         repetition: its number; another number asks the models again instead of the cache.
-        workers: threads for work that asks these models, enough to keep their endpoints busy.
+        threads: for work that asks these models, enough to keep their endpoints busy.
     """
 
     def __init__(self, shared: _Shared, *, ledger: Ledger | None, repetition: int, dimension: Dimension) -> None:
         """See `open`; `dimension` is the length of the embedding model's vectors."""
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
-        self.workers = shared.workers
+        self.threads = shared.threads
         self.meter, self.budget = shared.booking.meter, shared.booking.budget
         self._guard = threading.Lock()
         self._gateway: Gateway | None = None
@@ -170,7 +170,7 @@ class ModelAccess:
         if when_needed:
             return
         # Even if fewer requests are allowed at once: no run has begun yet.
-        list(Workers(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
+        list(Threads(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
 
     def gateway(self) -> Gateway:
         """The server through which systems with their own client use these models.
@@ -215,7 +215,7 @@ class _Shared:
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
         width = self.endpoints.width(roles["task"])
         # While one thread waits for its turn or for a retry, another uses the endpoint.
-        self.workers = Workers(width if width == 1 else 2 * width)
+        self.threads = Threads(width if width == 1 else 2 * width)
         self.held = contextlib.ExitStack()
         if self.cache is not None:
             self.held.callback(self.cache.close)

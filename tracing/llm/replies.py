@@ -15,7 +15,7 @@ from tracing.llm.booking import Booking, Call, Reply
 from tracing.llm.cache import ResponseCache
 from tracing.llm.settings import ModelSettings
 from tracing.llm.single_flight import SingleFlight
-from tracing.llm.workers import end_if_given_up
+from tracing.llm.threads import end_if_given_up
 
 R = TypeVar("R")
 

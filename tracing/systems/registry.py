@@ -18,7 +18,7 @@ SYSTEMS = Door(
         "fact-memory": "tracing.systems.fact_memory:FactMemory",
         "rag": "tracing.systems.rag:Rag",
         "mem0": "tracing.systems.mem0_memory:Mem0",
-        "trace-memory": "tracing.systems.trace_memory:TraceMemorySystem",
+        "trace-memory": "tracing.systems.trace_memory_system:TraceMemorySystem",
         "mem0@0.1": "tracing.systems.mem0_memory.generations:Mem0First",
         "mem0@1.0": "tracing.systems.mem0_memory.generations:Mem0One",
         "mem0@2": "tracing.systems.mem0_additive:Mem0Two",

@@ -1,15 +1,15 @@
-"""From finished runs to figures of arms, with the held-out conversation as unit."""
+"""From finished runs to figures of contenders, with the held-out conversation as unit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from experiments.bench.optimize.arms import OURS, SEED
+from experiments.bench.optimize.contenders import OURS, SEED
 from experiments.bench.optimize.figures import (
-    ArmComparison,
-    ArmFigures,
     Conclusion,
+    ContenderComparison,
+    ContenderFigures,
     Point,
     RunFigures,
     SystemFigures,
@@ -32,7 +32,7 @@ def area_under(curve: Sequence[Point], budget: int) -> float:
 
 
 def compared(runs: Sequence[RunFigures]) -> tuple[SystemFigures, ...]:
-    """The arms of each system, as far as their runs are finished."""
+    """The contenders of each system, as far as their runs are finished."""
     return tuple(_system(name, [run for run in runs if run.system == name]) for name in _names(runs))
 
 
@@ -41,26 +41,26 @@ def _names(runs: Sequence[RunFigures]) -> list[str]:
 
 
 def _system(name: str, runs: Sequence[RunFigures]) -> SystemFigures:
-    by_arm: dict[str, list[RunFigures]] = {}
+    by_contender: dict[str, list[RunFigures]] = {}
     for run in runs:
-        by_arm.setdefault(run.arm, []).append(run)
-    scores = {arm: _by_conversation(own) for arm, own in by_arm.items()}
-    arms = [_arm(arm, own, scores[arm], scores.get(SEED)) for arm, own in by_arm.items()]
+        by_contender.setdefault(run.contender, []).append(run)
+    scores = {name: _by_conversation(own) for name, own in by_contender.items()}
+    contenders = [_contender(name, own, scores[name], scores.get(SEED)) for name, own in by_contender.items()]
     ours = scores.get(OURS)
     return SystemFigures(
         system=name,
         conversations=len(runs[0].scores),
-        arms=tuple(sorted(arms, key=lambda arm: -arm.score)),
-        ours={arm: _compare(ours, theirs) for arm, theirs in scores.items() if arm != OURS} if ours else {},
+        contenders=tuple(sorted(contenders, key=lambda contender: -contender.score)),
+        ours={name: _compare(ours, theirs) for name, theirs in scores.items() if name != OURS} if ours else {},
     )
 
 
-def _arm(
+def _contender(
     name: str, runs: Sequence[RunFigures], scores: Mapping[str, float], seed: Mapping[str, float] | None
-) -> ArmFigures:
+) -> ContenderFigures:
     units = list(scores.values())
-    return ArmFigures(
-        arm=name,
+    return ContenderFigures(
+        contender=name,
         score=fmean(units),
         ci=interval_over(units),
         by_seed={run.seed: fmean(run.scores.values()) for run in runs},
@@ -77,8 +77,8 @@ def _by_conversation(runs: Sequence[RunFigures]) -> dict[str, float]:
     return {each: fmean(run.scores[each] for run in runs) for each in runs[0].scores}
 
 
-def _compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> ArmComparison:
+def _compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> ContenderComparison:
     found = verdict_over([ours[each] - theirs[each] for each in theirs])
-    return ArmComparison(
+    return ContenderComparison(
         delta=found.delta, ci=found.delta_ci, p_value=found.p_value, conclusion=_CONCLUSIONS[found.verdict]
     )

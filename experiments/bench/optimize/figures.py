@@ -1,4 +1,4 @@
-"""What is measured of optimizers: of each run, of each arm over its seeds, and of pairs of arms."""
+"""What is measured of optimizers: of each run, of each contender over its seeds, and of pairs of contenders."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Point(_Figures):
 
 
 class RunFigures(_Figures):
-    """One run of an arm.
+    """One run of a contender.
 
     Attributes:
-        system, arm, seed: which.
+        system, contender, seed: which.
         scores: held-out conversation → mean score of its questions under the champion; 0 if the champion fails on it.
         failed: those it fails on.
         calls, tokens, minutes: of the search alone, without baselines and test; calls include embeddings.
@@ -40,7 +40,7 @@ class RunFigures(_Figures):
     """
 
     system: str
-    arm: str
+    contender: str
     seed: int
     scores: dict[str, float]
     failed: tuple[str, ...]
@@ -54,12 +54,12 @@ class RunFigures(_Figures):
     code: str
 
 
-class ArmComparison(_Figures):
+class ContenderComparison(_Figures):
     """A paired comparison with the held-out conversation as unit: the mean difference, its 95 % interval and p value.
 
-    A conversation's score is the mean over the arm's seeds. The interval is None for a single conversation, and says
-    nothing of how an arm varies from seed to seed. `conclusion` is by a two-sided sign-flip test at 5 %, not corrected
-    for the number of comparisons.
+    A conversation's score is the mean over the contender's seeds. The interval is None for a single conversation, and
+    says nothing of how a contender varies from seed to seed. `conclusion` is by a two-sided sign-flip test at 5 %, not
+    corrected for the number of comparisons.
     """
 
     delta: float
@@ -68,11 +68,11 @@ class ArmComparison(_Figures):
     conclusion: Conclusion
 
 
-class ArmFigures(_Figures):
-    """An arm over its seeds.
+class ContenderFigures(_Figures):
+    """A contender over its seeds.
 
     Attributes:
-        arm: its name.
+        contender: its name.
         score: held-out, mean over conversations of the mean over seeds.
         ci: its 95 % interval by conversation; None for a single one.
         by_seed: seed → held-out score of that run.
@@ -81,11 +81,11 @@ class ArmFigures(_Figures):
         rewritten: runs whose champion is not the seed.
     """
 
-    arm: str
+    contender: str
     score: float
     ci: Interval | None
     by_seed: dict[int, float]
-    against_seed: ArmComparison | None
+    against_seed: ContenderComparison | None
     calls: float
     tokens: float
     minutes: float
@@ -94,19 +94,19 @@ class ArmFigures(_Figures):
 
 
 class SystemFigures(_Figures):
-    """All arms on one memory system, the best held-out score first.
+    """All contenders on one memory system, the best held-out score first.
 
     Attributes:
         system: its name.
         conversations: held-out ones.
-        arms: those of which a run has finished.
-        ours: other arm → how the default search compares with it.
+        contenders: those of which a run has finished.
+        ours: other contender → how the default search compares with it.
     """
 
     system: str
     conversations: int
-    arms: tuple[ArmFigures, ...]
-    ours: dict[str, ArmComparison]
+    contenders: tuple[ContenderFigures, ...]
+    ours: dict[str, ContenderComparison]
 
 
 class OptimizeFigures(_Figures):
@@ -116,7 +116,7 @@ class OptimizeFigures(_Figures):
         dataset, model, metric: what it was made with.
         calls: that each search might make.
         runs_planned: how many runs it takes; `runs` has those that are finished.
-        systems: their arms compared.
+        systems: their contenders compared.
     """
 
     dataset: str

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.bench.optimize.arms import SEED, BenchArm
 from experiments.bench.optimize.comparing import compared
+from experiments.bench.optimize.contenders import SEED, Contender
 from experiments.bench.optimize.figures import OptimizeFigures, RunFigures
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Shown
@@ -43,10 +43,10 @@ class Plan:
     """What is compared.
 
     Attributes:
-        config: of every run, but for what an arm, a system and a seed decide.
+        config: of every run, but for what a contender, a system and a seed decide.
         dataset: its conversations, split.
         systems: names of the memory systems; the settings of the configuration are for its own.
-        arms: the seed prompts first.
+        contenders: the seed prompts first.
         seeds: of the searches; the seed prompts need one run only.
         calls: that each search may make.
         rounds: that each search may take.
@@ -55,18 +55,18 @@ class Plan:
     config: RunConfig
     dataset: Dataset
     systems: tuple[str, ...]
-    arms: tuple[BenchArm, ...]
+    contenders: tuple[Contender, ...]
     seeds: tuple[int, ...]
     calls: int
     rounds: int
 
-    def runs(self) -> Iterator[tuple[str, BenchArm, int]]:
-        """System, arm and seed of each run, seed by seed, so that what is finished compares all arms soon."""
+    def runs(self) -> Iterator[tuple[str, Contender, int]]:
+        """System, contender and seed of each run, seed by seed, so that all contenders are compared soon."""
         for seed in self.seeds:
             for system in self.systems:
-                for arm in self.arms:
-                    if arm.optimizer is not None or seed == self.seeds[0]:
-                        yield system, arm, seed
+                for contender in self.contenders:
+                    if contender.optimizer is not None or seed == self.seeds[0]:
+                        yield system, contender, seed
 
 
 def measure_optimizers(
@@ -75,7 +75,7 @@ def measure_optimizers(
     """Make every run that is not finished yet, and compare them.
 
     Args:
-        plan: what is compared. Systems, arms and seeds may differ from call to call; finished runs are kept.
+        plan: what is compared. Systems, contenders and seeds may differ from call to call; finished runs are kept.
         folder: of the runs.
         progress: called with the run and its phase.
         finished: called with the figures so far at the start and after each run.
@@ -97,16 +97,16 @@ def measure_optimizers(
         for number, (run, place) in enumerate(places.items(), start=1):
             if run in done:
                 continue
-            system, arm, seed = run
-            baseline = None if arm.name == SEED else _place(folder, system, plan.arms[0], plan.seeds[0])
+            system, contender, seed = run
+            baseline = None if contender.name == SEED else _place(folder, system, plan.contenders[0], plan.seeds[0])
             done[run] = measure_run(
-                arm,
+                contender,
                 _configured(plan, folder, *run),
                 plan.dataset,
                 place,
                 baseline=baseline,
                 budget=plan.calls,
-                observer=Phases(progress, f"{number} of {len(places)}: {system}, {arm.name}, seed {seed}"),
+                observer=Phases(progress, f"{number} of {len(places)}: {system}, {contender.name}, seed {seed}"),
             )
             figures = _figures(plan, done.values())
             finished(figures)
@@ -126,14 +126,14 @@ def _figures(plan: Plan, done: Iterable[RunFigures]) -> OptimizeFigures:
     )
 
 
-def _place(folder: Path, system: str, arm: BenchArm, seed: int) -> RunPlace:
-    return RunPlace(folder / file_name(system) / file_name(arm.name) / f"seed-{seed}")
+def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPlace:
+    return RunPlace(folder / file_name(system) / file_name(contender.name) / f"seed-{seed}")
 
 
-def _configured(plan: Plan, folder: Path, system: str, arm: BenchArm, seed: int) -> RunConfig:
+def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
     given = plan.config
     tracking = Tracking(uri=given.tracking.uri or store_uri(folder), experiment=given.tracking.experiment, traces=0)
-    config = arm.configured(given, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
+    config = contender.configured(given, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
     own = given.system_settings if system == given.system else {}
     return config.model_copy(update={"system": system, "system_settings": own})
 

@@ -1,4 +1,4 @@
-"""One run of an arm in a folder of its own: a home, a run as `memtune run` makes it, and its figures."""
+"""One run of a contender in a folder of its own: a home, a run as `memtune run` makes it, and its figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.bench.optimize.arms import BenchArm
 from experiments.bench.optimize.comparing import area_under
+from experiments.bench.optimize.contenders import Contender
 from experiments.bench.optimize.figures import Point, RunFigures
 from experiments.data.loaders import Dataset
 from experiments.experiment.judging import calibrate_judge
@@ -36,7 +36,7 @@ class RunPlace:
 
     @property
     def home(self) -> Path:
-        """Cache and memories: its own, so that an arm pays for every call that its search needs."""
+        """Cache and memories: its own, so that a contender pays for every call that its search needs."""
         return self.path / "home"
 
     @property
@@ -61,7 +61,7 @@ class RunPlace:
 
 
 def measure_run(
-    arm: BenchArm,
+    contender: Contender,
     config: RunConfig,
     dataset: Dataset,
     place: RunPlace,
@@ -73,7 +73,7 @@ def measure_run(
     """Make a run, or finish one that was interrupted, and keep its figures.
 
     Args:
-        arm: whose run it is.
+        contender: whose run it is.
         config: of the run, its budget of calls for the search included.
         place: the folder of the run.
         baseline: a finished run of the seed prompts, whose replies this one has for nothing; None for that run.
@@ -98,12 +98,14 @@ def measure_run(
         observers=(observer,),
     )
     outcomes = _held_out(config, dataset, place, observer)
-    figures = _figures(arm, config, finished, outcomes, budget)
+    figures = _figures(contender, config, finished, outcomes, budget)
     RunFolder(place.path).write(FIGURES, figures.model_dump_json(indent=2) + "\n")
     return figures
 
 
-def _figures(arm: BenchArm, config: RunConfig, finished: Finished, outcomes: list[Outcome], budget: int) -> RunFigures:
+def _figures(
+    contender: Contender, config: RunConfig, finished: Finished, outcomes: list[Outcome], budget: int
+) -> RunFigures:
     result, cost = finished.result, finished.result.search
     start = result.baseline.get("validation")
     if cost is None or start is None:
@@ -114,7 +116,7 @@ def _figures(arm: BenchArm, config: RunConfig, finished: Finished, outcomes: lis
     )
     return RunFigures(
         system=config.system,
-        arm=arm.name,
+        contender=contender.name,
         seed=config.seed,
         scores={each.conversation.id: 0.0 if each.tainted is not None else each.score for each in outcomes},
         failed=tuple(each.conversation.id for each in outcomes if each.tainted is not None),
@@ -141,7 +143,7 @@ def _held_out(config: RunConfig, dataset: Dataset, place: RunPlace, observer: Ob
 
 
 def _leave_other_code(place: RunPlace) -> None:
-    """Remove an unfinished run of other code, which could not be resumed: its arm starts over, with nothing paid."""
+    """Remove an unfinished run of other code, which could not be resumed: it starts over, with nothing paid."""
     if place.folder.path.exists() and read_fingerprint(place.folder).get(CODE) != code_digest():
         shutil.rmtree(place.path)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from experiments.bench.optimize.arms import OURS, SEED
+from experiments.bench.optimize.contenders import OURS, SEED
 from experiments.bench.optimize.figures import OptimizeFigures, Point, RunFigures, SystemFigures
 from experiments.display.charts import HUES, MUTED, bars, named, svg
 from experiments.display.charts import SEED as SEED_COLOUR
@@ -34,22 +34,22 @@ def picture(figures: OptimizeFigures) -> str | None:
 
 
 def _hues(figures: OptimizeFigures) -> dict[str, str]:
-    """A colour for each arm: blue for the default search, grey for the seed prompts."""
-    others = [arm for arm in dict.fromkeys(run.arm for run in figures.runs) if arm not in (SEED, OURS)]
-    drawn = {arm: HUES[1 + place % (len(HUES) - 1)] for place, arm in enumerate(others)}
+    """A colour for each contender: blue for the default search, grey for the seed prompts."""
+    others = [name for name in dict.fromkeys(run.contender for run in figures.runs) if name not in (SEED, OURS)]
+    drawn = {name: HUES[1 + place % (len(HUES) - 1)] for place, name in enumerate(others)}
     return {SEED: SEED_COLOUR, OURS: HUES[0], **drawn}
 
 
 def _curves(axes: Axes, system: SystemFigures, runs: Sequence[RunFigures], calls: int, hues: dict[str, str]) -> None:
-    for arm in system.arms:
-        curve = mean_curve([run.curve for run in runs if run.arm == arm.arm], calls)
+    for contender in system.contenders:
+        curve = mean_curve([run.curve for run in runs if run.contender == contender.contender], calls)
         axes.step(
             [point.calls for point in curve],
             [point.score for point in curve],
             where="post",
-            color=hues[arm.arm],
-            linewidth=2.4 if arm.arm == OURS else 1.4,
-            linestyle="--" if arm.arm == SEED else "-",
+            color=hues[contender.contender],
+            linewidth=2.4 if contender.contender == OURS else 1.4,
+            linestyle="--" if contender.contender == SEED else "-",
         )
     axes.set_xlim(0, calls)
     axes.set_xlabel("model calls of the search")
@@ -58,13 +58,13 @@ def _curves(axes: Axes, system: SystemFigures, runs: Sequence[RunFigures], calls
 
 
 def _scores(axes: Axes, system: SystemFigures, hues: dict[str, str]) -> None:
-    arms = list(reversed(system.arms))
+    contenders = list(reversed(system.contenders))
     bars(
         axes,
-        [arm.arm for arm in arms],
-        [arm.score for arm in arms],
-        colours=[hues[arm.arm] for arm in arms],
-        cis=[arm.ci for arm in arms],
+        [contender.contender for contender in contenders],
+        [contender.score for contender in contenders],
+        colours=[hues[contender.contender] for contender in contenders],
+        cis=[contender.ci for contender in contenders],
     )
     axes.set_xlim(0, 1)
     axes.set_xlabel(f"held-out score on {system.conversations} conversations, with 95 % interval")

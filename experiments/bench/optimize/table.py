@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.bench.optimize.arms import OURS, SEED
-from experiments.bench.optimize.figures import ArmComparison, ArmFigures, OptimizeFigures, SystemFigures
+from experiments.bench.optimize.contenders import OURS, SEED
+from experiments.bench.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
 from experiments.display.markdown_text import literal
 from experiments.runs.intervals import interval_text, p_told
 
 _TIE = 1e-9
 
-SCORES = ("arm", "held-out", "95 % interval", "to the seed", "95 % interval", "p")
+SCORES = ("contender", "held-out", "95 % interval", "to the seed", "95 % interval", "p")
 COSTS = ("area", "calls", "tokens", "minutes", "rewritten")
 NOTE = (
     "Held-out: mean over test conversations of the mean over seeds. To the seed: the paired difference to the seed "
@@ -22,46 +22,46 @@ NOTE = (
 )
 
 
-def score_cells(arm: ArmFigures) -> tuple[str, ...]:
-    """An arm under the headings of `SCORES`."""
-    to_seed = arm.against_seed
+def score_cells(contender: ContenderFigures) -> tuple[str, ...]:
+    """A contender under the headings of `SCORES`."""
+    to_seed = contender.against_seed
     return (
-        arm.arm,
-        f"{arm.score:.3f}",
-        interval_text(arm.ci),
+        contender.contender,
+        f"{contender.score:.3f}",
+        interval_text(contender.ci),
         *(("", "", "") if to_seed is None else (f"{to_seed.delta:+.3f}", _between(to_seed), f"{to_seed.p_value:.3f}")),
     )
 
 
-def cost_cells(arm: ArmFigures) -> tuple[str, ...]:
-    """An arm under the headings of `COSTS`."""
-    runs = len(arm.by_seed)
-    if arm.arm == SEED:
-        return (f"{arm.area:.3f}", "–", "–", "–", "–")
+def cost_cells(contender: ContenderFigures) -> tuple[str, ...]:
+    """A contender under the headings of `COSTS`."""
+    runs = len(contender.by_seed)
+    if contender.contender == SEED:
+        return (f"{contender.area:.3f}", "–", "–", "–", "–")
     return (
-        f"{arm.area:.3f}",
-        f"{arm.calls:,.0f}",
-        f"{arm.tokens:,.0f}",
-        f"{arm.minutes:,.1f}",
-        f"{arm.rewritten} of {runs}",
+        f"{contender.area:.3f}",
+        f"{contender.calls:,.0f}",
+        f"{contender.tokens:,.0f}",
+        f"{contender.minutes:,.1f}",
+        f"{contender.rewritten} of {runs}",
     )
 
 
 def conclusions(system: SystemFigures) -> list[str]:
-    """How the default search compares with each other arm, and where it comes out; nothing while it has no run."""
+    """How the default search compares with each other one, and where it comes out; nothing while it has no run."""
     if not system.ours:
         return []
-    lines = [f"{OURS} against {arm}: {_told(found)}" for arm, found in system.ours.items()]
-    scores = {arm.arm: arm.score for arm in system.arms}
-    ahead = [arm for arm, score in scores.items() if score > scores[OURS] + _TIE]
+    lines = [f"{OURS} against {contender}: {_told(found)}" for contender, found in system.ours.items()]
+    scores = {contender.contender: contender.score for contender in system.contenders}
+    ahead = [contender for contender, score in scores.items() if score > scores[OURS] + _TIE]
     if ahead:
-        first = f"{OURS} is number {len(ahead) + 1} of {len(scores)} arms by held-out score; {ahead[0]} is first"
+        first = f"{OURS} is number {len(ahead) + 1} of {len(scores)} contenders by held-out score; {ahead[0]} is first"
     else:
-        level = [arm for arm, score in scores.items() if arm != OURS and score > scores[OURS] - _TIE]
-        first = f"{OURS} has the highest held-out score of {len(scores)} arms"
+        level = [contender for contender, score in scores.items() if contender != OURS and score > scores[OURS] - _TIE]
+        first = f"{OURS} has the highest held-out score of {len(scores)} contenders"
         first += f", and so has {', '.join(level)}" if level else ""
     better, worse = (
-        ", ".join(arm for arm, found in system.ours.items() if found.conclusion == which) or "none"
+        ", ".join(contender for contender, found in system.ours.items() if found.conclusion == which) or "none"
         for which in ("better", "worse")
     )
     return [*lines, f"{first}; shown to be better than {better}, and worse than {worse}"]
@@ -72,7 +72,7 @@ def markdown(figures: OptimizeFigures) -> str:
     parts = []
     for system in figures.systems:
         headings = (*SCORES, *COSTS)
-        rows = [(*score_cells(arm), *cost_cells(arm)) for arm in system.arms]
+        rows = [(*score_cells(contender), *cost_cells(contender)) for contender in system.contenders]
         parts += [f"### {literal(heading(figures, system))}", _markdown_table(headings, rows)]
         parts += ["\n".join(f"- {literal(line)}" for line in conclusions(system))]
     return "\n\n".join(part for part in (*parts, NOTE) if part) + "\n"
@@ -80,7 +80,7 @@ def markdown(figures: OptimizeFigures) -> str:
 
 def heading(figures: OptimizeFigures, system: SystemFigures) -> str:
     """What was compared, in a line."""
-    seeds = max(len(arm.by_seed) for arm in system.arms)
+    seeds = max(len(contender.by_seed) for contender in system.contenders)
     return (
         f"{system.system} on {figures.dataset}, {figures.model}: {figures.calls:,} calls a search, "
         f"{seeds} seed{'s' if seeds != 1 else ''}, {system.conversations} held-out conversations"
@@ -96,17 +96,17 @@ def notes(figures: OptimizeFigures) -> list[str]:
     for run in figures.runs:
         if run.failed:
             found.append(
-                f"{run.system}, {run.arm}, seed {run.seed}: the champion fails on {len(run.failed)} of "
+                f"{run.system}, {run.contender}, seed {run.seed}: the champion fails on {len(run.failed)} of "
                 f"{len(run.scores)} held-out conversations, which count as 0"
             )
     for system in figures.systems:
-        for arm in system.arms:
-            own = [run for run in figures.runs if (run.system, run.arm) == (system.system, arm.arm)]
-            early = [run for run in own if arm.arm != SEED and not run.stopped.startswith("budget: ")]
+        for contender in system.contenders:
+            own = [run for run in figures.runs if (run.system, run.contender) == (system.system, contender.contender)]
+            early = [run for run in own if contender.contender != SEED and not run.stopped.startswith("budget: ")]
             if early:
                 found.append(
-                    f"{system.system}, {arm.arm}: {len(early)} of {len(own)} searches ended before their calls were "
-                    f"used ({early[0].stopped})"
+                    f"{system.system}, {contender.contender}: {len(early)} of {len(own)} searches ended before their "
+                    f"calls were used ({early[0].stopped})"
                 )
     codes = len({run.code for run in figures.runs})
     if codes > 1:
@@ -120,10 +120,10 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     return "\n".join([*told, *("| " + " | ".join((literal(row[0]), *row[1:])) + " |" for row in rows)])
 
 
-def _told(found: ArmComparison) -> str:
+def _told(found: ContenderComparison) -> str:
     interval = f"95 % {_between(found)}, " if found.ci is not None else ""
     return f"{found.delta:+.3f} ({interval}{p_told(found.p_value)}): {found.conclusion}"
 
 
-def _between(found: ArmComparison) -> str:
+def _between(found: ContenderComparison) -> str:
     return interval_text(found.ci, "+.3f", between=" to ")

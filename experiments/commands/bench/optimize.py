@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, home_option, setup_options
+from experiments.commands.options import config_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
 
@@ -25,14 +25,15 @@ ROUNDS = 50
     epilog="""\b
 Examples:
   memtune bench optimize --json optimize.json --table optimize.md --picture optimize.svg
-  memtune bench optimize --system rag --arm random --arm local-search --seeds 5 --calls 400
+  memtune bench optimize --system rag --optimizer random --optimizer local-search --seeds 5 --calls 400
   memtune bench optimize experiment.yaml --limit-conversations 24 --limit-questions 5 --folder compared
 """
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
+@executor_options
 @click.option(
-    "--arm",
+    "--optimizer",
     "names",
     multiple=True,
     metavar="NAME",
@@ -41,7 +42,7 @@ Examples:
     "always compared.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs of each arm."
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs of each contender."
 )
 @click.option(
     "--calls",
@@ -88,7 +89,7 @@ def optimize(
     command goes on: finished runs are kept, and the calls of an unfinished one are not paid again. --json is written
     after each run.
     """
-    from experiments.bench.optimize.arms import DEFAULT, arms_of
+    from experiments.bench.optimize.contenders import DEFAULT, contenders_of
     from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
     from experiments.bench.optimize.picture import picture
     from experiments.bench.optimize.table import markdown
@@ -103,7 +104,7 @@ def optimize(
         settings,
         dataset,
         systems=(settings.system,) if given.get("system") or settings.system not in SYSTEMS else SYSTEMS,
-        arms=arms_of(names or DEFAULT),
+        contenders=contenders_of(names or DEFAULT),
         seeds=tuple(range(settings.seed, settings.seed + seeds)),
         calls=calls,
         rounds=rounds,
@@ -116,7 +117,7 @@ def optimize(
 
     for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
         say(f"note: {note}", err=True)
-    searches = sum(1 for _, arm, _ in plan.runs() if arm.optimizer is not None)
+    searches = sum(1 for _, contender, _ in plan.runs() if contender.optimizer is not None)
     say(f"{searches} searches make at most {searches * calls:,} calls; baselines and tests are not counted", err=True)
     try:
         with run_view() as view:
@@ -150,13 +151,13 @@ def _show(figures: OptimizeFigures) -> None:
         console.print(heading(figures, system), soft_wrap=True)
         for headings, cells in (
             (SCORES, score_cells),
-            ((SCORES[0], *COSTS), lambda arm: (arm.arm, *cost_cells(arm))),
+            ((SCORES[0], *COSTS), lambda contender: (contender.contender, *cost_cells(contender))),
         ):
             shown = plain_table()
             for name in headings:
                 shown.add_column(name, justify="left" if name == SCORES[0] else "right", no_wrap=name != SCORES[0])
-            for arm in system.arms:
-                shown.add_row(*cells(arm))
+            for contender in system.contenders:
+                shown.add_row(*cells(contender))
             console.print(shown)
         for line in conclusions(system):
             console.print(line, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, dataset_from, home_option, setup_options
+from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ Examples:
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
+@executor_options
 @click.option(
     "--split",
     type=click.Choice(["train", "validation", "test", "all"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, setup_options
+from experiments.commands.options import config_from, data_options
 
 if TYPE_CHECKING:
     from experiments.display.literal_console import LiteralConsole
@@ -35,7 +35,7 @@ Examples:
     metavar="ID",
     help="Print this conversation whole, with the ids of its turns [default: the ends of the first].",
 )
-@setup_options
+@data_options
 def show(source: str | None, chosen: str | None, **given: Any) -> None:
     """Print what a data set holds: its splits, kinds of question, what is left out, and a conversation.
 

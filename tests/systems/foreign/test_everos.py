@@ -173,12 +173,14 @@ def test_a_failure_that_everos_swallows_leaves_the_build(
         build(open_access(retries=0))
 
 
+@pytest.mark.thorough
 def test_a_spent_budget_leaves_the_build_as_such(scripted_server: ScriptedServer, open_access: Open) -> None:
     scripted_server.script = whole
     with pytest.raises(BudgetExceededError):
         build(open_access(Limits(calls=2), cache=False))
 
 
+@pytest.mark.thorough
 def test_a_reply_that_everos_refuses_ends_the_build_in_one_line(
     scripted_server: ScriptedServer, open_access: Open
 ) -> None:
@@ -188,6 +190,7 @@ def test_a_reply_that_everos_refuses_ends_the_build_in_one_line(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.thorough
 def test_everos_sends_the_exported_texts_with_the_conversation(tmp_path: Path) -> None:
     awkward = ' Mind {{"braces"}}, $5, 100 %,\ttabs and «é».\n'
     candidate = {name: text + awkward if name in SLOTS else text for name, text in SEED.items()}

@@ -13,7 +13,7 @@ from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.errors import written
 from tracing.llm.settings import Role
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace
 
 CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
@@ -33,7 +33,7 @@ def described(access: ModelAccess) -> dict[str, Any]:
         },
         "repetition": access.repetition,
         "concurrency": access.concurrency,
-        "workers": access.workers.count,
+        "threads": access.threads.count,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracing import errors
 from tracing.errors import MemtuneError
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 
 
 def written(error: MemtuneError | GivenUp) -> list[str]:

@@ -22,7 +22,7 @@ from tracing.llm.forwarding.errors import read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.llm.workers import Workers
+from tracing.llm.threads import Threads
 
 Ask = Callable[[str], str]
 """Hands a request to the process with the run, and returns its answer (`answering.answered`)."""
@@ -39,7 +39,7 @@ class ForwardedAccess(ModelAccess):
         # Nothing is opened, so the constructor of an access with endpoints of its own is not called.
         self._asking, self._described = _Asking(ask), described
         self.ledger, self.repetition = None, described["repetition"]
-        self.workers = Workers(described["workers"])
+        self.threads = Threads(described["threads"])
         self.meter, self.budget = Meter(), Budget(Limits())
         self.task, self.proposer, self.judge = (self._forwarded(role) for role in CHATS)
         self.embedding = ForwardedEmbeddingModel(self._asking, *self._model("embedding"))

@@ -16,7 +16,7 @@ _LONGEST = 16_000
 """In characters: EverOS's own texts have five to seven thousand, and a rewrite may add to them."""
 
 _LONGEST_EPISODE = 2000
-"""In characters, for a model that is held to a schema: a small one would repeat itself until it is cut short."""
+"""In characters, for a model that is constrained to a schema: a small one would repeat itself until it is cut short."""
 
 BOUNDARY_PROMPT = PromptSpec(
     name="boundary_detection",

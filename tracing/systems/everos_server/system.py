@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
 from tracing.systems.everos_server.asking import Asker
@@ -25,7 +25,6 @@ from tracing.systems.texts import Text, noted, noted_again, recalled
 from tracing.systems.worker import in_worker
 
 METHODS = ("hybrid", "keyword", "vector")
-SCHEMA_CHOICES = ("embedded", "always", "never")
 
 
 @in_worker(requirements=[f"everos=={RELEASE}"], python=("3.12", "3.13"))
@@ -59,8 +58,8 @@ class EverOs:
     def __init__(
         self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"
     ) -> None:
-        _check_choice("method", method, METHODS)
-        _check_choice("reply_schema", reply_schema, SCHEMA_CHOICES)
+        check_choice("method", method, METHODS)
+        check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         self.top_k, self.method, self.max_tokens, self.reply_schema = top_k, method, max_tokens, reply_schema
 
     def require_library(self) -> None:
@@ -93,8 +92,8 @@ class EverOs:
         ]
         if self.enforces_schema(embedded=embedded):
             said.append(
-                "Replies to EverOS's requests were held to a JSON schema, where EverOS alone asks for JSON in words: "
-                "with EverOS alone the prompts may do worse."
+                "Replies to EverOS's requests were constrained to a JSON schema, where EverOS alone asks for JSON in "
+                "words; with EverOS alone the prompts may do worse."
             )
         return said
 
@@ -185,8 +184,3 @@ def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
 
 def _episode(name: str, text: str, made: str) -> Stored:
     return Stored(name, text, made, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})
-
-
-def _check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ConfigError(f"system_settings.{setting}: unknown: {value!r}; choose one of {', '.join(choices)}")

@@ -1,8 +1,8 @@
-"""Holds the replies that Mem0 0.1 and 1.0 ask for to a JSON schema, for a small model that needs it.
+"""Constrains the replies that Mem0 0.1 and 1.0 ask for to a JSON schema, for a small model that needs it.
 
     import mem0_replies
 
-    memory = mem0_replies.held(Memory.from_config(...))
+    memory = mem0_replies.with_reply_schemas(Memory.from_config(...))
 
 Mem0 alone asks for any JSON object. A model that replies `{}` to the request for an update then stores nothing,
 whatever the prompts say, since Mem0's own words come after them. With a schema an extraction lists at most four facts,
@@ -33,7 +33,7 @@ _QUOTED = r"```\n(.*)\n\s*```"
 _SHOWN = re.compile(rf"current content of my memory.*\n\s*{_QUOTED}\s*$")
 
 
-def held(memory: Any) -> Any:
+def with_reply_schemas(memory: Any) -> Any:
     """The same `Memory` or `AsyncMemory`, whose extractions and updates are asked for in a schema from now on."""
     ask = memory.llm.generate_response
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice
 from tracing.systems.building_blocks.facts import MAX_FACTS
 from tracing.systems.building_blocks.recall import as_context, given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
@@ -23,7 +23,6 @@ from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
-SCHEMA_CHOICES = ("embedded", "always", "never")
 SEED_CHOICES = ("short", "library")
 
 
@@ -45,7 +44,7 @@ class AnyMem0:
     operations: Sequence[OperationSpec]
 
     def __init__(self, *, top_k: int, window: int, max_tokens: int, reply_schema: str) -> None:
-        _check_choice("reply_schema", reply_schema, SCHEMA_CHOICES)
+        check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
 
     def require_library(self) -> None:
@@ -75,7 +74,7 @@ class AnyMem0:
         if not self.enforces_schema(embedded=embedded):
             return []
         return [
-            "Replies to Mem0's extraction and update requests were held to a JSON schema (one item a new fact, "
+            "Replies to Mem0's extraction and update requests were constrained to a JSON schema (one item a new fact, "
             "its text fixed), where Mem0 alone asks for any JSON object: with Mem0 alone the prompts may do worse."
         ]
 
@@ -169,7 +168,7 @@ class Mem0(AnyMem0):
         seed_prompts: str = "short",
     ) -> None:
         super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
-        _check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
+        check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
         if seed_prompts == "library":
             self.prompts = library_prompts()
         # Memories built by another release of the library are other memories.
@@ -177,8 +176,8 @@ class Mem0(AnyMem0):
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
-        held = super().caveats(embedded=embedded)
-        return [*held, "An export's mem0_replies.py holds the replies of your Mem0 in the same way."] if held else []
+        said = super().caveats(embedded=embedded)
+        return said and [*said, "An export's mem0_replies.py constrains the replies of your Mem0 in the same way."]
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
@@ -194,11 +193,6 @@ class Mem0(AnyMem0):
                 for memory, vector in zip(shown, vectors, strict=True)
             ]
             return writer.decide_again(noted_again(parts["fact"]), entries)
-
-
-def _check_choice(key: str, given: str, choices: Sequence[str]) -> None:
-    if given not in choices:
-        raise ConfigError(f"system_settings.{key}: unknown: {given!r}; choose one of {', '.join(choices)}")
 
 
 def _state(entries: Any) -> Memory:

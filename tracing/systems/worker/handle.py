@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import threading
@@ -18,7 +19,7 @@ from typing import IO, Any
 
 from tracing.errors import ConfigError, MemorySystemError, WorkerDiedError
 from tracing.llm.forwarding.answering import unmade
-from tracing.llm.workers import GivenUp, end_if_given_up
+from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import redact
 from tracing.systems.protocol import Memory
 from tracing.systems.worker.fingerprint import fingerprint
@@ -33,8 +34,9 @@ _END_S = 5.0
 _CALLS_AT_ONCE = 64
 _LAST_LINES = 20
 _LONGEST = 600
-_PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LC_")
-"""Variables of this process's environment that a worker gets, by how they begin: no key is among them."""
+_PASSED_ON = {"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"}
+"""Variables of this process's environment that a worker gets, with those of the locale: no key is among them."""
+_LOCALE = re.compile(r"LC_[A-Z]+")
 
 
 class Worker:
@@ -60,7 +62,7 @@ class Worker:
         """
         self._name, self._numbers = name, itertools.count(1)
         self.holds: Memory | None = None
-        kept = {key: value for key, value in os.environ.items() if key.startswith(_PASSED_ON)}
+        kept = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
                 [interpreter, "-I", "-X", "utf8", "-m", "tracing.systems.worker.process"],

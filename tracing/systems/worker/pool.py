@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from tracing.llm.workers import end_if_given_up
+from tracing.llm.threads import end_if_given_up
 from tracing.systems.protocol import Memory
 from tracing.systems.worker.environment import Environment
 from tracing.systems.worker.handle import Worker

@@ -25,7 +25,7 @@ from tracing.doors import look_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
 from tracing.llm.forwarding.errors import written as error_written
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
-from tracing.llm.workers import GivenUp
+from tracing.llm.threads import GivenUp
 from tracing.recording.processes import take_over
 from tracing.systems.calls import call_method
 from tracing.systems.interventions import intervene

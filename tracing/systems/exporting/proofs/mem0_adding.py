@@ -30,7 +30,7 @@ def main() -> None:
         }
     )
     if given["replies"]:
-        memory = run_path(given["replies"])["held"](memory)
+        memory = run_path(given["replies"])["with_reply_schemas"](memory)
     memory.add([{"role": "user", "content": "Ada: I like tea."}], user_id="proof")
 
 

@@ -23,9 +23,9 @@ from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, noted_again
-from tracing.systems.trace_memory.asked import FEWEST, Known, filters_of
-from tracing.systems.trace_memory.parsing import events_of_turn
-from tracing.systems.trace_memory.prompts import PROMPTS
+from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
+from tracing.systems.trace_memory_system.parsing import events_of_turn
+from tracing.systems.trace_memory_system.prompts import PROMPTS
 from tracing.trace_memory.events import Event, moment
 from tracing.trace_memory.filters import Wanted
 from tracing.trace_memory.memory import TraceMemory

@@ -1,4 +1,4 @@
-"""The arms of the comparison: what searches, and with what switched off."""
+"""The contenders of the comparison: what searches, and with what switched off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED, OURS = "seed", LOCAL_SEARCH
 
 
 @dataclass(frozen=True, slots=True)
-class BenchArm:
+class Contender:
     """One way to search.
 
     Attributes:
@@ -30,7 +30,7 @@ class BenchArm:
     local_objectives: bool = True
 
     def configured(self, config: RunConfig, *, seed: int, calls: int, rounds: int, tracking: Tracking) -> RunConfig:
-        """The settings of a run of this arm: the same for all arms but for what the arm is."""
+        """The settings of its run: those of all contenders, but for how it searches."""
         search = {"attribution": self.attribution, "local_objectives": self.local_objectives, "calls": calls}
         return config.model_copy(
             update={
@@ -43,29 +43,29 @@ class BenchArm:
         )
 
 
-_SEED_PROMPTS = BenchArm(SEED, None)
+_SEED_PROMPTS = Contender(SEED, None)
 _BUILT_IN = {
-    arm.name: arm
-    for arm in (
+    contender.name: contender
+    for contender in (
         _SEED_PROMPTS,
-        BenchArm("random", "random"),
-        BenchArm("reference", "reference"),
-        BenchArm("gepa", "gepa"),
-        BenchArm("miprov2", "miprov2"),
-        BenchArm(OURS, OURS),
-        BenchArm("no-attribution", OURS, attribution=False),
-        BenchArm("no-local-objectives", OURS, local_objectives=False),
+        Contender("random", "random"),
+        Contender("reference", "reference"),
+        Contender("gepa", "gepa"),
+        Contender("miprov2", "miprov2"),
+        Contender(OURS, OURS),
+        Contender("no-attribution", OURS, attribution=False),
+        Contender("no-local-objectives", OURS, local_objectives=False),
     )
 }
 
 DEFAULT = tuple(_BUILT_IN)
 
 
-def arms_of(names: Sequence[str]) -> tuple[BenchArm, ...]:
-    """The arms of these names, each once; the seed prompts come first, since the others start from their replies.
+def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
+    """The contenders of these names, each once; the seed prompts come first, since the others start from their replies.
 
     Raises:
-        ConfigError: a name is neither an arm nor an optimizer.
+        ConfigError: a name is neither a contender nor an optimizer.
     """
     found = {SEED: _SEED_PROMPTS}
     for name in names:
@@ -75,6 +75,6 @@ def arms_of(names: Sequence[str]) -> tuple[BenchArm, ...]:
             try:
                 OPTIMIZERS.check(name)
             except ConfigError as error:
-                raise ConfigError(f"--arm: {error}; or {', '.join(_BUILT_IN)}") from None
-        found[name] = _BUILT_IN.get(name) or BenchArm(name, name)
+                raise ConfigError(f"--optimizer: {error}; or {', '.join(_BUILT_IN)}") from None
+        found[name] = _BUILT_IN.get(name) or Contender(name, name)
     return tuple(found.values())

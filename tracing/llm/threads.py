@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-THREAD = "memtune-worker"
+THREAD = "memtune-thread"
 """Name of each thread."""
 
 _IDLE_S = 5.0
@@ -23,7 +23,7 @@ class GivenUp(BaseException):
     """Ends work whose result is no longer wanted. Not an `Exception`, so that no system swallows it."""
 
 
-class Workers:
+class Threads:
     """At most `count` threads for all work of one access, however deeply it is nested.
 
     Work may itself call `map`: its thread works on the parts too, helped by any free threads. So no work waits for a
@@ -47,7 +47,7 @@ class Workers:
         try:
             self._call_threads(batch, len(items) if outer is None else len(items) - 1)
             if outer is not None:
-                # A caller from outside only waits, and may report progress; a worker thread goes on working.
+                # A caller from outside only waits, and may report progress; one of these threads goes on working.
                 while (at := batch.take()) is not None:
                     batch.do(at)
             yield from batch.results()

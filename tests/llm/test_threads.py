@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from tracing.llm.workers import GivenUp, Workers, end_if_given_up
+from tracing.llm.threads import GivenUp, Threads, end_if_given_up
 
 
 class Counted:
@@ -33,16 +33,16 @@ class Counted:
 
 
 def test_results_come_in_order_and_all_threads_work_at_every_depth() -> None:
-    counted, workers = Counted(6), Workers(6)
-    nested = list(workers.map(lambda n: list(workers.map(counted, range(n, n + 20))), range(2)))
+    counted, threads = Counted(6), Threads(6)
+    nested = list(threads.map(lambda n: list(threads.map(counted, range(n, n + 20))), range(2)))
     assert nested == [list(range(20)), list(range(1, 21))]
     assert counted.most == 6
 
 
 def test_one_worker_does_everything_in_order() -> None:
     done: list[int] = []
-    workers = Workers(1)
-    list(workers.map(lambda n: list(workers.map(lambda m: done.append(10 * n + m), range(3))), range(2)))
+    threads = Threads(1)
+    list(threads.map(lambda n: list(threads.map(lambda m: done.append(10 * n + m), range(3))), range(2)))
     assert done == [0, 1, 2, 10, 11, 12]
 
 
@@ -58,13 +58,13 @@ def test_the_first_error_in_order_is_raised_and_nothing_further_begins() -> None
 
     results: list[int] = []
     with pytest.raises(ValueError, match="1"):
-        results.extend(Workers(3).map(work, range(50)))
+        results.extend(Threads(3).map(work, range(50)))
     assert results in ([], [0])
     assert len(begun) < 10
 
 
 def test_who_leaves_early_gives_up_what_is_under_way_at_every_depth() -> None:
-    workers = Workers(4)
+    threads = Threads(4)
     ended: list[type[BaseException]] = []
 
     def endless(n: int) -> None:
@@ -78,19 +78,19 @@ def test_who_leaves_early_gives_up_what_is_under_way_at_every_depth() -> None:
 
     def slow(n: int) -> int:
         if n:
-            list(workers.map(endless, range(3)))
+            list(threads.map(endless, range(3)))
         return n
 
-    results: Iterator[int] = workers.map(slow, range(3))
+    results: Iterator[int] = threads.map(slow, range(3))
     assert next(results) == 0
     started = time.monotonic()
     results.close()  # type: ignore[attr-defined]
     assert time.monotonic() - started < 2
     assert set(ended) == {GivenUp}
-    assert list(workers.map(lambda n: n, range(5))) == [0, 1, 2, 3, 4]
+    assert list(threads.map(lambda n: n, range(5))) == [0, 1, 2, 3, 4]
 
 
 def test_work_runs_in_the_context_of_its_caller() -> None:
     said = ContextVar("said", default="nothing")
     said.set("this")
-    assert list(Workers(3).map(lambda n: said.get(), range(4))) == ["this"] * 4
+    assert list(Threads(3).map(lambda n: said.get(), range(4))) == ["this"] * 4

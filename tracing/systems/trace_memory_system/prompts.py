@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tracing.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA
 from tracing.systems.layouts import Layout, bullets
 from tracing.systems.prompts import Contract, PromptSpec
-from tracing.systems.trace_memory.parsing import shown
+from tracing.systems.trace_memory_system.parsing import shown
 
 
 def _as_trace(texts: Sequence[str]) -> str:
