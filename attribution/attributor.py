@@ -1,7 +1,7 @@
 """Methods of attribution: what they have in common, and how users add their own.
 
 A method is named by its factory, which sets it up for one recording. `docs/extending-loop.md` explains how to write
-one, and `attribution.contract_suite` checks it.
+one, and `attribution.conformance` checks it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from attribution.cases import Attribution, Case
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
-from tracing.doors import Door
 from tracing.errors import BudgetExceededError, ConfigError, MemtuneError, in_one_line
+from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
     from attribution.recordings import Recording
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SURVIVAL = "survival"
 
-ATTRIBUTORS = Door(
+ATTRIBUTORS = PluginRegistry(
     "attributors",
     "attribution",
     {

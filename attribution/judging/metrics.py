@@ -1,6 +1,6 @@
 """Metrics: how well a reply matches the accepted answers, and how users add their own.
 
-`docs/extending-loop.md` explains how to write one, and `attribution.contract_suite` checks it.
+`docs/extending-loop.md` explains how to write one, and `attribution.conformance` checks it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from functools import cache
 from numbers import Real
 from typing import Protocol, cast
 
-from tracing.doors import Door
 from tracing.errors import ConfigError, MemtuneError, in_one_line
+from tracing.plugins import PluginRegistry
 from tracing.recording.redaction import excerpt
 
 LLM_JUDGE = "llm_judge"
@@ -19,7 +19,7 @@ LLM_JUDGE = "llm_judge"
 
 _SHOWN = 60
 
-METRIC_DOOR = Door(
+METRIC_PLUGINS = PluginRegistry(
     "metrics",
     "metric",
     {
@@ -50,7 +50,7 @@ def open_metric(name: str) -> Metric:
     Raises:
         ConfigError: it does not exist, cannot be imported, or does not take a reply and its answers.
     """
-    return cast("Metric", METRIC_DOOR.open_callable(name, "reply", "answers"))
+    return cast("Metric", METRIC_PLUGINS.open_callable(name, "reply", "answers"))
 
 
 def measured(name: str, reply: str, answers: Sequence[str]) -> float:

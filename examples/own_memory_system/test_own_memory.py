@@ -1,16 +1,16 @@
 from own_exporter import JsonPrompts
 from own_memory import NoteMemory
 
-from tracing.systems.contract_suite import MemorySystemContract
-from tracing.systems.exporting.contract_suite import ExporterContract
+from tracing.systems.conformance import MemorySystemConformance
+from tracing.systems.exporting.conformance import ExporterConformance
 
 
-class TestNoteMemory(MemorySystemContract):
+class TestNoteMemory(MemorySystemConformance):
     def system(self):
         return NoteMemory()
 
 
-class TestJsonPrompts(ExporterContract):
+class TestJsonPrompts(ExporterConformance):
     def exporter(self):
         return JsonPrompts()
 

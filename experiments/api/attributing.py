@@ -16,7 +16,7 @@ from experiments.api.starting import Model, settings_from
 from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
-from experiments.experiment.wiring import open_access
+from experiments.running.wiring import open_access
 from experiments.runs.folder import RunFolder
 from tracing.errors import DataError
 from tracing.graph.execution_graph import ExecutionGraph

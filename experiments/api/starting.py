@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import OPTIONS, load_config
-from tracing.doors import given
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
+from tracing.plugins import given
 from tracing.systems.conversations import Conversation, first_problem, write_conversations
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from attribution.replay.method import Checked, Replay
 from attribution.survival.matching.matcher import WORDS, open_matcher
 from experiments.data.loaders import load_dataset
-from experiments.experiment.judging import calibrate_judge
-from experiments.experiment.wiring import open_parts
+from experiments.running.judging import calibrate_judge
+from experiments.running.wiring import open_parts
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
 

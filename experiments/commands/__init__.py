@@ -1,1 +1,1 @@
-"""The subcommands of `memtune`, one file per subject. They read options, call the other rooms and print."""
+"""The subcommands of `memtune`, one file per subject. They read options, call the other subpackages and print."""

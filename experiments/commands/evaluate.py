@@ -96,8 +96,8 @@ def evaluate(
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
-    from experiments.experiment.judging import calibrate_judge
-    from experiments.experiment.wiring import home_folder, open_parts
+    from experiments.running.judging import calibrate_judge
+    from experiments.running.wiring import home_folder, open_parts
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
@@ -159,7 +159,7 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     Raises:
         RunError: there is no such folder or run, or it lacks a prompt.
     """
-    from experiments.experiment.wiring import home_path
+    from experiments.running.wiring import home_path
     from experiments.runs.folder import PROMPTS, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError
     from tracing.systems.prompts import seed_candidate

@@ -31,9 +31,9 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
 
     RUN: a run's id or a prefix of it, `latest` for the latest started run, or the path of its folder.
     """
-    from experiments.experiment.wiring import home_folder
     from experiments.mlflow_tracking.outbox import Outbox
     from experiments.mlflow_tracking.tracking import SEND_SECONDS, link_of
+    from experiments.running.wiring import home_folder
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
     from tracing.errors import RunError

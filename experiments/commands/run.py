@@ -12,7 +12,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
-    from experiments.experiment.run import Finished
+    from experiments.running.run import Finished
     from experiments.runs.config import RunConfig
 
 
@@ -23,7 +23,7 @@ Examples:
   memtune run --smoke
   memtune run experiment.yaml --seed 1 --budget-minutes 30
   memtune run --resume latest
-  memtune run experiment.yaml --candidates mine/ --approve
+  memtune run experiment.yaml --rewrites mine/ --approve
   memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
   memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
 """
@@ -79,7 +79,8 @@ Examples:
     help="Resume a run that was interrupted or killed: its id, its folder, or `latest` (the one started last).",
 )
 @click.option(
-    "--candidates",
+    "--rewrites",
+    "by_hand",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Your own prompts to try as well: a file NAME.txt, or a folder of them.",
@@ -101,7 +102,7 @@ def run(
     config: str | None,
     out: Path | None,
     resume: str | None,
-    candidates: Path | None,
+    by_hand: Path | None,
     approve: bool,
     smoke: bool,
     dry_run: bool,
@@ -114,7 +115,7 @@ def run(
     CONFIG.yaml holds the settings; `demo` is the bundled example; options override both. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
-    from experiments.experiment.wiring import home_folder, home_path
+    from experiments.running.wiring import home_folder, home_path
     from experiments.runs.folder import CONFIG, RunFolder
 
     if quiet and approve:
@@ -135,13 +136,13 @@ def run(
     settings = config_from(config, given, smoke=smoke)
     dataset = dataset_from(settings)
     if dry_run:
-        from experiments.experiment.preflight import check_run
+        from experiments.running.preflight import check_run
 
-        check_run(settings, dataset, home_path(home), out=out, resume=earlier, candidates=candidates)
+        check_run(settings, dataset, home_path(home), out=out, resume=earlier, by_hand=by_hand)
         _predict(settings, dataset)
         return
     from experiments.display.dashboard import live_run
-    from experiments.experiment.run import run_experiment
+    from experiments.running.run import run_experiment
 
     where = home_folder(home)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
@@ -154,7 +155,7 @@ def run(
             out=out,
             resume=earlier,
             observers=observers,
-            candidates=candidates,
+            by_hand=by_hand,
             approve=view.approve if approve else None,
         )
     _show(finished, settings, where, named_home=home)
@@ -162,8 +163,8 @@ def run(
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
-    from experiments.experiment.estimate import budget_notes, test_notes
-    from experiments.experiment.wiring import configured_system
+    from experiments.running.estimate import budget_notes, test_notes
+    from experiments.running.wiring import configured_system
     from experiments.runs.config_file import anchored
 
     notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
@@ -205,8 +206,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.experiment.estimate import estimate
-    from experiments.experiment.wiring import configured_system
+    from experiments.running.estimate import estimate
+    from experiments.running.wiring import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)

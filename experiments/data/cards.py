@@ -154,4 +154,4 @@ CARDS: Mapping[str, Card] = {
         listing="experiments.data.published.memtracebench:remote_files",
     ),
 }
-"""By the names of the data sets that memtune ships, in the order of the door."""
+"""By the names of the data sets that memtune ships, in the order of the registry."""

@@ -1,6 +1,6 @@
 """Data sets: the source of conversations, and the extension point for users' own.
 
-`docs/extending-loop.md` teaches writing one, and `experiments.data.contract_suite` checks it.
+`docs/extending-loop.md` teaches writing one, and `experiments.data.conformance` checks it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Protocol, cast
 
 from experiments.data.cards import CARDS, Card
 from experiments.data.reading import FileReader, Reading, Reports
-from tracing.doors import Door
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.garbage_collector import collector_paused
+from tracing.plugins import PluginRegistry
 from tracing.systems.conversations import Conversation, read_conversations
 
 SAMPLE, JSONL, LOCOMO = "sample", "jsonl", "locomo"
 
-DATASETS = Door(
+DATASETS = PluginRegistry(
     "datasets",
     "dataset",
     {

@@ -15,7 +15,7 @@ from experiments.attributing.case_sources import run_sources
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.pages import address_from
-from experiments.experiment.wiring import open_access
+from experiments.running.wiring import open_access
 from experiments.runs.cases_file import page_of
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.doctor.health_check import HealthCheck
-from experiments.experiment.wiring import open_access, open_parts, ready_system
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
+from experiments.running.wiring import open_access, open_parts, ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
-from attribution.judging.metrics import METRIC_DOOR
+from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS, WORDS
 from experiments.data.datasets import DATASETS, SAMPLE
 from experiments.data.settings import DataLimits, LocomoSettings, Positive
@@ -20,9 +20,9 @@ from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import storage_url
 from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS, optimizers_of
 from optimizer.tuning.results import Selector
-from tracing.doors import Door
 from tracing.errors import ConfigError
 from tracing.llm.settings import Limits, ModelSettings, Role
+from tracing.plugins import PluginRegistry
 from tracing.systems.registry import SYSTEMS
 
 
@@ -138,12 +138,12 @@ class SearchSettings(_Section):
     """URL of a database for the Optuna studies of the joint choice; by default a file in the run's folder."""
 
 
-def _known_to(door: Door, name: str) -> str:
+def _known_to(registry: PluginRegistry, name: str) -> str:
     try:
-        door.check(name)
+        registry.check(name)
     except ConfigError as error:
         # Pydantic names the key itself.
-        raise ValueError(str(error).removeprefix(f"{door.key}: ")) from None
+        raise ValueError(str(error).removeprefix(f"{registry.key}: ")) from None
     return name
 
 
@@ -157,7 +157,7 @@ def _known_optimizers(names: str) -> str:
 
 
 class RunConfig(_Section):
-    """One experiment. Relative paths are relative to the folder of the file they are in."""
+    """The settings of a run. Relative paths are relative to the folder of the file they are in."""
 
     system: Annotated[str, AfterValidator(partial(_known_to, SYSTEMS))] = "fact-memory"
     """The memory system: one of docs/systems.md, or your own as `module:Object`."""
@@ -175,7 +175,7 @@ class RunConfig(_Section):
     """For the data set `locomo`."""
     models: Models = Models()
     """The model of each role."""
-    metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_DOOR))] = "short_contains"
+    metric: Annotated[str, AfterValidator(partial(_known_to, METRIC_PLUGINS))] = "short_contains"
     """How replies are scored; `short_contains`: an accepted answer in a reply of at most 12 words."""
     attribution: Annotated[str, AfterValidator(partial(_known_to, ATTRIBUTORS))] = SURVIVAL
     """Which method finds the operation at fault."""

@@ -16,9 +16,9 @@ from experiments.data.cards import CARDS
 from experiments.data.datasets import SAMPLE
 from experiments.runs.config import RunConfig
 from optimizer.search.optimizers import optimizers_of
-from tracing.doors import is_object, look_in
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
+from tracing.plugins import is_object, look_in
 from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.validation import unknown_key
 

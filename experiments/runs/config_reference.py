@@ -11,21 +11,21 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from attribution.attributor import ATTRIBUTORS
-from attribution.judging.metrics import METRIC_DOOR
+from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import Models, RunConfig
 from optimizer.proposers.proposals import PROPOSERS
 from optimizer.search.optimizers import OPTIMIZERS
-from tracing.doors import Door
 from tracing.llm.settings import ModelSettings
+from tracing.plugins import PluginRegistry
 
 ROLE = "ROLE"
 """Stands for task, proposer, judge and embedding."""
 
-_DOORS: Mapping[str, Door] = {
+_REGISTRIES: Mapping[str, PluginRegistry] = {
     "dataset": DATASETS,
-    "metric": METRIC_DOOR,
+    "metric": METRIC_PLUGINS,
     "attribution": ATTRIBUTORS,
     "matcher": MATCHERS,
     "optimizer": OPTIMIZERS,
@@ -82,8 +82,8 @@ def _model_key(prefix: str, role: str) -> ConfigKey:
 
 
 def _choices(name: str, field: FieldInfo) -> tuple[str, ...]:
-    if name in _DOORS:
-        return tuple(_DOORS[name].built_in)
+    if name in _REGISTRIES:
+        return tuple(_REGISTRIES[name].built_in)
     return tuple(map(str, get_args(field.annotation))) if get_origin(field.annotation) is Literal else ()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from attribution.attributor import ATTRIBUTORS
-from attribution.judging.metrics import METRIC_DOOR
+from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
@@ -97,7 +97,7 @@ def _changed(before: str | None, now: str | None) -> str:
 
 _DIGESTS = {
     "data": "the conversations are others",
-    "candidates": "the rewrites of --candidates are others",
+    "candidates": "the rewrites of --rewrites are others",
 }
 """What is told of values that are known by their digest only."""
 
@@ -116,10 +116,10 @@ def _own_code(config: RunConfig) -> dict[str, str]:
         *((OPTIMIZERS, name) for name in optimizers_of(config.optimizer)),
         *((PROPOSERS, name) for name in config.proposers),
         *((OBJECTIVES, name) for name in config.search.objectives.values()),
-        (METRIC_DOOR, config.metric),
+        (METRIC_PLUGINS, config.metric),
         (DATASETS, config.dataset),
     ]
-    found = {f"code.{name}": door.code(name) for door, name in named}
+    found = {f"code.{name}": registry.code(name) for registry, name in named}
     return {key: code for key, code in found.items() if code is not None}
 
 

@@ -11,7 +11,7 @@ lock              held by the process that works on the run
 home              where the cache and the MLflow store are, for a run that `--out` put elsewhere
 prompts/seed/     one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
-prompts/by-hand/  the rewrites of `--candidates`, for a resumed run
+prompts/by-hand/  the rewrites of `--rewrites`, for a resumed run
 study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
                   `search.storage` names a database
 cases.jsonl       every question asked under the seed prompts and the champion: replies, scores and blame

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tracing.llm.forwarding.answering import unmade
-from tracing.llm.forwarding.step import Step
+from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.threads import GivenUp
 
 Calls = list[tuple[int, str, str]]
@@ -28,14 +28,14 @@ class Desk:
 
     def __init__(self, take: Callable[[], Calls], send: Callable[[int, str], Any], threads: int) -> None:
         self._take, self._send = take, send
-        self._attempts: dict[str, Step] = {}
+        self._attempts: dict[str, RepeatableStep] = {}
         self._closed = False
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="memtune-desk")
         self._thread = threading.Thread(target=self._serve, name="memtune-desk", daemon=True)
         self._thread.start()
 
     @contextlib.contextmanager
-    def attempt(self, step: Step) -> Iterator[str]:
+    def attempt(self, step: RepeatableStep) -> Iterator[str]:
         """Answer the calls of an attempt at a step; gives the attempt's name."""
         name = uuid.uuid4().hex
         step.begin()

@@ -31,7 +31,7 @@ from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import answering
-from tracing.llm.forwarding.step import DEATHS, Step
+from tracing.llm.forwarding.step import DEATHS, RepeatableStep
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation
@@ -135,7 +135,7 @@ class RayExecutor:
             WorkerDiedError: so did several workers; the message names what the step is `about`.
             RunError: the step cannot be done on the cluster at all.
         """
-        errors, died, calls = self._ray.exceptions, "", Step(partial(answering.answered, access))
+        errors, died, calls = self._ray.exceptions, "", RepeatableStep(partial(answering.answered, access))
         for _ in range(DEATHS):
             with self._desk.attempt(calls) as name:
                 try:

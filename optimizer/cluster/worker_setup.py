@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from optimizer.evaluation.memories import digest
-from tracing.doors import look_in
 from tracing.errors import ConfigError
+from tracing.plugins import look_in
 from tracing.recording.redaction import Redaction
 from tracing.systems.description import describe
 from tracing.systems.protocol import ChecksItself, MemorySystem
@@ -23,7 +23,7 @@ class WorkerSetup(BaseModel):
     """What a worker is told of a run: nothing of it is secret.
 
     Attributes:
-        system: the name of the memory system, for its door.
+        system: the name of the memory system, for its registry.
         settings: of the system.
         modules: folders of the user's own modules; they must have the same paths on each machine.
         digest: of the system's description and code, and memtune's version, where the run is.

@@ -1,6 +1,6 @@
 """Which objective measures which prompt, and how users add their own.
 
-`docs/extending-loop.md` explains how to write one, and `optimizer.contract_suite` checks it.
+`docs/extending-loop.md` explains how to write one, and `optimizer.conformance` checks it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from attribution.survival.flow import rewrites
 from attribution.survival.matching.matcher import MatcherFactory
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
-from tracing.doors import Door
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
+from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
     from attribution.judging.words import Judgement
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import OperationSpec, Stage
 
-OBJECTIVES = Door(
+OBJECTIVES = PluginRegistry(
     "objectives",
     "search.objectives",
     {name: f"optimizer.objectives.built_in:{name}" for name in ("extraction", "decision", "answer")},

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from optimizer.proposers.examples import Example, examples_of
-from tracing.doors import Door
 from tracing.errors import MemtuneError, RunError, in_one_line
+from tracing.plugins import PluginRegistry
 from tracing.recording.redaction import excerpt
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ __all__ = [
 HAND = "hand"
 """The source of rewrites that people wrote."""
 
-PROPOSERS = Door(
+PROPOSERS = PluginRegistry(
     "proposers",
     "proposers",
     {

@@ -28,7 +28,7 @@ def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
         ConfigError: there are some.
     """
     if tuning.settings.hand:
-        raise ConfigError(f"--candidates: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
+        raise ConfigError(f"--rewrites: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
 
 
 def has_rounds(tuning: Tuning, name: str) -> bool:

@@ -1,21 +1,21 @@
 """Optimizers: what they have in common, and how users add their own.
 
-`docs/extending-loop.md` explains how to write one, and `optimizer.contract_suite` checks it.
+`docs/extending-loop.md` explains how to write one, and `optimizer.conformance` checks it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from tracing.doors import Door
 from tracing.errors import ContractError, MemtuneError, RunError, in_one_line
+from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 CLOSED_LOOP, LOCAL_SEARCH = "closed-loop", "local-search"
 
-OPTIMIZERS = Door(
+OPTIMIZERS = PluginRegistry(
     "optimizers",
     "optimizer",
     {

@@ -13,7 +13,7 @@ from scripted_server import ScriptedServer, vector_of
 
 from attribution.attributor import open_attributor
 from attribution.cases import Case
-from attribution.contract_suite import MatcherContract
+from attribution.conformance import MatcherConformance
 from attribution.failures import NOT_KNOWN
 from attribution.recordings import Recording
 from attribution.survival.gold import Gold
@@ -40,7 +40,7 @@ GREENS = Question(
 CHICORY = Need((content_of("chicory"),), ("D1:1",), "chicory", "unstated", unique=False)
 
 
-class TestWords(MatcherContract):
+class TestWords(MatcherConformance):
     def factory(self) -> Any:
         return by_words
 
@@ -253,7 +253,7 @@ def test_two_people_have_the_parts_that_the_statement_gives_them(
 
 
 def test_the_suite_notices_a_matcher_that_matches_everything() -> None:
-    class Careless(MatcherContract):
+    class Careless(MatcherConformance):
         def factory(self) -> Any:
             return lambda conversation, access: Everything(True)
 

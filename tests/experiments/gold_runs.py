@@ -31,7 +31,7 @@ SEED_ANSWER = FactMemory.prompts["answer"].text.partition("{context}")[0]
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["experiments.experiment.run", "optimizer.search.optimize", "mlflow.tracking", "sqlalchemy"]
+    ["experiments.running.run", "optimizer.search.optimize", "mlflow.tracking", "sqlalchemy"]
 )
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from pathlib import Path
 
-from experiments.experiment.summarizing import RunFacts, summarize
+from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.summary import SplitSize, Summary, SummaryMlflow
 from optimizer.evaluation.scores import Score

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.bench.trace_memory.quality import stored_project
 from experiments.data.agent_traces import agent_traces, read_projects
-from experiments.data.contract_suite import DatasetContract
+from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import DatasetLoader, conversations_of
 from experiments.data.recognition import recognised
 from tracing.errors import DataError
@@ -17,7 +17,7 @@ from tracing.errors import DataError
 PROJECTS = read_projects(None)
 
 
-class TestAgentTraces(DatasetContract):
+class TestAgentTraces(DatasetConformance):
     def loader(self) -> DatasetLoader:
         return agent_traces
 

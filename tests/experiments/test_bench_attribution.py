@@ -177,7 +177,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(bench: Bench, arguments: li
 
 
 OWN_SYSTEMS = """
-from tracing.systems.notebook import Notebook
+from tracing.systems.suite.notebook import Notebook
 from tracing.systems.prompts import Contract, PromptSpec
 from tracing.systems.rag import Rag
 

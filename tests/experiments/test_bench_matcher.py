@@ -12,7 +12,7 @@ import pytest
 
 import memtune
 from attribution.cases import Case
-from attribution.contract_suite import recorded
+from attribution.conformance import recorded
 from attribution.judging.words import judge
 from experiments.bench.matching.pairs import LANGUAGES, pairs_of
 from experiments.bench.matching.replies import replies_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.data.loaders import load_dataset
-from experiments.experiment.estimate import Estimate, budget_notes, estimate
+from experiments.running.estimate import Estimate, budget_notes, estimate
 from experiments.runs.config_file import load_config
 from tracing.systems.registry import open_system
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attribution.attributor import ATTRIBUTORS
-from attribution.judging.metrics import METRIC_DOOR
+from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from optimizer.objectives.objectives import OBJECTIVES
@@ -34,9 +34,11 @@ def test_an_example_keeps_its_contract(number: int, tmp_path: Path) -> None:
             getattr(suite(), name)()
 
 
-@pytest.mark.parametrize("door", [ATTRIBUTORS, MATCHERS, OPTIMIZERS, PROPOSERS, OBJECTIVES, METRIC_DOOR, DATASETS])
-def test_the_table_names_every_built_in_part(door: object) -> None:
+@pytest.mark.parametrize(
+    "registry", [ATTRIBUTORS, MATCHERS, OPTIMIZERS, PROPOSERS, OBJECTIVES, METRIC_PLUGINS, DATASETS]
+)
+def test_the_table_names_every_built_in_part(registry: object) -> None:
     assert len(EXAMPLES) == 7
-    (row,) = [line for line in PAGE.splitlines() if f"| `memtune.{door.kind}` |" in line]  # type: ignore[attr-defined]
-    assert row.rpartition(" | ")[2].rstrip(" |") == ", ".join(door.built_in)  # type: ignore[attr-defined]
-    assert f"`{door.key}`" in row  # type: ignore[attr-defined]
+    (row,) = [line for line in PAGE.splitlines() if f"| `memtune.{registry.kind}` |" in line]  # type: ignore[attr-defined]
+    assert row.rpartition(" | ")[2].rstrip(" |") == ", ".join(registry.built_in)  # type: ignore[attr-defined]
+    assert f"`{registry.key}`" in row  # type: ignore[attr-defined]

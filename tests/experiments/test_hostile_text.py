@@ -105,7 +105,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "run": [
         (("run", "config.yaml", "--dry-run"), EVERYTHING),
         (("run", "--resume", ARGUMENT), GIVEN),
-        (("run", "config.yaml", "--candidates", ARGUMENT), GIVEN),
+        (("run", "config.yaml", "--rewrites", ARGUMENT), GIVEN),
     ],
     "eval": [
         (("eval", "config.yaml", "--prompts", "seed"), []),

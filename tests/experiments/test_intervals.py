@@ -13,8 +13,8 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
 
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
-from experiments.experiment.summarizing import summarize
 from experiments.reports.run_report import ReportInput, render_report
+from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import p_told

@@ -50,7 +50,7 @@ def out_that_is_taken() -> list[str]:
 
 def candidates_for_no_prompt() -> list[str]:
     Path("summarize.txt").write_text("{question}")
-    return ["--candidates", "summarize.txt"]
+    return ["--rewrites", "summarize.txt"]
 
 
 def prompts_that_lack_one() -> list[str]:
@@ -67,7 +67,7 @@ def prompts_that_break_their_contract() -> list[str]:
 
 def candidates_that_break_their_contract() -> list[str]:
     Path("answer.txt").write_text("Answer {everything}.")
-    return ["--candidates", "answer.txt"]
+    return ["--rewrites", "answer.txt"]
 
 
 def weights_that_are_not_here() -> list[str]:

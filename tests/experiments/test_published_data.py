@@ -9,7 +9,7 @@ import pytest
 from data_files import CITIES, SOUND, beam, beam_chat, longmemeval, realmem, written
 
 from experiments.data.checking import problems_of_dataset
-from experiments.data.contract_suite import DatasetContract
+from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import DATASETS, DatasetLoader, conversations_of
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import NOT_TOLD
@@ -27,7 +27,7 @@ here = pytest.mark.skipif(SHARED is None, reason="the development data is not he
 def test_every_data_set_keeps_the_contract(name: str, tmp_path: Path) -> None:
     path = SOUND[name](tmp_path)
 
-    class TestOne(DatasetContract):
+    class TestOne(DatasetConformance):
         def loader(self) -> DatasetLoader:
             return DATASETS.open_callable(name, "path")
 

@@ -91,7 +91,7 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
-    from tracing.doors import given
+    from tracing.plugins import given
     from tracing.systems.registry import open_system
 
     first, second = Shortened(top_k=1), Shortened(top_k=2)

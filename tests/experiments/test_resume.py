@@ -206,12 +206,12 @@ def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: C
     for name, text in (("answer.b", "Two."), ("answer.a", "One."), ("decide", "Three.")):
         seed = FactMemory.prompts[name.partition(".")[0]].text
         Path(f"mine/{name}.txt").write_text(f"{text}\n{seed}")
-    assert live(["run", "run.yaml", "--out", "run", "--candidates", "mine", "--budget-calls", "20"], None) == 0
+    assert live(["run", "run.yaml", "--out", "run", "--rewrites", "mine", "--budget-calls", "20"], None) == 0
     Path("mine").rename("moved")
     assert live(["run", "--resume", "run", "--dry-run"], None) == 0, Path("output.txt").read_text()
     Path("moved/decide.txt").write_text(f"Four.\n{FactMemory.prompts['decide'].text}")
-    assert live(["run", "--resume", "run", "--candidates", "moved", "--dry-run"], None) == 2
-    assert "began otherwise: the rewrites of --candidates are others; " in Path("output.txt").read_text()
+    assert live(["run", "--resume", "run", "--rewrites", "moved", "--dry-run"], None) == 2
+    assert "began otherwise: the rewrites of --rewrites are others; " in Path("output.txt").read_text()
 
 
 def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None:

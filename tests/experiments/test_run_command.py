@@ -276,7 +276,7 @@ def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
     mine = f"Be brief.\n{Rag.prompts['answer'].text}"
     Path("answer.mine.txt").write_text(mine)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{said}\n" * 9))
-    code, _, err = command("run", "rag.yaml", "--out", "run", "--candidates", "answer.mine.txt", "--approve")
+    code, _, err = command("run", "rag.yaml", "--out", "run", "--rewrites", "answer.mine.txt", "--approve")
     assert code == 0, err
     assert "+Be brief." in err
     folder = RunFolder(Path("run"))

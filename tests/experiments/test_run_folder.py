@@ -11,7 +11,7 @@ import pytest
 from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
 
 from experiments.command import main
-from experiments.experiment.journal import RunJournal
+from experiments.running.journal import RunJournal
 from experiments.runs.comparison import compare, list_runs
 from experiments.runs.folder import CONFIG, SUMMARY, RunFolder, read_prompts
 from experiments.runs.manifest import manifest_of

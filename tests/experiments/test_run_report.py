@@ -9,8 +9,8 @@ from html_pages import Page
 from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, summary
 
 from experiments.display.tables import verdict_lines
-from experiments.experiment.summarizing import summarize
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
+from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit

@@ -15,10 +15,10 @@ from optuna.storages.journal import JournalFileBackend
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.data.loaders import load_dataset
-from experiments.experiment.settings_choice import check_settings
-from experiments.experiment.wiring import ready_system
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
+from experiments.running.settings_choice import check_settings
+from experiments.running.wiring import ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder

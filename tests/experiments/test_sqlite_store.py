@@ -24,7 +24,7 @@ from tracing.errors import ConfigError
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["experiments.experiment.run", "optimizer.search.optimizers", "mlflow.tracking", "sqlalchemy"]
+    ["experiments.running.run", "optimizer.search.optimizers", "mlflow.tracking", "sqlalchemy"]
 )
 
 

@@ -15,12 +15,12 @@ from experiments.runs.config_file import load_config
 from experiments.runs.config_reference import ROLE, config_keys
 from experiments.starter.my_memory import MyMemory
 from experiments.starter.writing import starter_config
-from tracing.systems.contract_suite import MemorySystemContract
+from tracing.systems.conformance import MemorySystemConformance
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class TestMyMemory(MemorySystemContract):
+class TestMyMemory(MemorySystemConformance):
     def system(self) -> MyMemory:
         return MyMemory()
 

@@ -13,7 +13,7 @@ from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing import ExecutionGraph, load_trace, records_of, save_trace
 from tracing.interchange import FORMATS, mlflow_traces
-from tracing.interchange.exchange_suite import recorded, unusual
+from tracing.interchange.conformance import recorded, unusual
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

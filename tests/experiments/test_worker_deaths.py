@@ -20,8 +20,8 @@ from scripted_server import ScriptedServer
 
 from experiments.command import main
 from experiments.runs.folder import RunFolder
-from tracing.doors import look_in
 from tracing.llm.settings import AT_ONCE
+from tracing.plugins import look_in
 from tracing.systems.worker.environment import Environment
 
 NAME = f"distant-{os.getpid()}"

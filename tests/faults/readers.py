@@ -27,10 +27,10 @@ from experiments.attributing.case_sources import Judging, Source
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import read_locomo
 from experiments.data.reading import Reading
-from experiments.experiment.handwritten import handwritten
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
+from experiments.running.handwritten import handwritten
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint
@@ -44,7 +44,7 @@ from optimizer.evaluation.memories import SnapshotStore
 from tracing import load_trace, records_of, save_trace
 from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
-from tracing.interchange.exchange_suite import recorded, unusual
+from tracing.interchange.conformance import recorded, unusual
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.cache import ResponseCache
 from tracing.systems.conversations import read_conversations, write_conversations

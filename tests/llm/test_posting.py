@@ -10,7 +10,7 @@ from scripted_server import Reply, ScriptedServer
 
 from tracing.errors import CallFailedError, ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.systems.contract_suite import SMALL_TALK
+from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.mem0_memory import Mem0
 from tracing.systems.mem0_memory.prompts import PROMPTS
 

@@ -11,11 +11,11 @@ import pytest
 
 from attribution.attributor import open_attributor
 from attribution.cases import Attribution, Blame, Case
-from attribution.contract_suite import AttributorContract, MetricContract
+from attribution.conformance import AttributorConformance, MetricConformance
 from attribution.judging.metrics import open_metric
-from experiments.data.contract_suite import DatasetContract
+from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import sample
-from optimizer.contract_suite import ObjectiveContract, OptimizerContract, ProposerContract
+from optimizer.conformance import ObjectiveConformance, OptimizerConformance, ProposerConformance
 from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS, Proposal, open_proposers
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
@@ -30,12 +30,12 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
 
 
-class TestSurvival(AttributorContract):
+class TestSurvival(AttributorConformance):
     def factory(self) -> Any:
         return open_attributor("survival")
 
 
-class TestClosedLoop(OptimizerContract):
+class TestClosedLoop(OptimizerConformance):
     name = "closed-loop"
 
     def optimizer(self) -> Any:
@@ -78,7 +78,7 @@ class TestSeveral(TestClosedLoop):
     name = "local-search,gepa"
 
 
-class TestBank(ProposerContract):
+class TestBank(ProposerConformance):
     name = "bank"
 
     def factory(self) -> Any:
@@ -98,12 +98,12 @@ class TestReflection(TestBank):
     name = "reflection"
 
 
-class TestAnswerObjective(ObjectiveContract):
+class TestAnswerObjective(ObjectiveConformance):
     def factory(self) -> Any:
         return OBJECTIVES.open("answer")
 
 
-class TestShortContains(MetricContract):
+class TestShortContains(MetricConformance):
     name = "short_contains"
 
     def metric(self) -> Any:
@@ -122,7 +122,7 @@ class TestContains(TestShortContains):
     name = "contains"
 
 
-class TestSample(DatasetContract):
+class TestSample(DatasetConformance):
     def loader(self) -> Any:
         return sample
 
@@ -193,24 +193,24 @@ def growing(path: Path | None) -> Iterable[Conversation]:
 @pytest.mark.parametrize(
     ("suite", "method", "part", "expected"),
     [
-        (OptimizerContract, "optimizer", deaf, "test_a_spent_budget_ends_it_with_the_best_so_far"),
+        (OptimizerConformance, "optimizer", deaf, "test_a_spent_budget_ends_it_with_the_best_so_far"),
         (
-            OptimizerContract,
+            OptimizerConformance,
             "optimizer",
             drawing,
             "test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts",
         ),
-        (OptimizerContract, "optimizer", drawing, "test_iterations_are_told_in_order_with_the_champion_of_each"),
-        (AttributorContract, "factory", Nameless, "test_blames_name_operations_of_the_recording"),
-        (AttributorContract, "factory", Sure, "test_every_wrong_answer_is_blamed_or_abstained_from"),
+        (OptimizerConformance, "optimizer", drawing, "test_iterations_are_told_in_order_with_the_champion_of_each"),
+        (AttributorConformance, "factory", Nameless, "test_blames_name_operations_of_the_recording"),
+        (AttributorConformance, "factory", Sure, "test_every_wrong_answer_is_blamed_or_abstained_from"),
         (
-            ProposerContract,
+            ProposerConformance,
             "factory",
             Contrary,
             "test_it_proposes_no_more_than_is_asked_for_and_what_the_contract_admits",
         ),
-        (MetricContract, "metric", strict, "test_every_reply_has_a_score_from_0_to_1"),
-        (DatasetContract, "loader", growing, "test_it_gives_the_same_at_every_call"),
+        (MetricConformance, "metric", strict, "test_every_reply_has_a_score_from_0_to_1"),
+        (DatasetConformance, "loader", growing, "test_it_gives_the_same_at_every_call"),
     ],
 )
 def test_a_suite_notices_a_part_that_breaks_the_contract(suite: type, method: str, part: Any, expected: str) -> None:

@@ -37,9 +37,9 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.forwarding import answering
-from tracing.llm.forwarding.step import Step
+from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.settings import Limits
-from tracing.systems.contract_suite import SMALL_TALK
+from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.layouts import Parts
@@ -94,7 +94,7 @@ class Elsewhere:
 
     def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
         result: list[str] = []
-        with self._desk.attempt(Step(partial(answering.answered, access))) as name:
+        with self._desk.attempt(RepeatableStep(partial(answering.answered, access))) as name:
 
             def ask(request: str) -> str:
                 answer = self._there(self._mailbox.ask(name, request))

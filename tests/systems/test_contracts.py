@@ -15,7 +15,7 @@ from scripted_server import ScriptedServer, prompt_of
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import current_recorder, variable
-from tracing.systems.contract_suite import MemorySystemContract
+from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.fact_memory.system import FactMemory
@@ -41,7 +41,7 @@ def scripted(body: dict[str, Any]) -> str:
     return next((line[2:] for line in request.splitlines() if line.startswith("- ")), "unknown")
 
 
-class Scripted(MemorySystemContract):
+class Scripted(MemorySystemConformance):
     """The suite with the scripted server as the model."""
 
     @pytest.fixture(autouse=True)
@@ -283,7 +283,7 @@ def test_a_system_that_breaks_the_contract_fails_the_suite(
 ) -> None:
     opened = open_access(cache=False)
 
-    class Suite(MemorySystemContract):
+    class Suite(MemorySystemConformance):
         def system(self) -> MemorySystem:
             return broken()
 
@@ -296,5 +296,5 @@ def test_a_system_that_breaks_the_contract_fails_the_suite(
 
 
 def test_every_test_of_the_suite_is_seen_to_fail() -> None:
-    tests = {name for name in dir(MemorySystemContract) if name.startswith("test_")}
+    tests = {name for name in dir(MemorySystemConformance) if name.startswith("test_")}
     assert tests == {test for _, test, _ in BROKEN}

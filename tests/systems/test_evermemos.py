@@ -14,7 +14,7 @@ from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.evermemos import EverMemOS
 from tracing.systems.evermemos.clusters import Clusters, moment_of
@@ -27,7 +27,7 @@ LINES = [turn.spoken for turn in SMALL_TALK.turns()]
 Open = Callable[..., ModelAccess]
 
 
-class TestEverMemOS(MemorySystemContract):
+class TestEverMemOS(MemorySystemConformance):
     def system(self) -> MemorySystem:
         return EverMemOS(cluster_similarity=0.05, cluster_days=400, candidates=3, top_k=2)
 

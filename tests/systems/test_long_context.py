@@ -10,7 +10,7 @@ from scripted_server import ScriptedServer, prompt_of
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
-from tracing.systems.contract_suite import SMALL_TALK
+from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.long_context import LongContext
 from tracing.systems.prompts import seed_candidate, tokens_of
 from tracing.systems.registry import open_system

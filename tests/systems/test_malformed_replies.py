@@ -19,7 +19,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import DEEPEST, last_object, strict_json
 from tracing.recording.recorder import trace
-from tracing.systems.contract_suite import SMALL_TALK
+from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Question
 from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.fact_memory.system import FactMemory

@@ -20,7 +20,7 @@ from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import trace
 from tracing.systems.building_blocks import facts
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
@@ -35,7 +35,7 @@ GREEN, YELLOW = "Aurel's cottage is painted green.", "Aurel's cottage is painted
 BASSOON = "Birte plays bassoon."
 
 
-class TestMem0(MemorySystemContract):
+class TestMem0(MemorySystemConformance):
     @pytest.fixture(autouse=True)
     def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
         scripted_server.script = Mem0Model()

@@ -14,7 +14,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Intervention, Step, intervene
@@ -47,7 +47,7 @@ def conversation_with(name: str, speaker: str, text: str) -> Conversation:
     return Conversation.model_validate(given)
 
 
-class _InItsEnvironment(MemorySystemContract):
+class _InItsEnvironment(MemorySystemConformance):
     name: str
     model: Callable[[dict[str, Any]], Reply | str]
 

@@ -15,7 +15,7 @@ from attribution.survival.method import attribute
 from experiments.data.agent_traces import TracedProject, read_projects
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
-from tracing.systems.contract_suite import MemorySystemContract
+from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
@@ -36,7 +36,7 @@ def scripted(body: dict[str, Any]) -> str:
     return next((line[2:] for line in request.splitlines() if line.startswith("- ")), "unknown")
 
 
-class TestTraceMemorySystem(MemorySystemContract):
+class TestTraceMemorySystem(MemorySystemConformance):
     """The shipped suite, on a conversation of people."""
 
     @pytest.fixture(autouse=True)

@@ -18,13 +18,13 @@ from light_environment import make_light
 from scripted_server import ScriptedServer, prompt_of
 
 from optimizer.evaluation.evaluator import Evaluator
-from tracing.doors import look_in
 from tracing.errors import BudgetExceededError, ConfigError, MemorySystemError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
+from tracing.plugins import look_in
 from tracing.recording.recorder import operation, trace
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Heard, Intervention, intervene
 from tracing.systems.protocol import MemorySystem
@@ -138,7 +138,7 @@ def access(scripted_server: ScriptedServer, open_access: Open) -> ModelAccess:
     return open_access(cache=False)
 
 
-class TestApart(MemorySystemContract):
+class TestApart(MemorySystemConformance):
     @pytest.fixture(autouse=True)
     def _models(self, access: ModelAccess) -> None:
         self.opened = access
@@ -344,11 +344,11 @@ def test_a_worker_and_what_it_started_end_with_a_host_that_is_killed(
 ) -> None:
     name = type(odd()).__module__
     host = f"""
-from tracing.doors import look_in
+from tracing.plugins import look_in
 from pathlib import Path
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
-from tracing.systems.contract_suite import SMALL_TALK
+from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.registry import open_system
 look_in(Path({str(tmp_path)!r}))
 model = ModelSettings(model="scripted", base_url={scripted_server.base_url!r})

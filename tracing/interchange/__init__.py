@@ -6,7 +6,7 @@ Each format is a module with the same three functions, so that a fourth needs on
     load(path)          -> ExecutionGraph               the graph alone
     write(graph, path)                                  a new file in that format
 
-A graph that is written and read again is the same; `tracing.interchange.exchange_suite` checks that.
+A graph that is written and read again is the same; `tracing.interchange.conformance` checks that.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.doors import code_of
+from tracing.plugins import code_of
 from tracing.systems.prompts import PromptSpec
 from tracing.systems.protocol import HasSettings, MemorySystem, Named, OperationSpec, Versioned
 

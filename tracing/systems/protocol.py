@@ -1,7 +1,7 @@
 """What memtune needs of a memory system under test, and small Protocols for optional features.
 
 `MemorySystem` is all that a run needs. A feature that needs more requires one of the small Protocols, and says so in
-one line if a system lacks it. `contract_suite.py` checks an implementation.
+one line if a system lacks it. `conformance.py` checks an implementation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The door of memory systems: the built-in ones, those of installed distributions, and a user's own."""
+"""The registry of memory systems: the built-in ones, those of installed distributions, and a user's own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.doors import Door
 from tracing.errors import ConfigError, MemtuneError
+from tracing.plugins import PluginRegistry
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import HasCaveats, MemorySystem
 
-SYSTEMS = Door(
+SYSTEMS = PluginRegistry(
     kind="systems",
     key="system",
     built_in={

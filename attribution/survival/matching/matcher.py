@@ -1,7 +1,7 @@
 """Matchers: what they decide for survival, replay and local objectives, and how users add their own.
 
 A matcher is named by its factory, which sets it up for one conversation. `docs/extending-loop.md` explains how to write
-one, and `attribution.contract_suite` checks it.
+one, and `attribution.conformance` checks it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
 
 from attribution.survival.need import Need
-from tracing.doors import Door
+from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WORDS, MEANING, LLM = "words", "meaning", "llm"
 
-MATCHERS = Door(
+MATCHERS = PluginRegistry(
     "matchers",
     "matcher",
     {

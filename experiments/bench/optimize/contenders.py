@@ -8,8 +8,8 @@ from pathlib import Path
 
 from experiments.runs.config import RunConfig, Tracking
 from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS
-from tracing.doors import is_object, look_in
 from tracing.errors import ConfigError
+from tracing.plugins import is_object, look_in
 
 SEED, OURS = "seed", LOCAL_SEARCH
 

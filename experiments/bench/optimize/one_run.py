@@ -14,9 +14,9 @@ from experiments.bench.optimize.comparing import area_under
 from experiments.bench.optimize.contenders import Contender
 from experiments.bench.optimize.figures import Point, RunFigures
 from experiments.data.loaders import Dataset
-from experiments.experiment.judging import calibrate_judge
-from experiments.experiment.run import Finished, run_experiment
-from experiments.experiment.wiring import open_parts
+from experiments.running.judging import calibrate_judge
+from experiments.running.run import Finished, run_experiment
+from experiments.running.wiring import open_parts
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import CODE, code_digest, read_fingerprint
 from experiments.runs.folder import RunFolder

@@ -64,7 +64,7 @@ def matcher(
     from attribution.survival.matching.matcher import LLM, MEANING, WORDS, open_matcher
     from experiments.bench.matching.measuring import measure_matcher
     from experiments.display.literal_console import LiteralConsole
-    from experiments.experiment.wiring import home_folder, model_access
+    from experiments.running.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
     chosen = matchers or (WORDS, MEANING, *((LLM,) if model else ()))

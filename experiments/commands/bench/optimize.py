@@ -95,8 +95,8 @@ def optimize(
     from experiments.bench.optimize.table import markdown
     from experiments.data.loaders import load_dataset
     from experiments.display.tables import run_view
-    from experiments.experiment.estimate import test_notes
-    from experiments.experiment.wiring import home_folder
+    from experiments.running.estimate import test_notes
+    from experiments.running.wiring import home_folder
 
     settings = config_from(config, given)
     dataset = load_dataset(settings)

@@ -107,8 +107,8 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from experiments.experiment.judging import calibrate_judge
-    from experiments.experiment.wiring import home_folder, open_parts
+    from experiments.running.judging import calibrate_judge
+    from experiments.running.wiring import home_folder, open_parts
     from experiments.runs.intervals import interval_text
     from experiments.runs.ladder_file import ladder_json
     from optimizer.evaluation.ladder import attainable

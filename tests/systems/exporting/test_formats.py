@@ -14,7 +14,7 @@ from awkward_texts import PIECES, RAW, TEMPLATES
 from hypothesis import HealthCheck, given, settings
 
 from tracing.errors import ContractError, RunError
-from tracing.systems.exporting.contract_suite import ExporterContract
+from tracing.systems.exporting.conformance import ExporterConformance
 from tracing.systems.exporting.export import export, written
 from tracing.systems.exporting.exporter import open_exporter
 from tracing.systems.exporting.formats.constants import DotenvConstants, JsonConstants, PythonConstants
@@ -37,27 +37,27 @@ MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCh
 FEWER = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-class TestJsonConstants(ExporterContract):
+class TestJsonConstants(ExporterConformance):
     def exporter(self) -> JsonConstants:
         return JsonConstants()
 
 
-class TestDotenvConstants(ExporterContract):
+class TestDotenvConstants(ExporterConformance):
     def exporter(self) -> DotenvConstants:
         return DotenvConstants()
 
 
-class TestPythonConstants(ExporterContract):
+class TestPythonConstants(ExporterConformance):
     def exporter(self) -> PythonConstants:
         return PythonConstants()
 
 
-class TestDspyState(ExporterContract):
+class TestDspyState(ExporterConformance):
     def exporter(self) -> DspyState:
         return DspyState()
 
 
-class TestMlflowRegistry(ExporterContract):
+class TestMlflowRegistry(ExporterConformance):
     def exporter(self) -> MlflowRegistry:
         return MlflowRegistry()
 

@@ -50,8 +50,8 @@ def libraries(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     monkeypatch.setenv("MEMTUNE_SYSTEMS", str(environments_home))
 
     def ready(name: str) -> None:
-        door = SYSTEMS if name in SYSTEMS.names() else EXPORTERS
-        environment = environment_of(door.open(name))
+        registry = SYSTEMS if name in SYSTEMS.names() else EXPORTERS
+        environment = environment_of(registry.open(name))
         assert environment is not None
         environments_home.mkdir(parents=True, exist_ok=True)
         with FileLock(environments_home / "tests.lock"):

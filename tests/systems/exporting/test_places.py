@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tracing.errors import ContractError, RunError
-from tracing.systems.exporting.contract_suite import ExporterContract
+from tracing.systems.exporting.conformance import ExporterConformance
 from tracing.systems.exporting.export import export
 from tracing.systems.exporting.targets.cognee_prompts import CogneePrompts
 from tracing.systems.exporting.targets.graphiti_library import GraphitiLibrary
@@ -176,7 +176,7 @@ def test_only_targets_that_fit_are_offered(tmp_path: Path) -> None:
         export("mem0", seed_candidate(Mem0.prompts), "nothing", tmp_path / "out", {})
 
 
-class _Places(ExporterContract):
+class _Places(ExporterConformance):
     """The suite on prompts that fit the places."""
 
     def candidate(self) -> Candidate:

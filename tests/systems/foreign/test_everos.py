@@ -23,7 +23,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import session, trace
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.everos_server.native import EverOsSlots
 from tracing.systems.everos_server.prompts import PROMPTS, SLOTS
@@ -75,7 +75,7 @@ def _ended() -> Iterator[None]:
 
 
 @pytest.mark.thorough
-class TestEverOs(MemorySystemContract):
+class TestEverOs(MemorySystemConformance):
     @pytest.fixture(autouse=True)
     def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
         scripted_server.script = whole

@@ -11,7 +11,7 @@ from tracing.systems.everos_server.native import EverOsSlots
 from tracing.systems.everos_server.prompts import PROMPTS, Request
 from tracing.systems.everos_server.rendering import as_template, rendered
 from tracing.systems.everos_server.slots import write_slots
-from tracing.systems.exporting.contract_suite import ExporterContract
+from tracing.systems.exporting.conformance import ExporterConformance
 from tracing.systems.exporting.export import written
 from tracing.systems.exporting.exporter import Exporter
 from tracing.systems.memori_memory.native import MemoriAugmentation
@@ -21,7 +21,7 @@ from tracing.systems.prompts import Candidate, render, seed_candidate
 SEED = seed_candidate(PROMPTS)
 
 
-class TestEverOsExport(ExporterContract):
+class TestEverOsExport(ExporterConformance):
     def exporter(self) -> Exporter:
         return EverOsSlots()
 
@@ -29,7 +29,7 @@ class TestEverOsExport(ExporterContract):
         return SEED
 
 
-class TestMemoriExport(ExporterContract):
+class TestMemoriExport(ExporterConformance):
     def exporter(self) -> Exporter:
         return MemoriAugmentation()
 

@@ -20,7 +20,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import session, trace
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step, intervene
 from tracing.systems.memori_memory.native import MemoriAugmentation
@@ -64,7 +64,7 @@ def _ended() -> Iterator[None]:
 
 
 @pytest.mark.thorough
-class TestMemori(MemorySystemContract):
+class TestMemori(MemorySystemConformance):
     @pytest.fixture(autouse=True)
     def _models(self, scripted_server: ScriptedServer, open_access: Open) -> None:
         scripted_server.script = every_line

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tracing import ExecutionGraph, load_trace, save_trace
 from tracing.interchange import FORMATS, format_named
-from tracing.interchange.exchange_suite import GraphExchangeContract
+from tracing.interchange.conformance import GraphExchangeConformance
 
 
-class TestTraceFile(GraphExchangeContract):
+class TestTraceFile(GraphExchangeConformance):
     def write(self, graph: ExecutionGraph, path: Path) -> None:
         save_trace(graph, path)
 
@@ -20,7 +20,7 @@ class TestTraceFile(GraphExchangeContract):
         return load_trace(path).graph
 
 
-class OfFormat(GraphExchangeContract):
+class OfFormat(GraphExchangeConformance):
     name: str
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tracing import TraceError, records_of
 from tracing.interchange import mlflow_traces, otlp
-from tracing.interchange.exchange_suite import recorded
+from tracing.interchange.conformance import recorded
 
 TRACE = "5b8efff798038103d269b633813fc60c"
 

@@ -17,8 +17,8 @@ from toy_graphs import HERE, chain, document, edge, node
 from tracing import ExecutionGraph, TraceError, load_trace, operation, records_of, save_trace, trace, variable
 from tracing.graph.elements import Operation, Variable
 from tracing.interchange import smartcomment
+from tracing.interchange.conformance import recorded
 from tracing.interchange.documents import Troubles
-from tracing.interchange.exchange_suite import recorded
 from tracing.interchange.literals import all_decoded, decoded
 from tracing.interchange.smartcomment.file_format import SOURCE, TARGET
 

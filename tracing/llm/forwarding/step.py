@@ -15,7 +15,7 @@ DEATHS = 3
 """Workers that may die during one step before it counts as failed."""
 
 
-class Step:
+class RepeatableStep:
     """The requests of one step. An attempt after the first gets the answers of those before it, without a second call.
 
     So a step that several workers began is counted as if one had done it.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tracing.doors import is_object
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
+from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
 from tracing.systems.description import describe
 from tracing.systems.exporting.exporter import (

@@ -1,6 +1,6 @@
-"""The Protocol of exporters, and the door of the built-in ones, those of installed distributions and a user's own.
+"""The Protocol of exporters, and the registry of the built-in ones, those of installed distributions and a user's own.
 
-`contract_suite.py` checks an implementation.
+`conformance.py` checks an implementation.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from tracing.doors import Door
 from tracing.errors import ConfigError, MemtuneError
+from tracing.plugins import PluginRegistry
 from tracing.systems.exporting.places import Place
 from tracing.systems.prompts import Candidate
 
@@ -108,7 +108,7 @@ class HasDefaults(Protocol):
         ...
 
 
-EXPORTERS = Door(
+EXPORTERS = PluginRegistry(
     kind="exporters",
     key="--to",
     built_in={

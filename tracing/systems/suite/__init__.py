@@ -1,1 +1,1 @@
-"""The parts of the conformance suite of memory systems; `tracing.systems.contract_suite` puts them together."""
+"""The parts of the conformance suite of memory systems; `tracing.systems.conformance` puts them together."""

@@ -9,7 +9,7 @@ from tracing.systems.suite.steps import SystemSteps, as_json, sent
 from tracing.systems.suite.talk import FACT
 
 
-class OptionalContract(SystemSteps):
+class OptionalConformance(SystemSteps):
     """The optional methods of a system, where it has them."""
 
     def test_given_entries_are_what_it_answers_from(self) -> None:

@@ -10,10 +10,10 @@ from tracing.errors import ModelError
 from tracing.recording.recorder import trace
 from tracing.systems.calls import build_memory
 from tracing.systems.protocol import Memory
-from tracing.systems.suite.steps import Step, SystemSteps, as_json, structure
+from tracing.systems.suite.steps import Execution, SystemSteps, as_json, structure
 
 
-class RepeatableContract(SystemSteps):
+class RepeatableConformance(SystemSteps):
     """A memory depends on its conversation and prompts alone, and an answer on its memory."""
 
     def test_equal_arguments_give_equal_requests_and_graphs(self) -> None:
@@ -43,7 +43,7 @@ class RepeatableContract(SystemSteps):
         system = self.system()
         built = self._build(system)
         state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
-        restored = Step(Memory(state), records, built.graph, [])
+        restored = Execution(Memory(state), records, built.graph, [])
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
             require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")

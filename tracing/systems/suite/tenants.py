@@ -10,14 +10,14 @@ from tracing.conformance import require
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.suite.steps import Step, SystemSteps, as_json
+from tracing.systems.suite.steps import Execution, SystemSteps, as_json
 from tracing.systems.suite.talk import told_by
 
 TENANTS = ("kingfisher", "bullfinch")
 """Each is a word that only its own tenant says."""
 
 
-class TenantContract(SystemSteps):
+class TenantConformance(SystemSteps):
     """What one tenant said never reaches the memory, the requests or the answers of another."""
 
     def test_two_tenants_never_see_each_others_memories(self) -> None:
@@ -52,7 +52,7 @@ class TenantContract(SystemSteps):
             return dict(zip(talks, threads.map(build, talks), strict=True))
 
 
-def _all_of(step: Step) -> str:
+def _all_of(step: Execution) -> str:
     """The texts that were sent, recorded and, by an answer, replied."""
     texts = [text for request in step.requests for text in request.texts]
     return "\n".join([*texts, json.dumps(step.records), str(getattr(step.result, "text", ""))]).lower()

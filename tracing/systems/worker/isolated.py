@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tracing.errors import WorkerDiedError
 from tracing.llm.forwarding.answering import answered, described
 from tracing.llm.forwarding.errors import read as error_read
-from tracing.llm.forwarding.step import DEATHS, Step
+from tracing.llm.forwarding.step import DEATHS, RepeatableStep
 from tracing.recording.processes import hand_over
 from tracing.recording.recorder import current_recorder
 from tracing.systems.interventions import intervened
@@ -120,7 +120,7 @@ def called(environment: Environment, settings: Mapping[str, Any], method: str, g
             worker.holds = None if "error" in done else memory or worker.holds
             return done
 
-    step = Step(answer)
+    step = RepeatableStep(answer)
     done = _survived(step, attempt)
     if recorder is not None:
         recorder.adopt(done["records"])
@@ -129,7 +129,7 @@ def called(environment: Environment, settings: Mapping[str, Any], method: str, g
     return result_read(done["result"])
 
 
-def _survived(step: Step, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _survived(step: RepeatableStep, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What the first attempt at a step gives whose worker survives it."""
     for _ in range(DEATHS - 1):
         step.begin()

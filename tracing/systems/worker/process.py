@@ -21,11 +21,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
-from tracing.doors import look_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
 from tracing.llm.forwarding.errors import written as error_written
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
 from tracing.llm.threads import GivenUp
+from tracing.plugins import look_in
 from tracing.recording.processes import take_over
 from tracing.systems.calls import call_method
 from tracing.systems.interventions import intervene

@@ -1,8 +1,8 @@
 """The conformance suite of `Exporter`: subclass it in a test file, and pytest checks your exporter against it.
 
-    from tracing.systems.exporting.contract_suite import ExporterContract
+    from tracing.systems.exporting.conformance import ExporterConformance
 
-    class TestMyExporter(ExporterContract):
+    class TestMyExporter(ExporterConformance):
         def exporter(self):
             return MyExporter()
 
@@ -29,7 +29,7 @@ AWKWARD = '\nA dollar $5, a percent 100 %, {{braces}}, a \\ and a " quote, «é�
 """Ends a prompt; plain text, so it breaks no contract, but each character is special in some template syntax."""
 
 
-class ExporterContract(Conformance):
+class ExporterConformance(Conformance):
     """What memtune relies on. Override `exporter` and `candidate`."""
 
     def exporter(self) -> Exporter:

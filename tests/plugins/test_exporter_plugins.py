@@ -11,7 +11,7 @@ import pytest
 from own_parts import install, write_module
 
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
-from tracing.systems.exporting.contract_suite import ExporterContract
+from tracing.systems.exporting.conformance import ExporterConformance
 from tracing.systems.exporting.export import export
 from tracing.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
 from tracing.systems.exporting.forms import RagTemplate, TextFiles
@@ -102,12 +102,12 @@ def test_what_does_not_export_is_told_in_one_line_and_leaves_nothing(own: str, c
     assert not (tmp_path / "exports" / "out").exists()
 
 
-class TestTextFiles(ExporterContract):
+class TestTextFiles(ExporterConformance):
     def exporter(self) -> TextFiles:
         return TextFiles()
 
 
-class TestRagTemplate(ExporterContract):
+class TestRagTemplate(ExporterConformance):
     def exporter(self) -> RagTemplate:
         return RagTemplate()
 
@@ -192,7 +192,7 @@ BROKEN: list[tuple[type[TextFiles], str, str]] = [
 def test_an_exporter_that_breaks_the_contract_fails_the_suite(
     broken: type[TextFiles], test: str, complaint: str
 ) -> None:
-    class Suite(ExporterContract):
+    class Suite(ExporterConformance):
         def exporter(self) -> TextFiles:
             return broken()
 
@@ -201,7 +201,9 @@ def test_an_exporter_that_breaks_the_contract_fails_the_suite(
 
 
 def test_every_test_of_the_suite_is_seen_to_fail() -> None:
-    tests = {name.removeprefix("test_").replace("_", " ") for name in dir(ExporterContract) if name.startswith("test_")}
+    tests = {
+        name.removeprefix("test_").replace("_", " ") for name in dir(ExporterConformance) if name.startswith("test_")
+    }
     assert tests == {test for _, test, _ in BROKEN}
 
 

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
-from experiments.experiment.handwritten import kept_files
-from experiments.experiment.journal import RunJournal
-from experiments.experiment.judging import calibrate_judge, judge_summary
-from experiments.experiment.observers import Observers, WatchesBudget
-from experiments.experiment.opening import Opened, open_named
-from experiments.experiment.settings_choice import variants_of
-from experiments.experiment.summarizing import RunFacts, sizes
-from experiments.experiment.wiring import evaluator_of, going_on, open_executor
 from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
 from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
+from experiments.running.handwritten import kept_files
+from experiments.running.journal import RunJournal
+from experiments.running.judging import calibrate_judge, judge_summary
+from experiments.running.observers import Observers, WatchesBudget
+from experiments.running.opening import Opened, open_named
+from experiments.running.settings_choice import variants_of
+from experiments.running.summarizing import RunFacts, sizes
+from experiments.running.wiring import evaluator_of, going_on, open_executor
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
@@ -84,7 +84,7 @@ def run_experiment(
     out: Path | None = None,
     resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
-    candidates: Path | None = None,
+    by_hand: Path | None = None,
     approve: Callable[[Attempt, str], bool] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
@@ -96,7 +96,7 @@ def run_experiment(
     Args:
         out: folder of a new run; under the home by default.
         resume: the run to continue, instead of a new one.
-        candidates: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
+        by_hand: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
 
     Raises:
@@ -108,7 +108,7 @@ def run_experiment(
     """
     config = going_on(anchored(config, Path.cwd()), resume)
     with contextlib.ExitStack() as held:
-        run = _prepare(config, dataset, home, held, out=out, resume=resume, candidates=candidates, now=now)
+        run = _prepare(config, dataset, home, held, out=out, resume=resume, by_hand=by_hand, now=now)
         for each in observers:
             if isinstance(each, WatchesBudget):
                 each.watch(run.parts.access.budget)
@@ -166,7 +166,7 @@ def _prepare(
     *,
     out: Path | None,
     resume: RunFolder | None,
-    candidates: Path | None,
+    by_hand: Path | None,
     now: Callable[[], datetime],
 ) -> _Prepared:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
@@ -175,7 +175,7 @@ def _prepare(
     """
     from optimizer.tuning.failures import Failures
 
-    parts = open_named(config, dataset, home, held, resume=resume, candidates=candidates)
+    parts = open_named(config, dataset, home, held, resume=resume, by_hand=by_hand)
     if parts.server is not None:
         parts.server.open()
     executor = held.enter_context(open_executor(config, parts.system, parts.access))

@@ -1,8 +1,8 @@
 """The conformance suite of `MemorySystem`: subclass it in a test file, and pytest checks your system against it.
 
-    from tracing.systems.contract_suite import MemorySystemContract
+    from tracing.systems.conformance import MemorySystemConformance
 
-    class TestMyMemory(MemorySystemContract):
+    class TestMyMemory(MemorySystemConformance):
         def system(self):
             return MyMemory()
 
@@ -16,16 +16,16 @@ Each failure says in one line what is wrong; `problems` returns them all, withou
 
 from __future__ import annotations
 
-from tracing.systems.suite.optional import OptionalContract
-from tracing.systems.suite.recorded import RecordedContract
-from tracing.systems.suite.repeatable import RepeatableContract
+from tracing.systems.suite.optional import OptionalConformance
+from tracing.systems.suite.recorded import RecordedConformance
+from tracing.systems.suite.repeatable import RepeatableConformance
 from tracing.systems.suite.talk import SMALL_TALK
-from tracing.systems.suite.tenants import TenantContract
+from tracing.systems.suite.tenants import TenantConformance
 
-__all__ = ["SMALL_TALK", "MemorySystemContract"]
+__all__ = ["SMALL_TALK", "MemorySystemConformance"]
 
 
-class MemorySystemContract(RecordedContract, RepeatableContract, TenantContract, OptionalContract):
+class MemorySystemConformance(RecordedConformance, RepeatableConformance, TenantConformance, OptionalConformance):
     """What memtune relies on. Override `system` and `reply`, and `conversation` if your system needs another one.
 
     The model must make the system store something, and the conversation must cause every operation it lists.

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from own_parts import SYSTEM, install, write_module
 
-from tracing.doors import code_of
 from tracing.errors import ConfigError, MemorySystemError
+from tracing.plugins import code_of
 from tracing.systems.calls import answer_question, build_memory
-from tracing.systems.contract_suite import SMALL_TALK, MemorySystemContract
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.description import describe
 from tracing.systems.protocol import Answer, BuildsFromFacts, Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, caveats_of, open_system
@@ -178,7 +178,7 @@ def test_what_a_system_raises_or_returns_is_told_in_one_line_with_its_place() ->
 def test_the_suite_names_what_is_wrong_without_pytest(own: str, tmp_path: Path) -> None:
     write_module(tmp_path, own)
 
-    class Suite(MemorySystemContract):
+    class Suite(MemorySystemConformance):
         def system(self) -> MemorySystem:
             return open_system(f"{own}:Keeper")
 

@@ -31,14 +31,14 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
             text = file.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise RunError(f"{file}: cannot be read ({reason}); give --candidates a text file or a folder") from None
+            raise RunError(f"{file}: cannot be read ({reason}); give --rewrites a text file or a folder") from None
         problems = specs[name].contract.violations(text)
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")
         if text != specs[name].text:
             found.setdefault((name, text), Proposal(name, text, HAND, f"{_WRITTEN}{file.name}"))
     if not found:
-        raise RunError(f"{path}: holds no rewrite (NAME.txt); give --candidates a text file or a folder")
+        raise RunError(f"{path}: holds no rewrite (NAME.txt); give --rewrites a text file or a folder")
     return tuple(found.values())
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from experiments.data.loaders import Dataset
-from experiments.experiment.handwritten import handwritten
-from experiments.experiment.settings_choice import check_settings
-from experiments.experiment.wiring import open_access, ready_system, study_server
+from experiments.running.handwritten import handwritten
+from experiments.running.settings_choice import check_settings
+from experiments.running.wiring import open_access, ready_system, study_server
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import fingerprint, read_fingerprint
 from experiments.runs.folder import BY_HAND, RunFolder
@@ -55,14 +55,14 @@ def open_named(
     held: contextlib.ExitStack,
     *,
     resume: RunFolder | None,
-    candidates: Path | None,
+    by_hand: Path | None,
 ) -> Opened:
     """Open everything that `config` names; no model is called and nothing but the cache of `home` is written.
 
     Args:
         held: closes the models.
         resume: the run that is continued, whose embedding model is used.
-        candidates: file or folder of rewrites by hand; by default those that a resumed run began with.
+        by_hand: file or folder of rewrites by hand; by default those that a resumed run began with.
 
     Raises:
         MemtuneError: a part does not exist, cannot be imported or does not fit.
@@ -78,9 +78,9 @@ def open_named(
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)
     access = held.enter_context(open_access(config, home))
-    if candidates is None and resume is not None and (resume.path / BY_HAND).is_dir():
-        candidates = resume.path / BY_HAND
-    rewrites = handwritten(candidates, system.prompts) if candidates is not None else ()
+    if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
+        by_hand = resume.path / BY_HAND
+    rewrites = handwritten(by_hand, system.prompts) if by_hand is not None else ()
     seed = seed_candidate(system.prompts)
     check_candidate(system.prompts, seed)
     config.prompts.limits().check(system.prompts)

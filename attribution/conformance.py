@@ -1,10 +1,10 @@
 """The conformance suites of `AttributorFactory`, `MatcherFactory` and `Metric`, to subclass in a test file for pytest.
 
-    class TestMine(AttributorContract):
+    class TestMine(AttributorConformance):
         def factory(self):
             return MyAttributor  # takes (recording, access)
 
-    class TestMyMetric(MetricContract):
+    class TestMyMetric(MetricConformance):
         def metric(self):
             return my_metric  # takes (reply, answers)
 
@@ -27,10 +27,10 @@ from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
-from tracing.systems.notebook import Notebook, notebook_conversations
+from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
 
-class AttributorContract(Conformance):
+class AttributorConformance(Conformance):
     """What memtune expects of a method of attribution."""
 
     def factory(self) -> AttributorFactory:
@@ -82,7 +82,7 @@ class AttributorContract(Conformance):
         require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
 
 
-class MatcherContract(Conformance):
+class MatcherConformance(Conformance):
     """What memtune expects of a matcher."""
 
     def factory(self) -> MatcherFactory:
@@ -131,7 +131,7 @@ class MatcherContract(Conformance):
         return self.factory()(conversation, self.access()), Claim(question, need), said
 
 
-class MetricContract(Conformance):
+class MetricConformance(Conformance):
     """What memtune expects of a metric."""
 
     REPLIES = (

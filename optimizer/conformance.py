@@ -1,14 +1,14 @@
 """Conformance suites of `Optimizer`, `ProposerFactory` and `ObjectiveFactory`: subclass one, and pytest checks yours.
 
-    class TestMine(OptimizerContract):
+    class TestMine(OptimizerConformance):
         def optimizer(self):
             return my_search  # takes (tuning)
 
-    class TestMyProposer(ProposerContract):
+    class TestMyProposer(ProposerConformance):
         def factory(self):
             return MyProposer  # takes (means)
 
-    class TestMyObjective(ObjectiveContract):
+    class TestMyObjective(ObjectiveConformance):
         def factory(self):
             return MyObjective  # takes (means)
 
@@ -43,9 +43,9 @@ from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.notebook import Notebook, notebook_conversations
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
 
 
-class OptimizerContract(Conformance):
+class OptimizerConformance(Conformance):
     """What memtune expects of an optimizer."""
 
     def optimizer(self) -> Optimizer:
@@ -134,7 +134,7 @@ class OptimizerContract(Conformance):
         return result, observer, system.asked
 
 
-class ProposerContract(Conformance):
+class ProposerConformance(Conformance):
     """What memtune expects of a proposer."""
 
     def factory(self) -> ProposerFactory:
@@ -174,7 +174,7 @@ class ProposerContract(Conformance):
             offers_of(self.factory()(means), replace(request, failed=(), passed=()))
 
 
-class ObjectiveContract(Conformance):
+class ObjectiveConformance(Conformance):
     """What memtune expects of a local objective; it is asked about answers from recorded contexts."""
 
     def factory(self) -> ObjectiveFactory:

@@ -1,6 +1,6 @@
 """The conformance suite of stores and exporters: subclass it in a test file, and pytest checks yours against it.
 
-    class TestMyFormat(GraphExchangeContract):
+    class TestMyFormat(GraphExchangeConformance):
         def write(self, graph, path):
             my_format.write(graph, path)
 
@@ -117,7 +117,7 @@ HOSTILE: Mapping[str, bytes] = {
 """Files without a trace."""
 
 
-class GraphExchangeContract(Conformance):
+class GraphExchangeConformance(Conformance):
     """What is written is read back, and everything else is refused in one way. Override `write` and `read`."""
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:

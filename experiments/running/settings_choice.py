@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from experiments.experiment.wiring import configured_system
+from experiments.running.wiring import configured_system
 from experiments.runs.config import RunConfig
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from tracing.errors import ConfigError

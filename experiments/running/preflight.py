@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from experiments.data.loaders import Dataset
-from experiments.experiment.opening import open_named
-from experiments.experiment.wiring import going_on
 from experiments.mlflow_tracking.store_check import check_store
+from experiments.running.opening import open_named
+from experiments.running.wiring import going_on
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
@@ -27,7 +27,7 @@ def check_run(
     *,
     out: Path | None = None,
     resume: RunFolder | None = None,
-    candidates: Path | None = None,
+    by_hand: Path | None = None,
 ) -> None:
     """Refuse what `run_experiment` would refuse before its first call; the arguments are the same.
 
@@ -39,7 +39,7 @@ def check_run(
         # A cache that does not exist must not be created.
         cached = (home / "cache").exists()
         where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
-        parts = open_named(config, dataset, where, held, resume=resume, candidates=candidates)
+        parts = open_named(config, dataset, where, held, resume=resume, by_hand=by_hand)
         if resume is None:
             _check_place(home, "--home")
             if out is not None:

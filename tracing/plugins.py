@@ -1,8 +1,9 @@
-"""Doors: how a user's own parts are found beside the built-in ones, by name or as `module:Object`.
+"""Plugins: how a user's own parts are found beside the built-in ones, by name or as `module:Object`.
 
-Every kind of part has one `Door`, declared next to its Protocol. A name is that of a built-in part or of an entry point
-in the group `memtune.KIND` of any installed distribution. `module:Object` is imported as Python would from the current
-folder, or from one passed to `look_in` (that of a configuration file). Nothing is imported before it is needed.
+Every kind of part has one `PluginRegistry`, declared next to its Protocol. A name is that of a built-in part or of an
+entry point in the group `memtune.KIND` of any installed distribution. `module:Object` is imported as Python would from
+the current folder, or from one passed to `look_in` (that of a configuration file). Nothing is imported before it is
+needed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _GIVEN: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class PluginRegistry:
     """Finds parts of one kind.
 
     Attributes:
@@ -133,7 +134,7 @@ class Door:
 
 
 def given(part: object) -> str:
-    """Register an object that a program made. Every door in this process opens it by the name returned.
+    """Register an object that a program made. Every registry in this process opens it by the name returned.
 
     If the object's class can be imported, the name is also that of the class, `module:Class`, so another process
     opens a new object of it.

@@ -71,7 +71,7 @@ def test_the_pages_entry_points_are_found(written: Path) -> None:
             install(written, group, name, target)
     assert isinstance(open_system("my-memory"), MemorySystem)
     assert isinstance(open_exporter("my-json"), Exporter)
-    assert {f"memtune.{door.kind}" for door in (SYSTEMS, EXPORTERS)} == set(declared)
+    assert {f"memtune.{registry.kind}" for registry in (SYSTEMS, EXPORTERS)} == set(declared)
 
 
 def test_a_client_at_the_gateway_is_part_of_the_operation_that_asks(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from experiments.experiment.summarizing import RunFacts, summarize
+from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import ATTEMPTS, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score, SplitName

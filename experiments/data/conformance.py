@@ -1,6 +1,6 @@
 """The conformance suite of `DatasetLoader`: subclass it in a test file, and pytest checks yours.
 
-class TestMine(DatasetContract):
+class TestMine(DatasetConformance):
     def loader(self):
         return my_conversations  # takes (path)
 
@@ -19,7 +19,7 @@ from tracing.errors import MemtuneError
 from tracing.systems.conversations import Conversation
 
 
-class DatasetContract(Conformance):
+class DatasetConformance(Conformance):
     """What memtune requires of a data set."""
 
     def loader(self) -> DatasetLoader:

@@ -1,1 +1,0 @@
-"""One experiment: `wiring` opens what a configuration names; `run` prepares, lets the optimizer search and finishes."""
