@@ -8,7 +8,7 @@ from tracing.conformance import require
 from tracing.recording.redaction import REDACTED, redact
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import Answer, Memory
-from tracing.systems.suite.steps import Execution, SystemSteps, as_json
+from tracing.systems.suite.steps import RecordedCall, SystemSteps, as_json
 from tracing.systems.suite.talk import CREDENTIAL, with_credential
 
 
@@ -80,7 +80,7 @@ class RecordedConformance(SystemSteps):
         """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
         system, candidate, said = self.system(), self._candidate(), with_credential(self.conversation)
         built = self._run(lambda access: system.build(said, candidate, access), "b")
-        restored = Execution(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
+        restored = RecordedCall(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
         for question in said.questions:
             step = self._answer(system, built, question)
             require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")

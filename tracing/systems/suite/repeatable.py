@@ -10,7 +10,7 @@ from tracing.errors import ModelError
 from tracing.recording.recorder import trace
 from tracing.systems.calls import build_memory
 from tracing.systems.protocol import Memory
-from tracing.systems.suite.steps import Execution, SystemSteps, as_json, structure
+from tracing.systems.suite.steps import RecordedCall, SystemSteps, as_json, structure
 
 
 class RepeatableConformance(SystemSteps):
@@ -43,7 +43,7 @@ class RepeatableConformance(SystemSteps):
         system = self.system()
         built = self._build(system)
         state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
-        restored = Execution(Memory(state), records, built.graph, [])
+        restored = RecordedCall(Memory(state), records, built.graph, [])
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
             require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")

@@ -76,7 +76,7 @@ class ScriptedEndpoint:
                 return
             self._heard.append(request)
             if len(self._heard) == self._failing:
-                raise RefusalError(400, "the contract suite made this call fail")
+                raise RefusalError(400, "the conformance suite made this call fail")
 
     def _chat(self, request: HttpRequest) -> dict[str, Any]:
         body = request.body

@@ -23,7 +23,7 @@ from tracing.systems.suite.talk import ADDITION, SMALL_TALK
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class RecordedCall:
     """What one call of the system returned, recorded and requested."""
 
     result: Any
@@ -76,13 +76,13 @@ class SystemSteps(Conformance):
             raise AssertionError(f"a harmless edit breaks a contract: {error}") from None
         return candidate
 
-    def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> Execution:
+    def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> RecordedCall:
         system, texts = system or self.system(), candidate or self._candidate()
         return self._run(lambda access: system.build(self.conversation, texts, access), "b")
 
     def _answer(
-        self, system: MemorySystem, built: Execution, question: Question, candidate: Candidate | None = None
-    ) -> Execution:
+        self, system: MemorySystem, built: RecordedCall, question: Question, candidate: Candidate | None = None
+    ) -> RecordedCall:
         texts = candidate or self._candidate()
 
         def ask(access: ModelAccess) -> Answer:
@@ -96,11 +96,11 @@ class SystemSteps(Conformance):
         call: Callable[[ModelAccess], Memory | Answer | None],
         prefix: str,
         records: Sequence[Mapping[str, Any]] = (),
-    ) -> Execution:
+    ) -> RecordedCall:
         with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
             result = call(access)
-        return Execution(result, recorder.records(), recorder.graph, requests)
+        return RecordedCall(result, recorder.records(), recorder.graph, requests)
 
     @contextlib.contextmanager
     def _heard(self, failing: int | None = None) -> Iterator[tuple[ModelAccess, list[Request]]]:
@@ -121,7 +121,7 @@ def as_json(state: Mapping[str, Any]) -> str:
         raise AssertionError(f"the memory's state is not JSON-serialisable: {error}") from None
 
 
-def sent(step: Execution, text: str) -> bool:
+def sent(step: RecordedCall, text: str) -> bool:
     return any(text in "\n".join(request.texts) for request in step.requests if request.kind == "chat")
 
 
@@ -146,7 +146,7 @@ def _heard_in(access: ModelAccess, failing: int | None) -> Iterator[list[Request
             requests.append(request)
             number = len(requests)
         if number == failing:
-            raise CallFailedError("the contract suite made this call fail")
+            raise CallFailedError("the conformance suite made this call fail")
 
     def heard_chat(messages: Sequence[Mapping[str, str]], **options: Any) -> Any:
         hear(Request("chat", tuple(message["content"] for message in messages), options))

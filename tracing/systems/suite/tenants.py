@@ -10,7 +10,7 @@ from tracing.conformance import require
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.suite.steps import Execution, SystemSteps, as_json
+from tracing.systems.suite.steps import RecordedCall, SystemSteps, as_json
 from tracing.systems.suite.talk import told_by
 
 TENANTS = ("kingfisher", "bullfinch")
@@ -52,7 +52,7 @@ class TenantConformance(SystemSteps):
             return dict(zip(talks, threads.map(build, talks), strict=True))
 
 
-def _all_of(step: Execution) -> str:
+def _all_of(step: RecordedCall) -> str:
     """The texts that were sent, recorded and, by an answer, replied."""
     texts = [text for request in step.requests for text in request.texts]
     return "\n".join([*texts, json.dumps(step.records), str(getattr(step.result, "text", ""))]).lower()
