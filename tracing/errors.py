@@ -1,5 +1,9 @@
 """Every error that memtune raises on purpose, with one root so that a caller can catch them all."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class MemtuneError(Exception):
     """Root of memtune's errors. The message says what is wrong, where, and the command or key that fixes it."""
@@ -63,6 +67,13 @@ class OutOfTimeError(MemtuneError):
 
 class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
+
+
+def raise_first(failures: Sequence[MemtuneError]) -> None:
+    """Raise the first failure, of a spent budget before others, since that ends everything; none is nothing."""
+    spent = [failure for failure in failures if isinstance(failure, BudgetExceededError)]
+    for failure in (*spent, *failures):
+        raise failure
 
 
 def in_one_line(error: BaseException) -> str:

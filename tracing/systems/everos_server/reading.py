@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
+from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
@@ -154,20 +154,15 @@ class Reader:
                 part.released = True
                 self._turns.notify_all()
             self._server.idle()
-            self._raise_failure()
+            raise_first(self._failures)
             self._note(FACT)
 
     def _through(self, path: str, body: Mapping[str, Any]) -> None:
         try:
             self._server.post(path, body)
         except MemorySystemError:
-            self._raise_failure()
+            raise_first(self._failures)
             raise
-
-    def _raise_failure(self) -> None:
-        spent = [failure for failure in self._failures if isinstance(failure, BudgetExceededError)]
-        for failure in (*spent, *self._failures):
-            raise failure
 
     def _chat(self, messages: Sequence[Mapping[str, str]]) -> ChatReply:
         """EverOS's request, as part of what is being read."""

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tracing.errors import BudgetExceededError, CallFailedError, MemtuneError, ModelError
+from tracing.errors import CallFailedError, MemtuneError, ModelError, raise_first
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import bind, current_operation, operation
 from tracing.systems.entries import Entry, check_lengths
@@ -100,11 +100,11 @@ class ConnectedMemory:
         try:
             result = call()
         except Exception as error:
-            self._raise_failure()
+            raise_first(self._failures)
             if not isinstance(error, openai.OpenAIError):
                 raise
             raise CallFailedError(f"mem0 cannot reach its models: {error}") from error
-        self._raise_failure()
+        raise_first(self._failures)
         return result
 
     def ask(self, messages: Any, response_format: Any, schema: Mapping[str, Any] | None) -> str:
@@ -151,11 +151,6 @@ class ConnectedMemory:
     def _cross_threads(self, method: str) -> None:
         """Make the thread in which Mem0 runs `method` record in the current context."""
         setattr(self.memory, method, bind(getattr(type(self.memory), method).__get__(self.memory)))
-
-    def _raise_failure(self) -> None:
-        spent = [failure for failure in self._failures if isinstance(failure, BudgetExceededError)]
-        for failure in (*spent, *self._failures):
-            raise failure
 
 
 def id_of(number: int) -> str:
