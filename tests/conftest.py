@@ -179,9 +179,10 @@ def environments_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def environments(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes sure that the environment of a system is installed, and can be used by this test."""
+    """Makes sure that the environment of a system or an exporter is installed, and can be used by this test."""
     from filelock import FileLock
 
+    from tracing.systems.exporting.exporter import EXPORTERS
     from tracing.systems.registry import SYSTEMS
     from tracing.systems.worker.installing import install
     from tracing.systems.worker.isolated import environment_of
@@ -189,7 +190,7 @@ def environments(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     monkeypatch.setenv("MEMTUNE_SYSTEMS", str(environments_home))
 
     def ready(name: str) -> None:
-        environment = environment_of(SYSTEMS.open(name))
+        environment = environment_of((SYSTEMS if name in SYSTEMS.names() else EXPORTERS).open(name))
         assert environment is not None
         environments_home.mkdir(parents=True, exist_ok=True)
         with FileLock(environments_home / f"{environment.name}.tests.lock"):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from experiments.command import main
 from tracing.errors import ConfigError, ContractError
@@ -15,9 +14,6 @@ from tracing.systems.exporting.exporter import EXPORTERS, HasDefaults, Proves, o
 from tracing.systems.exporting.importing import import_prompts
 from tracing.systems.exporting.proving import Library
 from tracing.systems.prompts import render
-from tracing.systems.registry import SYSTEMS
-from tracing.systems.worker.installing import install
-from tracing.systems.worker.isolated import environment_of
 
 AWKWARD = '\nMind «é» 😀 {{braces}} $5 100 % \\n "quoted"\n\n    kestrel.  '
 TWO_PROMPTS = {
@@ -44,22 +40,6 @@ PROMPTS = {
 }
 
 
-@pytest.fixture
-def libraries(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes sure that the library of a target is installed, as `memtune system install` installs it."""
-    monkeypatch.setenv("MEMTUNE_SYSTEMS", str(environments_home))
-
-    def ready(name: str) -> None:
-        registry = SYSTEMS if name in SYSTEMS.names() else EXPORTERS
-        environment = environment_of(registry.open(name))
-        assert environment is not None
-        environments_home.mkdir(parents=True, exist_ok=True)
-        with FileLock(environments_home / "tests.lock"):
-            install(environment, lambda line: None)
-
-    return ready
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -68,8 +48,8 @@ def libraries(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         *(pytest.param(name, marks=pytest.mark.libraries) for name in PROMPTS if not name.startswith("mem0@")),
     ],
 )
-def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, libraries: Callable[[str], None]) -> None:
-    libraries(name)
+def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, environments: Callable[[str], None]) -> None:
+    environments(name)
     exporter = open_exporter(name)
     assert isinstance(exporter, Proves)
     written(exporter, PROMPTS[name], tmp_path)
@@ -83,8 +63,8 @@ def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, librarie
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mem0@0.1", "mem0@1.0", "mem0@2"])
-def test_the_prompts_that_a_library_uses_by_itself_come_in(name: str, libraries: Callable[[str], None]) -> None:
-    libraries(name)
+def test_the_prompts_that_a_library_uses_by_itself_come_in(name: str, environments: Callable[[str], None]) -> None:
+    environments(name)
     exporter = open_exporter(name)
     assert isinstance(exporter, HasDefaults)
     texts = exporter.defaults()
