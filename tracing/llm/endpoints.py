@@ -11,7 +11,7 @@ from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.serving import weights
-from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_version
+from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_build, runtime_version
 from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
 
 
@@ -45,14 +45,14 @@ class Endpoints:
         """
         if not settings.embedded:
             return self._endpoint(settings), f"{settings.base_url} {settings.model}"
-        sha256, version = weights.digest(settings.model), runtime_version("xllamacpp")
+        sha256, build = weights.digest(settings.model), runtime_build("xllamacpp")
         known = self._served.setdefault(
             settings.model,
             EmbeddedModel(settings.model, lambda: weights.locate(settings.model), settings.context),
         )
         if known.context != settings.context:
             raise ConfigError(f"{settings.model}: one embedded model cannot have two values of context in one run")
-        identity = f"sha256:{sha256} xllamacpp={version} serving={SERVING} context={settings.context}"
+        identity = f"sha256:{sha256} xllamacpp={build} serving={SERVING} context={settings.context}"
         return self._endpoint(settings), identity
 
     def of_embedding(self, settings: ModelSettings) -> tuple[Endpoint, str]:

@@ -150,6 +150,7 @@ class EmbeddedServer:
 
 
 _WAITING = "OMP_WAIT_POLICY"
+_COMPILED = (".so", ".pyd", ".dylib")
 _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed", "logprobs", "top_logprobs", "grammar")
 
 
@@ -179,6 +180,18 @@ def runtime_version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         raise ConfigError(f"embedded models need {package}: pip install 'memtune[embedded]', or set base_url") from None
+
+
+def runtime_build(package: str) -> str:
+    """Version of an installed runtime package, and which build of it: other machine code rounds numbers otherwise.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    version = runtime_version(package)
+    files = metadata.files(package) or ()
+    compiled = sorted(each.hash.value for each in files if each.hash is not None and each.suffix in _COMPILED)
+    return f"{version}+{''.join(compiled)[:12]}" if compiled else version
 
 
 def runtime_library() -> Any:
