@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -25,7 +26,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode != 0:
         pytest.skip("this is no checkout of memtune's repository")
-    command = [sys.executable, "-m", "build", "--outdir", folder, ROOT]
+    # A copy, since two builds in one folder, by other processes of pytest-xdist, disturb each other.
+    for name in filter(lambda name: (ROOT / name).is_file(), listed.stdout.splitlines()):
+        (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / "copy" / name)
+    command = [sys.executable, "-m", "build", "--outdir", folder, folder / "copy"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return folder
