@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
 from tracing.llm.serving.prefixes import BATCH, SLOTS, Prefixes
 from tracing.llm.serving.weights import locate
@@ -77,3 +79,20 @@ def test_a_request_that_the_runtime_refuses_leaves_the_others_right(server: Embe
     refused = server.chat({"model": "small", "messages": [{"role": "user", "content": "word " * 900}]})
     assert "error" in refused
     assert said(asked(server, TASKS[0])) == before
+
+
+@pytest.mark.slow
+def test_a_reply_to_a_long_prompt_does_not_depend_on_the_number_of_threads(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = []
+    for threads in (1, 2):
+        cores = FreeCores()
+        monkeypatch.setattr(cores, "count", threads)
+        monkeypatch.setattr(cores, "observed", nullcontext)
+        monkeypatch.setattr(server, "_cores", cores)
+        monkeypatch.setattr("tracing.llm.serving.embedded._SETTLED_S", 0.0)
+        replies.append(asked(server, "Say who has hens. " + "Mara has hens in Leeds. " * 80))
+        assert server._loaded["small"].threads == threads
+    assert replies[0]["usage"]["prompt_tokens"] > 512
+    assert said(replies[0]) == said(replies[1])

@@ -21,7 +21,7 @@ from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
-SERVING = 3
+SERVING = 4
 """Revision of how requests become runtime calls; raise it when equal requests may get other replies."""
 
 _SETTLED_S = 30.0
@@ -244,6 +244,8 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     params.n_ctx = model.context * SLOTS
     params.kv_unified = False
     params.n_ubatch = BATCH
+    # From 512 tokens on, flash attention adds its sums in as many parts as there are threads.
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     for group in (params.cpuparams, params.cpuparams_batch):
         # Polling is for builds without OpenMP.
         group.n_threads, group.poll = threads, 0
