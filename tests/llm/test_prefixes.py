@@ -85,14 +85,13 @@ def test_a_request_that_the_runtime_refuses_leaves_the_others_right(server: Embe
 def test_a_reply_to_a_long_prompt_does_not_depend_on_the_number_of_threads(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cores = FreeCores()
+    monkeypatch.setattr(cores, "observed", nullcontext)
+    monkeypatch.setattr(server, "_cores", cores)
+    monkeypatch.setattr("tracing.llm.serving.embedded._SETTLED_S", 0.0)
     replies = []
-    for threads in (1, 2):
-        cores = FreeCores()
-        monkeypatch.setattr(cores, "count", threads)
-        monkeypatch.setattr(cores, "observed", nullcontext)
-        monkeypatch.setattr(server, "_cores", cores)
-        monkeypatch.setattr("tracing.llm.serving.embedded._SETTLED_S", 0.0)
+    for cores.count in (1, 2):
         replies.append(asked(server, "Say who has hens. " + "Mara has hens in Leeds. " * 80))
-        assert server._loaded["small"].threads == threads
+        assert server._loaded["small"].threads == cores.count
     assert replies[0]["usage"]["prompt_tokens"] > 512
     assert said(replies[0]) == said(replies[1])

@@ -244,7 +244,7 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     params.n_ctx = model.context * SLOTS
     params.kv_unified = False
     params.n_ubatch = BATCH
-    # From 512 tokens on, flash attention adds its sums in as many parts as there are threads.
+    # From 257 tokens on, flash attention adds its sums in as many parts as there are threads.
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     for group in (params.cpuparams, params.cpuparams_batch):
         # Polling is for builds without OpenMP.
