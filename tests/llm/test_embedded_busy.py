@@ -24,7 +24,7 @@ from tracing.llm.serving.weights import locate
 runtime = _load_chat(EmbeddedModel("small", lambda: locate("smollm2-135m"), 512), int(sys.argv[1]))
 ask = {"messages": [{"role": "user", "content": "Name a bird."}], "max_tokens": 8, "temperature": 0}
 started = time.process_time()
-reply = runtime.chat(ask)["choices"][0]["message"]["content"]
+reply = runtime.answer([ask])[0]["choices"][0]["message"]["content"]
 print(json.dumps([reply, time.process_time() - started]))
 """
 

@@ -1,16 +1,18 @@
-"""The common start of two prompts is computed once, and no reply depends on what was asked before."""
+"""Prompts share what is read, replies are written together, and no reply depends on what else is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from tracing.llm.serving import prefixes
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
-from tracing.llm.serving.prefixes import BATCH, SLOTS, Prefixes
+from tracing.llm.serving.prefixes import BATCH, FEW, SLOTS, TOGETHER, Prefixes
 from tracing.llm.serving.weights import locate
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("embedded_weights")]
@@ -43,10 +45,6 @@ def said(reply: dict[str, Any]) -> list[object]:
     return [(each["token"], each["logprob"], each["top_logprobs"]) for each in tokens]
 
 
-def taken(reply: dict[str, Any]) -> int:
-    return int(reply["timings"]["cache_n"])
-
-
 @pytest.mark.slow
 def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
@@ -54,23 +52,80 @@ def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     texts = [f"{TASKS[n % 3]}{'Mara has hens. ' * n}Noor has {n} parrots." for n in range(5)]
     first = [asked(server, text) for text in texts]
     again = [asked(server, text) for text in reversed(texts)]
-    monkeypatch.setattr(Prefixes, "_place", lambda *_: (0, 0))
+    monkeypatch.setattr(prefixes, "_takeable", lambda *_: 0)
     fresh = [asked(server, text) for text in texts]
-    assert [taken(reply) for reply in fresh] == [0] * 5
     assert [said(reply) for reply in first] == [said(reply) for reply in fresh]
     assert [said(reply) for reply in again] == [said(reply) for reply in reversed(fresh)]
-    assert [taken(reply) >= BATCH for reply in first] == [False] * SLOTS + [True] * 2
-    assert all(taken(reply) >= BATCH and taken(reply) % BATCH == 0 for reply in again)
 
 
 @pytest.mark.slow
-def test_prompts_that_share_nothing_do_not_evict_those_that_do(server: EmbeddedServer) -> None:
+def test_a_reply_has_the_same_numbers_whatever_is_written_meanwhile(server: EmbeddedServer) -> None:
+    texts = [f"{TASKS[0]}Noor has{' one' * 5 * n} parrots." for n in range(2 * TOGETHER + 2)]
+    alone = [asked(server, text) for text in texts]
+    # The last batch of some prompts would be a small one, if they were read in whole batches before it.
+    assert {(reply["usage"]["prompt_tokens"] - 1) % BATCH for reply in alone} & set(range(1, FEW))
+    for width in (len(texts), TOGETHER // 2, 2):
+        with ThreadPoolExecutor(width) as pool:
+            together = list(pool.map(lambda text: asked(server, text), texts))
+        assert [said(reply) for reply in together] == [said(reply) for reply in alone]
+
+
+@pytest.mark.slow
+def test_replies_to_requests_that_wait_are_written_together(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(server, TASKS[0])
+    groups, answer = [], Prefixes.answer
+
+    def noted(self: Prefixes, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        groups.append(len(requests))
+        return answer(self, requests)
+
+    monkeypatch.setattr(Prefixes, "answer", noted)
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        list(pool.map(lambda n: asked(server, f"{TASKS[0]}{n}"), range(3 * TOGETHER)))
+    assert max(groups) == TOGETHER
+    assert len(groups) <= 6
+
+
+@pytest.mark.parametrize(
+    ("held", "asked_for", "taken"),
+    [
+        ((), 100, 0),
+        (range(100), 100, 99),
+        (range(100), 120, 99),
+        (range(100), 102, 93),
+        (range(200), 100, 99),
+        ((*range(50), 999, *range(51, 100)), 100, 50),
+        ((*range(97), 999, 998), 100, 91),
+        (range(FEW), 100, 0),
+        (range(100), FEW, 0),
+    ],
+)
+def test_what_is_left_of_a_prompt_to_read_is_no_small_batch(held: Sequence[int], asked_for: int, taken: int) -> None:
+    assert prefixes._takeable(list(held), range(asked_for)) == taken
+
+
+@pytest.mark.slow
+def test_prompts_that_share_nothing_do_not_evict_those_that_do(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, takeable = [], prefixes._takeable
+
+    def noted(held: Sequence[int], tokens: Sequence[int]) -> int:
+        taken.append(takeable(held, tokens))
+        return taken[-1]
+
     for n in range(2):
         for task in TASKS[:2]:
             asked(server, f"{task}{n}")
-    for n in range(3):
+    for n in range(SLOTS):
         asked(server, f"{n} hens. {TASKS[2]}")
-    assert [taken(asked(server, f"{task}9")) >= BATCH for task in TASKS[:2]] == [True, True]
+    monkeypatch.setattr(prefixes, "_takeable", noted)
+    for task in TASKS[:2]:
+        taken.clear()
+        asked(server, f"{task}9")
+        assert max(taken) > BATCH
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ class Endpoints:
 
     def width(self, settings: ModelSettings) -> int:
         """How many requests this model's endpoint may have at a time."""
-        return self._concurrency or (1 if settings.embedded else AT_ONCE)
+        return self._concurrency or AT_ONCE
 
     def of_chat(self, settings: ModelSettings) -> tuple[Endpoint, str]:
         """The endpoint of a chat model, and what its replies depend on besides the request.

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
+from tracing.llm.serving.groups import Groups
 from tracing.llm.serving.loopback import LoopbackServer
-from tracing.llm.serving.prefixes import BATCH, SLOTS, Prefixes
+from tracing.llm.serving.prefixes import BATCH, SLOTS, TOGETHER, Prefixes
 from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
-SERVING = 4
+SERVING = 5
 """Revision of how requests become runtime calls; raise it when equal requests may get other replies."""
 
 _SETTLED_S = 30.0
@@ -57,8 +58,9 @@ class EmbeddedServer:
     (`response_format` of type `json_schema`) is enforced by a grammar, without whitespace between tokens. An embedding
     request says by `input_type` whether its texts are a "query" or a "passage" (default).
 
-    One request is computed at a time, even if several programs of the user have such a server: they take turns. It
-    uses as many threads as there are free cores. Replies do not depend on that number.
+    Requests that wait at the same time are answered together, `TOGETHER` of them at most. If several programs of the
+    user have such a server, they take turns. It uses as many threads as there are free cores. Replies depend neither
+    on that number nor on what else is asked.
     """
 
     def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0, key: str | None = None) -> None:
@@ -71,6 +73,7 @@ class EmbeddedServer:
         self._loaded: dict[str, _Loaded] = {}
         self._turns = Turns(user_cache())
         self._cores: FreeCores | None = None
+        self._groups = Groups(self._answer, TOGETHER)
         self._computing = threading.Lock()
         self._closed = False
         self._embedder: Any = None
@@ -106,10 +109,7 @@ class EmbeddedServer:
         schema = _schema_of(body)
         if schema is not None:
             request["grammar"] = compact_grammar(schema)
-        with self._computing, self._turns.turn(self._check_open):
-            prefixes, cores = self._runtime(str(body.get("model")))
-            with cores.observed():
-                return prefixes.chat(request)
+        return self._groups.ask(str(body.get("model")), request)
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer an embedding request."""
@@ -129,6 +129,12 @@ class EmbeddedServer:
         """The models on offer."""
         names = [*self._models, EMBEDDED_EMBEDDING]
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
+
+    def _answer(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        with self._computing, self._turns.turn(self._check_open):
+            prefixes, cores = self._runtime(model)
+            with cores.observed():
+                return prefixes.answer(requests)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -246,6 +252,8 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     params.n_ubatch = BATCH
     # From 257 tokens on, flash attention adds its sums in as many parts as there are threads.
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    # Of weights laid out anew, batches of other sizes would be computed by other code.
+    params.no_extra_bufts = True
     for group in (params.cpuparams, params.cpuparams_batch):
         # Polling is for builds without OpenMP.
         group.n_threads, group.poll = threads, 0

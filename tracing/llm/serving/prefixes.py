@@ -1,8 +1,10 @@
-"""The common start of two prompts is computed once, and the reply is the one that a fresh start would give.
+"""Replies are written together, and the common start of two prompts is read once; each is the one it would be alone.
 
-The runtime can take over what it computed for the start of an earlier prompt. The rest of the new prompt is then
-computed in other batches, and the last digits of the numbers depend on them. So only whole batches are taken over: each
-token is in the batch it would be in anyway.
+One step of the model takes about as long for several replies as for one. But the runtime computes a batch of few tokens
+by other code than a larger one, and the last digits of the numbers depend on which. So every token of a prompt but the
+last is computed in a batch of at least `FEW`, whatever is taken over from an earlier prompt; and the last token, and
+those of replies, in batches of fewer, whatever else is written meanwhile. Among batches of either kind, the numbers of
+a token do not depend on the others.
 """
 
 from __future__ import annotations
@@ -10,16 +12,23 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-BATCH = 64
-"""Tokens of a batch. Larger ones take over less; with smaller ones reading is slower."""
+FEW = 8
+"""Tokens from which on the runtime computes a batch by its code for large ones."""
 
-SLOTS = 3
-"""Prompts that are kept. Systems send two or three in turn."""
+TOGETHER = 6
+"""Replies that are written together, at most. Seven take longer, and eight would be a large batch."""
+
+SLOTS = TOGETHER + 2
+"""Prompts that are kept. A group finds what its systems send in turn, and does not evict all that others sent."""
+
+BATCH = 64
+"""Tokens of a batch, at most."""
 
 
 @dataclass(slots=True)
@@ -28,8 +37,8 @@ class _Slot:
 
     Attributes:
         tokens: of the prompt that was computed in it.
-        taken: how many of them a later prompt took over last.
-        taken_at, used_at: when that was, and when it was used last, in requests.
+        taken: how many of them it took over itself, if that was a good part.
+        taken_at, used_at: when that was, and when it was used last, in prompts.
     """
 
     tokens: Sequence[int] = ()
@@ -50,43 +59,71 @@ class Prefixes:
     runtime: Any
     key: str
     _slots: list[_Slot] = field(default_factory=lambda: [_Slot() for _ in range(SLOTS)])
-    _requests: int = 0
+    _prompts: int = 0
 
-    def chat(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a chat request; a failure has an `error` object."""
-        self._requests += 1
-        tokens = self._tokens(request)
-        number, taken = self._place(tokens)
+    def answer(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Answer at most `TOGETHER` chat requests; a failure has an `error` object."""
+        prompts = [self._tokens(request) for request in requests]
+        places = list(self._places(prompts))
+        # While a prompt is read nothing may be written: the tokens of both would be in one batch.
+        read = [self._read(place, prompt) for place, prompt in zip(places, prompts, strict=True)]
+        if not all(read) and len(requests) > 1:
+            return [self.answer([request])[0] for request in requests]
+        if not all(read):
+            return [self._answer(requests[0], places[0], reuse=False)]
+        with ThreadPoolExecutor(len(requests)) as pool:
+            replies = list(pool.map(lambda n: self._answer(requests[n], places[n], reuse=True), range(len(requests))))
+        if all(map(_begins_with, replies, prompts)):
+            for reply, place, prompt in zip(replies, places, prompts, strict=True):
+                self._slots[place].tokens = () if "error" in reply else prompt
+            return replies
+        # The runtime reads a prompt otherwise than its listener does, and read it while the others were written.
+        if len(requests) > 1:
+            return [self.answer([request])[0] for request in requests]
+        return [self._answer(requests[0], places[0], reuse=False)]
+
+    def _places(self, prompts: Sequence[Sequence[int]]) -> Iterator[int]:
+        """A slot for each prompt."""
+        free = set(range(SLOTS))
+        for prompt in prompts:
+            self._prompts += 1
+            shared = {number: self._shared(number, prompt) for number in free}
+            oldest = sorted(free, key=lambda number: (self._slots[number].taken_at, self._slots[number].used_at))
+            place = max(oldest, key=shared.__getitem__)
+            free.remove(place)
+            slot = self._slots[place]
+            slot.taken, slot.used_at = shared[place], self._prompts
+            slot.taken_at = self._prompts if slot.taken else 0
+            yield place
+
+    def _shared(self, number: int, prompt: Sequence[int]) -> int:
+        """How many tokens a slot saves a prompt; 0 if too few to give up what it holds."""
         slot = self._slots[number]
-        slot.tokens = ()
-        if taken:
-            self._cut(number, tokens[:taken], tokens[taken])
-            reply = self._answer(request, number, reuse=True)
-            if reply.get("timings", {}).get("cache_n", taken) != taken:
-                # The runtime reads the prompt otherwise than its listener does.
-                taken, reply = 0, self._answer(request, number, reuse=False)
-        else:
-            reply = self._answer(request, number, reuse=False)
-        if "error" not in reply:
-            slot.tokens, slot.used_at = tokens, self._requests
-            slot.taken, slot.taken_at = taken, self._requests if taken else 0
-        return reply
-
-    def _place(self, tokens: Sequence[int]) -> tuple[int, int]:
-        """The slot for a prompt, and how many of its tokens are taken over there."""
-        shared = [_whole_batches(slot.tokens, tokens) for slot in self._slots]
-        best = max(range(SLOTS), key=shared.__getitem__)
+        shared = _takeable(slot.tokens, prompt)
         # All prompts begin alike; for that alone, a long common start must not be given up.
-        if shared[best] and 2 * shared[best] >= self._slots[best].taken:
-            return best, shared[best]
-        oldest = min(range(SLOTS), key=lambda n: (self._slots[n].taken_at, self._slots[n].used_at))
-        return oldest, 0
+        return shared if 4 * shared >= len(prompt) and 2 * shared >= slot.taken else 0
 
-    def _cut(self, number: int, kept: Sequence[int], following: int) -> None:
-        """Make a slot forget what follows the tokens to keep, by a prompt that goes on otherwise."""
-        other = 0 if following else 1
-        prompt = [*kept, other]
-        self.runtime.handle_completions({"prompt": prompt, "n_predict": 0, "cache_prompt": True, "id_slot": number})
+    def _read(self, number: int, tokens: Sequence[int]) -> bool:
+        """Have a slot hold a prompt up to its last token; False if that is not possible."""
+        slot = self._slots[number]
+        held, slot.tokens = slot.tokens, ()
+        end, taken = len(tokens) - 1, _takeable(held, tokens)
+        if end < 1:
+            return False
+        if taken == end:
+            return True
+        if taken and held[taken] == tokens[taken]:
+            # Make the slot forget what follows, by a prompt that goes on otherwise.
+            self._complete(number, [*tokens[:taken], 0 if tokens[taken] else 1], reuse=True)
+        stops = [end]
+        if 0 < (end - taken) % BATCH < FEW <= end - taken:
+            # The last batch would be a small one.
+            stops.insert(0, end - FEW)
+        return all(self._complete(number, tokens[:stop], reuse=taken > 0 or stop != stops[0]) for stop in stops)
+
+    def _complete(self, number: int, tokens: Sequence[int], *, reuse: bool) -> bool:
+        request = {"prompt": list(tokens), "n_predict": 0, "cache_prompt": reuse, "id_slot": number}
+        return "error" not in self.runtime.handle_completions(request)
 
     def _answer(self, request: Mapping[str, Any], number: int, *, reuse: bool) -> dict[str, Any]:
         return dict(self.runtime.handle_chat_completions({**request, "cache_prompt": reuse, "id_slot": number}))
@@ -110,8 +147,17 @@ class Prefixes:
             return dict(json.load(reply))
 
 
-def _whole_batches(held: Sequence[int], tokens: Sequence[int]) -> int:
-    """How many tokens both begin with, in whole batches; the last token is always computed."""
-    pairs = zip(held, tokens[:-1], strict=False)
+def _takeable(held: Sequence[int], tokens: Sequence[int]) -> int:
+    """How many tokens of a prompt that was computed may be taken over, so that no small batch of the other remains."""
+    if min(len(held), len(tokens)) <= FEW:
+        return 0
+    # The last token of either is computed in a small batch.
+    pairs = zip(held[:-1], tokens[:-1], strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return common // BATCH * BATCH
+    end = len(tokens) - 1
+    return common if common == end else min(common, end - FEW)
+
+
+def _begins_with(reply: Mapping[str, Any], prompt: Sequence[int]) -> bool:
+    """Whether a reply was written after just the prompt that was read for it."""
+    return "error" in reply or reply.get("timings", {}).get("cache_n", len(prompt) - 1) == len(prompt) - 1

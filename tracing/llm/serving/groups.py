@@ -1,0 +1,70 @@
+"""Requests that wait at the same time are answered together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+_MOMENT_S = 0.05
+"""How long a group waits for those who have just got their replies, and are about to ask again."""
+
+Answer = Callable[[str, Sequence[Mapping[str, Any]]], Sequence[dict[str, Any]]]
+"""Answers requests to the model of that name, in their order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    model: str
+    request: Mapping[str, Any]
+    reply: Future[dict[str, Any]] = field(default_factory=Future)
+
+
+class Groups:
+    """Answers one group at a time, each of requests to one model, the oldest first; thread-safe."""
+
+    def __init__(self, answer: Answer, size: int) -> None:
+        """`size` is that of a group, at most."""
+        self._answer, self._size = answer, size
+        self._waiting: list[_Waiting] = []
+        self._changed = threading.Condition()
+        self._expected = 1
+        self._dispatcher = ThreadPoolExecutor(1, "memtune-embedded")
+
+    def ask(self, model: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to a request; what answering its group raises is raised here."""
+        asked = _Waiting(model, request)
+        with self._changed:
+            self._waiting.append(asked)
+            self._changed.notify()
+        self._dispatcher.submit(self._answer_next)
+        return asked.reply.result()
+
+    def _answer_next(self) -> None:
+        group = self._next()
+        if not group:
+            return
+        try:
+            replies = self._answer(group[0].model, [each.request for each in group])
+            self._expect(len(group))
+        except Exception as error:
+            for each in group:
+                each.reply.set_exception(error)
+        else:
+            for each, reply in zip(group, replies, strict=True):
+                each.reply.set_result(reply)
+
+    def _next(self) -> list[_Waiting]:
+        with self._changed:
+            if self._waiting:
+                self._changed.wait_for(lambda: len(self._waiting) >= self._expected, _MOMENT_S)
+            same = [each for each in self._waiting if each.model == self._waiting[0].model]
+            group = same[: self._size]
+            self._waiting = [each for each in self._waiting if each not in group]
+            return group
+
+    def _expect(self, answered: int) -> None:
+        with self._changed:
+            self._expected = min(self._size, len(self._waiting) + answered)
