@@ -72,7 +72,7 @@ def setup_options(command: Command) -> Command:
             "--concurrency",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Concurrent requests to one endpoint [default: 8; 1 for the embedded model].",
+            help="Concurrent requests to one endpoint [default: 8].",
         ),
     )
 

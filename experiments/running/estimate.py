@@ -31,7 +31,7 @@ CONTEXT_TOKENS = 160
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 """Of a model that judges by label; by margin it writes a single token."""
 
-EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 18.0
+EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 25.0
 """Tokens per second of the default embedded model on two slow cores; faster ones reached twice that."""
 
 REMOTE_SECONDS = 1.0

@@ -202,7 +202,7 @@ class RunConfig(_Section):
     seed: int = 0
     """Seed of the loop's random choices."""
     concurrency: Positive | None = None
-    """Concurrent requests to one endpoint; by default 8, and 1 for the embedded one."""
+    """Concurrent requests to one endpoint; by default 8."""
     executor: ExecutorSettings = ExecutorSettings()
     """Where the memory system runs."""
     budget: BudgetSettings = BudgetSettings()

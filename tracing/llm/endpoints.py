@@ -20,7 +20,7 @@ class Endpoints:
 
     Args:
         budget: whose time ends all waiting.
-        concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`, and 1 at the embedded server.
+        concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`.
     """
 
     def __init__(self, budget: Budget, concurrency: int | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
@@ -263,9 +264,11 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     key = secrets.token_urlsafe(24)
     params.api_keys = [key]
     params.endpoint_slots = False
+    copies = TemporaryDirectory(prefix="memtune-")
+    params.slot_save_path = os.path.join(copies.name, "")
     params.ui = False
     try:
-        return Prefixes(xllamacpp.Server(params), key)
+        return Prefixes(xllamacpp.Server(params), key, copies)
     except RuntimeError as error:
         raise ConfigError(f"{path}: the runtime cannot load this model ({error})") from None
 

@@ -14,8 +14,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 FEW = 8
@@ -26,6 +29,9 @@ TOGETHER = 6
 
 SLOTS = TOGETHER + 2
 """Prompts that are kept. A group finds what its systems send in turn, and does not evict all that others sent."""
+
+WORTH_COPYING = 8
+"""Tokens that a copy of a slot has to save; it takes as long as reading one, and what follows is cut."""
 
 BATCH = 64
 """Tokens of a batch, at most."""
@@ -54,33 +60,39 @@ class Prefixes:
     Attributes:
         runtime: with `SLOTS` slots of their own memory, and batches of `BATCH` tokens.
         key: of the runtime's own listener.
+        folder: through which the runtime copies slots.
     """
 
     runtime: Any
     key: str
+    folder: TemporaryDirectory[str]
     _slots: list[_Slot] = field(default_factory=lambda: [_Slot() for _ in range(SLOTS)])
     _prompts: int = 0
 
     def answer(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Answer at most `TOGETHER` chat requests; a failure has an `error` object."""
+        replies = self._together(requests)
+        if replies is not None:
+            return replies
+        if len(requests) > 1:
+            return [self.answer([request])[0] for request in requests]
+        self._slots[0].tokens = ()
+        return [self._write(requests[0], 0, reuse=False)]
+
+    def _together(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+        """Replies that are written together; None if the runtime cannot read one of the prompts as it will be read."""
         prompts = [self._tokens(request) for request in requests]
         places = list(self._places(prompts))
         # While a prompt is read nothing may be written: the tokens of both would be in one batch.
-        read = [self._read(place, prompt) for place, prompt in zip(places, prompts, strict=True)]
-        if not all(read) and len(requests) > 1:
-            return [self.answer([request])[0] for request in requests]
-        if not all(read):
-            return [self._answer(requests[0], places[0], reuse=False)]
+        if not all(self._read(place, prompt) for place, prompt in zip(places, prompts, strict=True)):
+            return None
         with ThreadPoolExecutor(len(requests)) as pool:
-            replies = list(pool.map(lambda n: self._answer(requests[n], places[n], reuse=True), range(len(requests))))
-        if all(map(_begins_with, replies, prompts)):
-            for reply, place, prompt in zip(replies, places, prompts, strict=True):
-                self._slots[place].tokens = () if "error" in reply else prompt
-            return replies
-        # The runtime reads a prompt otherwise than its listener does, and read it while the others were written.
-        if len(requests) > 1:
-            return [self.answer([request])[0] for request in requests]
-        return [self._answer(requests[0], places[0], reuse=False)]
+            replies = list(pool.map(lambda request, place: self._write(request, place, reuse=True), requests, places))
+        as_read = all(map(_begins_with, replies, prompts))
+        for reply, place in zip(replies, places, strict=True):
+            if "error" in reply or not as_read:
+                self._slots[place].tokens = ()
+        return replies if as_read else None
 
     def _places(self, prompts: Sequence[Sequence[int]]) -> Iterator[int]:
         """A slot for each prompt."""
@@ -106,11 +118,15 @@ class Prefixes:
     def _read(self, number: int, tokens: Sequence[int]) -> bool:
         """Have a slot hold a prompt up to its last token; False if that is not possible."""
         slot = self._slots[number]
-        held, slot.tokens = slot.tokens, ()
-        end, taken = len(tokens) - 1, _takeable(held, tokens)
+        end = len(tokens) - 1
         if end < 1:
+            slot.tokens = ()
             return False
+        self._copy_better(number, tokens)
+        held, slot.tokens = slot.tokens, ()
+        taken = _takeable(held, tokens)
         if taken == end:
+            slot.tokens = tokens
             return True
         if taken and held[taken] == tokens[taken]:
             # Make the slot forget what follows, by a prompt that goes on otherwise.
@@ -119,13 +135,31 @@ class Prefixes:
         if 0 < (end - taken) % BATCH < FEW <= end - taken:
             # The last batch would be a small one.
             stops.insert(0, end - FEW)
-        return all(self._complete(number, tokens[:stop], reuse=taken > 0 or stop != stops[0]) for stop in stops)
+        if not all(self._complete(number, tokens[:stop], reuse=taken > 0 or stop != stops[0]) for stop in stops):
+            return False
+        slot.tokens = tokens
+        return True
+
+    def _copy_better(self, number: int, tokens: Sequence[int]) -> None:
+        """Copy what another slot holds into this one, if that saves enough."""
+        shared = [_takeable(slot.tokens, tokens) for slot in self._slots]
+        best = max(range(SLOTS), key=shared.__getitem__)
+        if shared[best] < shared[number] + WORTH_COPYING:
+            return
+        self._slots[number].tokens = ()
+        name = f"{best}"
+        # On a full disk nothing is copied.
+        with suppress(urllib.error.URLError):
+            self._post(f"/slots/{best}?action=save", {"filename": name})
+            self._post(f"/slots/{number}?action=restore", {"filename": name})
+            self._slots[number].tokens = self._slots[best].tokens
+        Path(self.folder.name, name).unlink(missing_ok=True)
 
     def _complete(self, number: int, tokens: Sequence[int], *, reuse: bool) -> bool:
         request = {"prompt": list(tokens), "n_predict": 0, "cache_prompt": reuse, "id_slot": number}
         return "error" not in self.runtime.handle_completions(request)
 
-    def _answer(self, request: Mapping[str, Any], number: int, *, reuse: bool) -> dict[str, Any]:
+    def _write(self, request: Mapping[str, Any], number: int, *, reuse: bool) -> dict[str, Any]:
         return dict(self.runtime.handle_chat_completions({**request, "cache_prompt": reuse, "id_slot": number}))
 
     def _tokens(self, request: Mapping[str, Any]) -> list[int]:
