@@ -71,6 +71,39 @@ def test_a_reply_has_the_same_numbers_whatever_is_written_meanwhile(server: Embe
 
 
 @pytest.mark.slow
+def test_what_the_prompts_of_a_group_share_is_read_once_and_copied(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(server, TASKS[1])
+    posted, post = [], Prefixes._post
+
+    def noted(self: Prefixes, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        posted.append(path)
+        return post(self, path, body)
+
+    monkeypatch.setattr(Prefixes, "_post", noted)
+    texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        copied = list(pool.map(lambda text: asked(server, text), texts))
+    assert sum(path.endswith("restore") for path in posted) >= TOGETHER - 2
+    monkeypatch.setattr(prefixes, "_takeable", lambda *_: 0)
+    assert [said(reply) for reply in copied] == [said(asked(server, text)) for text in texts]
+
+
+@pytest.mark.slow
+def test_where_numbers_depend_on_what_is_computed_together_requests_are_answered_one_by_one(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefixes, "_numbers", lambda reply: object())
+    texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        found = list(pool.map(lambda text: asked(server, text), texts))
+    assert not server._loaded["small"].prefixes.exact
+    assert [reply["timings"]["cache_n"] for reply in found] == [0] * TOGETHER
+    assert [said(reply) for reply in reversed(found)] == [said(asked(server, text)) for text in reversed(texts)]
+
+
+@pytest.mark.slow
 def test_replies_to_requests_that_wait_are_written_together(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,9 +150,15 @@ class EmbeddedServer:
             self._cores = FreeCores()
         loaded, threads = self._loaded.pop(name, None), self._cores.count
         if loaded is None or (loaded.threads != threads and time.monotonic() - loaded.since > _SETTLED_S):
+            exact = None if loaded is None else loaded.prefixes.exact
             # Free the old one first: two may not fit into memory.
             del loaded
-            loaded = _Loaded(_load_chat(self._models[name], threads), threads, time.monotonic())
+            prefixes = _load_chat(self._models[name], threads)
+            if exact is None:
+                prefixes.check()
+            else:
+                prefixes.exact = exact
+            loaded = _Loaded(prefixes, threads, time.monotonic())
         self._loaded[name] = loaded
         return loaded.prefixes, self._cores
 

@@ -37,6 +37,18 @@ BATCH = 64
 """Tokens of a batch, at most."""
 
 
+_PROBES = tuple(
+    {
+        "messages": [{"role": "user", "content": f"Name bird number {number}"}],
+        "max_tokens": 4,
+        "temperature": 0,
+        "logprobs": True,
+        "top_logprobs": 1,
+    }
+    for number in (1, 2)
+)
+
+
 @dataclass(slots=True)
 class _Slot:
     """A place of the runtime.
@@ -61,23 +73,40 @@ class Prefixes:
         runtime: with `SLOTS` slots of their own memory, and batches of `BATCH` tokens.
         key: of the runtime's own listener.
         folder: through which the runtime copies slots.
+        exact: whether numbers do not depend on what is computed together. Otherwise each request is answered alone.
     """
 
     runtime: Any
     key: str
     folder: TemporaryDirectory[str]
+    exact: bool = True
     _slots: list[_Slot] = field(default_factory=lambda: [_Slot() for _ in range(SLOTS)])
     _prompts: int = 0
 
     def answer(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Answer at most `TOGETHER` chat requests; a failure has an `error` object."""
+        if not self.exact:
+            return [self._alone(request) for request in requests]
         replies = self._together(requests)
         if replies is not None:
             return replies
         if len(requests) > 1:
             return [self.answer([request])[0] for request in requests]
+        return [self._alone(requests[0])]
+
+    def check(self) -> None:
+        """Find out whether this build of the runtime is `exact`, by two short prompts that begin alike."""
+        alone = []
+        for request in _PROBES:
+            self._slots = [_Slot() for _ in range(SLOTS)]
+            alone.append(self._together([request]))
+        together = self._together(_PROBES * (TOGETHER // len(_PROBES)))
+        expected = [_numbers(reply) for replies in alone for reply in replies or ()] * (TOGETHER // len(_PROBES))
+        self.exact = together is not None and [_numbers(reply) for reply in together] == expected
+
+    def _alone(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._slots[0].tokens = ()
-        return [self._write(requests[0], 0, reuse=False)]
+        return self._write(request, 0, reuse=False)
 
     def _together(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
         """Replies that are written together; None if the runtime cannot read one of the prompts as it will be read."""
@@ -195,3 +224,8 @@ def _takeable(held: Sequence[int], tokens: Sequence[int]) -> int:
 def _begins_with(reply: Mapping[str, Any], prompt: Sequence[int]) -> bool:
     """Whether a reply was written after just the prompt that was read for it."""
     return "error" in reply or reply.get("timings", {}).get("cache_n", len(prompt) - 1) == len(prompt) - 1
+
+
+def _numbers(reply: Mapping[str, Any]) -> object:
+    """The log probabilities of a reply's tokens."""
+    return [choice["logprobs"] for choice in reply.get("choices", ())]
