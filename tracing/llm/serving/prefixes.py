@@ -100,8 +100,9 @@ class Prefixes:
         for request in _PROBES:
             self._slots = [_Slot() for _ in range(SLOTS)]
             alone.append(self._together([request]))
-        together = self._together(_PROBES * (TOGETHER // len(_PROBES)))
-        expected = [_numbers(reply) for replies in alone for reply in replies or ()] * (TOGETHER // len(_PROBES))
+        times = TOGETHER // len(_PROBES)
+        together = self._together(_PROBES * times)
+        expected = [_numbers(reply) for replies in alone for reply in replies or ()] * times
         self.exact = together is not None and [_numbers(reply) for reply in together] == expected
 
     def _alone(self, request: Mapping[str, Any]) -> dict[str, Any]:
