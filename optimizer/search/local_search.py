@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
 from optimizer.racing.halving import LocalScore, alternating
-from optimizer.racing.joint import Combination, affordable_combinations, combinations_of
+from optimizer.racing.joint import Combination, affordable_combinations, combinations_of, most_evaluations
 from optimizer.racing.pool import Pool
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.joint_choice import JointChoice
@@ -105,7 +105,7 @@ class _LocalRounds:
         # Other settings of the system may have given it a new one.
         local = cast("LocalEvaluation", tuning.local)
         gains = expected_gains(local.objectives, signals.signals, self.history)
-        affordable = tuning.affordable(n)
+        affordable = tuning.affordable(n, _least(pool))
         for prompt, share in shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n)).items():
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
             if len(inputs) < FEWEST_INPUTS:
@@ -133,7 +133,7 @@ class _LocalRounds:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
         with JointChoice(tuning, iteration, finalists, pool) as joint:
-            affordable = tuning.affordable(iteration.n)
+            affordable = tuning.affordable(iteration.n, _least(pool))
             most = affordable_combinations(len(pool), None if affordable is None else affordable.conversations)
             self._join(iteration, joint, combinations_of(finalists, gains)[:most], pool)
             if tuning.variants is not None:
@@ -190,6 +190,11 @@ class _LocalRounds:
                     if old.conversation.id in scored.by_conversation
                 ]
             iteration.attempts[scored.arm.text] = attempt
+
+
+def _least(pool: Sequence[Outcome]) -> float:
+    """Conversations that a round has to evaluate to come to a decision, what it spends on recorded inputs included."""
+    return most_evaluations(len(pool), 1) / (1 - LOCAL_PART)
 
 
 def _withdraw(iteration: Iteration, winner: Combination, parts: Iterable[LocalScore], why: str) -> None:

@@ -17,9 +17,14 @@ class Affordable(NamedTuple):
     conversations: float
     executions: Mapping[str, float]
 
-    def shared(self, rounds: int) -> Affordable:
-        """The share of each of so many rounds."""
-        parts = max(1, rounds)
+    def shared(self, rounds: int, least: float) -> Affordable:
+        """The share of each of so many rounds, or of fewer if it would be too small for a round to decide anything.
+
+        Args:
+            rounds: that are left.
+            least: conversations that a round has to evaluate.
+        """
+        parts = max(1, min(rounds, int(self.conversations / least)))
         return Affordable(self.conversations / parts, {name: count / parts for name, count in self.executions.items()})
 
 

@@ -14,7 +14,7 @@ from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
-from optimizer.tuning.affordable import affordable
+from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import LoopResult, LoopSettings
@@ -86,6 +86,13 @@ def test_an_operation_has_as_many_executions_in_its_time_as_its_own_calls_are_fa
     assert found.conversations == pytest.approx(940 / 20 - 4.4)
     assert found.executions["extract_facts"] == pytest.approx(found.conversations * 20 / 9)
     assert found.executions["answer"] == pytest.approx(found.conversations * 20)
+
+
+def test_rounds_share_a_budget_unless_their_shares_would_be_too_small_to_decide_anything() -> None:
+    left = Affordable(60.0, {"answer": 600.0})
+    assert left.shared(2, 20) == (30.0, {"answer": 300.0})
+    assert left.shared(50, 20) == (20.0, {"answer": 200.0})
+    assert left.shared(50, 80) == left == left.shared(0, 20)
 
 
 Run = Callable[[ModelAccess, Path], LoopResult]

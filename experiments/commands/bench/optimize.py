@@ -14,8 +14,11 @@ from experiments.display.terminal import say
 if TYPE_CHECKING:
     from experiments.bench.optimize.figures import OptimizeFigures
 
-CALLS = 1000
-"""By default; a search of the fact memory then evaluates some twenty conversations, or reruns a thousand inputs."""
+CALLS = 300
+"""By default; a search of the fact memory then evaluates some twenty conversations, or reruns three hundred inputs."""
+
+CONVERSATIONS = 30
+"""By default, so that on two cores the embedded model needs about six hours for all contenders."""
 
 ROUNDS = 50
 """More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
@@ -85,9 +88,9 @@ def optimize(
     """Compare optimizers by held-out scores, each with the same number of model calls, over several seeds.
 
     Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. The
-    fact memory and RAG are tuned, unless --system or the configuration names another. Killed or interrupted, the same
-    command goes on: finished runs are kept, and the calls of an unfinished one are not paid again. --json is written
-    after each run.
+    fact memory and RAG are tuned, unless --system or the configuration names another, on 30 conversations, unless
+    --limit-conversations or the configuration has another number. Killed or interrupted, the same command goes on:
+    finished runs are kept, and the calls of an unfinished one are not paid again. --json is written after each run.
     """
     from experiments.bench.optimize.contenders import DEFAULT, contenders_of
     from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
@@ -99,6 +102,9 @@ def optimize(
     from experiments.running.wiring import home_folder
 
     settings = config_from(config, given)
+    if settings.limits.conversations is None:
+        limits = settings.limits.model_copy(update={"conversations": CONVERSATIONS})
+        settings = settings.model_copy(update={"limits": limits})
     dataset = load_dataset(settings)
     plan = Plan(
         settings,
