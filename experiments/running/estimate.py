@@ -31,8 +31,8 @@ CONTEXT_TOKENS = 160
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 """Of a model that judges by label; by margin it writes a single token."""
 
-EMBEDDED_READ, EMBEDDED_WRITE = 75.0, 25.0
-"""Tokens per second of the default embedded model on two slow cores; faster ones reached twice that."""
+EMBEDDED_READ, EMBEDDED_WRITE = 140.0, 60.0
+"""Tokens per second of the default embedded model on the two cores of docs/results.md, six replies written together."""
 
 REMOTE_SECONDS = 1.0
 
