@@ -92,7 +92,9 @@ Examples:
     help="Start from these prompts instead of the system's own: a folder of NAME.txt (`memtune import-prompts`).",
 )
 @click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before keeping it.")
-@click.option("--smoke", is_flag=True, help="A quick run with the smallest model, to check that everything works.")
+@click.option(
+    "--smoke", is_flag=True, help="A quick check that everything works, with the smallest model if it was pulled."
+)
 @click.option(
     "--dry-run", is_flag=True, help="Print the maximum cost of the run, or why it would be refused, without any call."
 )

@@ -21,7 +21,7 @@ class DataLimits(_Section):
     """How much of a data set to take; None takes everything."""
 
     conversations: Positive | None = None
-    """Most conversations, over all splits together. A verdict takes at least six in the test split."""
+    """Most conversations, over all splits together. Fewer than six in the test split prove nothing."""
     sessions: Positive | None = None
     """Only the first sessions of each conversation."""
     questions: Positive | None = None

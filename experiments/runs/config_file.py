@@ -18,6 +18,7 @@ from experiments.runs.config import RunConfig
 from optimizer.search.optimizers import optimizers_of
 from tracing.errors import ConfigError
 from tracing.graph.values import snapshot
+from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
 from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.validation import unknown_key
@@ -29,8 +30,8 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
         overrides: values that are None are ignored.
-        smoke: lay the bundled `smoke` configuration over `source`; its model only where `source` names no endpoint, and
-            its limit of sessions only where `source` takes the bundled sample.
+        smoke: lay the bundled `smoke` configuration over `source`; its model only where that was pulled and `source`
+            names no endpoint, and its limit of sessions only where `source` takes the bundled sample.
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
@@ -50,10 +51,11 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
 
 
 def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The `smoke` configuration without what holds for the bundled data and model alone."""
+    """The `smoke` configuration without what holds for the bundled data alone, or a model that is not to be had."""
     if values.get("dataset", SAMPLE) != SAMPLE:
         del smoke["limits"]["sessions"]  # what is asked about may be told in later ones
-    if values.get("models", {}).get("task", {}).get("base_url"):
+    small = CATALOGUE[smoke["models"]["task"]["model"]]
+    if values.get("models", {}).get("task", {}).get("base_url") or not stored_path(small).is_file():
         del smoke["models"]
     return smoke
 

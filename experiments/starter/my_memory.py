@@ -46,7 +46,7 @@ class MyMemory:
     """The memory system; `experiment.yaml` names it as `my_memory:MyMemory`."""
 
     prompts = {"note": NOTE, "answer": ANSWER}  # noqa: RUF012
-    # Each operation with its stage: extract, update, store, retrieve or answer.
+    # Each operation with its stage: extract, update (also for storing), retrieve or answer.
     operations = (OperationSpec("write_notes", "extract", "note"), OperationSpec("answer", "answer", "answer"))
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:

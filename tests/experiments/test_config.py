@@ -7,6 +7,7 @@ import pytest
 from experiments.runs.config_file import OPTIONS, anchored, bundled_configs, load_config
 from experiments.runs.run_settings import dump_config, lasting_params
 from tracing.errors import ConfigError
+from tracing.llm.serving.weights import CATALOGUE, stored_path
 
 
 def write(folder: Path, text: str) -> str:
@@ -86,6 +87,15 @@ def test_smoke_keeps_data_and_endpoint_of_the_file(tmp_path: Path) -> None:
     assert (config.dataset, config.data) == ("jsonl", tmp_path / "rows.jsonl")
     assert (config.limits.conversations, config.limits.sessions) == (3, None)
     assert (config.models.task.model, config.rounds) == ("m", 1)
+
+
+def test_smoke_keeps_the_model_where_the_smallest_was_not_pulled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path))
+    assert load_config(None, smoke=True).models.task.model == load_config(None).models.task.model
+    stored_path(CATALOGUE["smollm2-135m"]).write_bytes(b"")
+    assert load_config(None, smoke=True).models.task.model == "smollm2-135m"
 
 
 def test_a_wrong_option_is_named_as_the_option(tmp_path: Path) -> None:

