@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
-from collections.abc import Iterator
+import time
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import httpx
 import pytest
 
 from tracing.errors import CallFailedError, ConfigError, WeightsError
 from tracing.llm.access import ModelAccess
+from tracing.llm.serving import embedded
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
+from tracing.llm.serving.groups import Groups
 from tracing.llm.serving.weights import locate
 from tracing.llm.settings import Limits, ModelSettings
 
@@ -97,6 +104,53 @@ def test_closing_waits_for_the_reply_that_is_being_computed(monkeypatch: pytest.
         assert begun.wait(120)
         server.close()
         assert asked.result(timeout=1)["choices"][0]["message"]["content"]
+
+
+def test_after_closing_nothing_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, begun, loads = EmbeddedServer({}), threading.Event(), []
+
+    class Slow:
+        def encode(self, text: str, is_query: bool) -> Any:
+            begun.set()
+            time.sleep(0.05)
+            return array("f", [0.0])
+
+        def token_count(self, text: str, is_query: bool) -> int:
+            return 1
+
+    monkeypatch.setattr(embedded, "_load_embedder", lambda: loads.append(1) or Slow())
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(server.embeddings, {"input": ["a"] * 60}) for _ in range(3)]
+        assert begun.wait(20)
+        server.close()
+        for each in asked:
+            with pytest.raises(ConfigError, match="closed"):
+                each.result(timeout=1)
+    assert len(loads) == 1
+
+
+def test_a_failure_of_the_runtime_keeps_nothing_alive() -> None:
+    class Held:
+        pass
+
+    def fails(model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        held = Held()
+        alive.add(held)
+        raise OSError(model)
+
+    alive: WeakSet[Held] = WeakSet()
+    groups = Groups(fails, 2)
+    gc.disable()
+    try:
+        with pytest.raises(OSError, match="small"):
+            groups.ask("small", {})
+        groups.close()
+        until = time.monotonic() + 5
+        while alive and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not alive
+    finally:
+        gc.enable()
 
 
 def test_weights_that_were_not_pulled_are_named_with_the_command() -> None:

@@ -16,8 +16,10 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ReplyCutShortError
 from tracing.llm.access import ModelAccess
+from tracing.llm.models import ChatModel
 from tracing.llm.serving.gateway import CALL_HEADER, Gateway
 from tracing.llm.settings import Limits
+from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace
 
 ASKED: Any = [{"role": "user", "content": "How are you?"}]
@@ -173,6 +175,21 @@ def test_a_failure_is_kept_for_the_operation_and_asked_for_only_once(
     assert [type(failure) for failure in attached.failures] == [CallFailedError]
     assert len(watch.failures) == 1
     assert scripted_server.count == 1
+
+
+def test_a_call_of_work_that_was_given_up_is_refused_at_once(
+    access: ModelAccess, connect: Connect, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def given_up(*_: object, **more: object) -> None:
+        tried.append(1)
+        raise GivenUp
+
+    monkeypatch.setattr(ChatModel, "chat", given_up)
+    with access.gateway().attached() as attached, pytest.raises(openai.APIStatusError, match="given up") as caught:
+        ask(connect(access), extra_headers=attached.headers)
+    assert (caught.value.status_code, len(tried), scripted_server.count) == (502, 1, 0)
 
 
 def test_a_spent_budget_is_told_as_such(open_access: Callable[..., ModelAccess], connect: Connect) -> None:

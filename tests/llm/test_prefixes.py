@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from http.client import RemoteDisconnected
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,6 +172,40 @@ def test_a_request_that_the_runtime_refuses_leaves_the_others_right(server: Embe
     refused = server.chat({"model": "small", "messages": [{"role": "user", "content": "word " * 900}]})
     assert "error" in refused
     assert said(asked(server, TASKS[0])) == before
+
+
+@pytest.mark.slow
+def test_a_request_that_breaks_the_runtime_fails_alone(server: EmbeddedServer) -> None:
+    texts = ["Noor has 3 parrots.", "half of a pair: \ud83d", "Noor has 4 parrots."]
+    asked(server, texts[0])
+    sound, broken, other = server._loaded["small"].prefixes.answer([request(text) for text in texts])
+    assert broken["error"]["code"] == 400
+    assert [said(reply) for reply in (sound, other)] == [said(asked(server, text)) for text in texts[::2]]
+
+
+@pytest.mark.slow
+def test_a_runtime_that_cannot_be_asked_fails_the_request_and_leaves_no_copy(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(2):
+        asked(server, f"{TASKS[0]}{n}")
+    held, post = server._loaded["small"].prefixes, Prefixes._post
+
+    def cut_off(self: Prefixes, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        reply = post(self, path, body)
+        if at in path:
+            raise RemoteDisconnected
+        return reply
+
+    monkeypatch.setattr(Prefixes, "_post", cut_off)
+    at = "save"
+    before = [said(reply) for reply in held.answer([request(f"{TASKS[0]}{n}") for n in range(4)])]
+    assert list(Path(held.folder.name).iterdir()) == []
+    at = "tokenize"
+    with pytest.raises(RemoteDisconnected):
+        server.chat({"model": "small", **request(TASKS[0])})
+    monkeypatch.setattr(Prefixes, "_post", post)
+    assert [said(asked(server, f"{TASKS[0]}{n}")) for n in range(4)] == before
 
 
 @pytest.mark.slow

@@ -39,6 +39,30 @@ def test_results_come_in_order_and_all_threads_work_at_every_depth() -> None:
     assert counted.most == 6
 
 
+def test_a_machine_that_has_no_more_threads_gets_by_with_fewer_and_says_so_if_it_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, left = threading.Thread.start, 0
+
+    def limited(thread: threading.Thread) -> None:
+        nonlocal left
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    threads = Threads(4)
+    with pytest.raises(RuntimeError, match="can't start"):
+        list(threads.map(abs, range(8)))
+    left = 1
+    assert list(threads.map(abs, range(8))) == list(range(8))
+    left = 3
+    counted = Counted(4)
+    assert list(threads.map(counted, range(8))) == list(range(8))
+    assert counted.most == 4
+
+
 def test_one_worker_does_everything_in_order() -> None:
     done: list[int] = []
     threads = Threads(1)

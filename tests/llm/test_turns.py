@@ -89,7 +89,7 @@ def test_the_turn_of_a_program_that_dies_ends_with_it(tmp_path: Path, number: in
         assert time.monotonic() - started < 5
 
 
-def test_a_suspended_program_is_waited_for_once_and_taken_turns_with_again_when_it_goes_on(
+def test_a_suspended_program_is_waited_for_less_each_time_and_taken_turns_with_again_when_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "LONGEST_WAIT_S", 0.5)
@@ -104,11 +104,26 @@ def test_a_suspended_program_is_waited_for_once_and_taken_turns_with_again_when_
                 waits.append(time.monotonic() - started)
         os.kill(one.pid, signal.SIGCONT)
         assert one.wait(10) == 0
-    assert waits[0] >= 0.5 > 0.2 > waits[1]
+    assert waits[0] >= 0.5 > waits[1]
     with ours.turn(), program(tmp_path, "other", 1, 0) as another:
         begin(another)
         time.sleep(0.3)
         assert "+other" not in logged(tmp_path)
+
+
+def test_after_a_turn_that_was_too_long_to_wait_for_a_live_program_is_taken_turns_with_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "LONGEST_WAIT_S", 1.0)
+    ours = Turns(tmp_path)
+    with program(tmp_path, "slow", 3, 1.2) as one:
+        begin(one)
+        wait_until_logged(tmp_path, "+slow")
+        with ours.turn():
+            assert logged(tmp_path) == ["+slow"]
+        with ours.turn():
+            time.sleep(0.3)
+            assert logged(tmp_path) == ["+slow", "-slow"]
 
 
 def test_a_wait_ends_when_there_is_no_reason_to_go_on(tmp_path: Path) -> None:

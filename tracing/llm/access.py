@@ -177,9 +177,10 @@ class ModelAccess:
         """
         with self._guard:
             if self._gateway is None:
-                self._gateway = Gateway(self)
-                self._gateway.start()
-                self._shared.held.callback(self._gateway.close)
+                gateway = Gateway(self)
+                gateway.start()
+                self._shared.held.callback(gateway.close)
+                self._gateway = gateway
             return self._gateway
 
     def watch(self) -> contextlib.AbstractContextManager[Watch]:

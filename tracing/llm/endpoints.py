@@ -91,6 +91,7 @@ class Endpoints:
             weights.locate(model)
         with self._guard:
             if self._server is None:
-                self._server = EmbeddedServer(self._served)
-                self._server.start()
+                server = EmbeddedServer(self._served)
+                server.start()
+                self._server = server
             return self._server.base_url, self._server.key

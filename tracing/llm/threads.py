@@ -61,9 +61,17 @@ class Threads:
             self._changed.notify(wanted)
             new = max(0, min(wanted - self._idle, self.count - self._threads))
             self._threads += new
-        for _ in range(new):
-            # Each piece of work brings its own context.
-            threading.Thread(target=Context().run, args=(self._work,), name=THREAD, daemon=True).start()
+        try:
+            while new:
+                # Each piece of work brings its own context.
+                threading.Thread(target=Context().run, args=(self._work,), name=THREAD, daemon=True).start()
+                new -= 1
+        except RuntimeError:
+            # The system has no more threads. Those that run are enough, and more are started for the next work.
+            with self._changed:
+                self._threads -= new
+                if not self._threads:
+                    raise
 
     def _close(self, batch: _Batch[Any, Any]) -> None:
         """Offer nothing of a batch any more."""

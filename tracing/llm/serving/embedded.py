@@ -101,8 +101,10 @@ class EmbeddedServer:
         # Freeing a runtime or ending a process during a computation crashes.
         with self._computing:
             self._loaded.clear()
-        self._http.close()  # last, since it abandons requests that take longer than a second
-        self._embedder = None
+        with self._embedding:
+            self._embedder = None
+        self._http.close()  # after these, since it abandons requests that take longer than a second
+        self._groups.close()
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer a chat request; a failure has an `error` object."""
@@ -113,16 +115,24 @@ class EmbeddedServer:
         return self._groups.ask(str(body.get("model")), request)
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer an embedding request."""
+        """Answer an embedding request.
+
+        Raises:
+            ConfigError: the server is closed.
+        """
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-        with self._embedding:
-            if self._embedder is None:
-                self._embedder = _load_embedder()
-            query = body.get("input_type") == "query"
-            # One text at a time: a batch would make a text's vector depend on its neighbours in the last digits.
-            vectors = [self._embedder.encode(text, is_query=query).tolist() for text in texts]
-            tokens = sum(self._embedder.token_count(text, is_query=query) for text in texts)
-        data = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        query = body.get("input_type") == "query"
+        data: list[dict[str, Any]] = []
+        tokens = 0
+        # One text at a time: a batch would make a text's vector depend on its neighbours in the last digits.
+        for number, text in enumerate(texts):
+            with self._embedding:
+                self._check_open()
+                if self._embedder is None:
+                    self._embedder = _load_embedder()
+                vector = self._embedder.encode(text, is_query=query).tolist()
+                tokens += self._embedder.token_count(text, is_query=query)
+            data.append({"object": "embedding", "index": number, "embedding": vector})
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return {"object": "list", "model": EMBEDDED_EMBEDDING, "data": data, "usage": usage}
 

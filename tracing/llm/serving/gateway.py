@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request
+from tracing.llm.threads import GivenUp
 from tracing.recording.operations import operation
 from tracing.recording.recorder import current_operation, current_recorder
 
@@ -232,6 +233,8 @@ def _answered(attached: Attached, call: Callable[[], R]) -> R:
         raise RefusalError(402, str(error), _NO_RETRY) from None
     except MemtuneError as error:
         raise RefusalError(502, str(error), _NO_RETRY) from None
+    except GivenUp:
+        raise RefusalError(502, "the work that this call belongs to was given up", _NO_RETRY) from None
 
 
 @contextlib.contextmanager

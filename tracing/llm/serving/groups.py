@@ -42,6 +42,10 @@ class Groups:
         self._dispatcher.submit(self._answer_next)
         return asked.reply.result()
 
+    def close(self) -> None:
+        """Let the thread end; nothing may be asked any more."""
+        self._dispatcher.shutdown(wait=False)
+
     def _answer_next(self) -> None:
         group = self._next()
         if not group:
@@ -51,7 +55,8 @@ class Groups:
             self._expect(len(group))
         except Exception as error:
             for each in group:
-                each.reply.set_exception(error)
+                # Its traceback would hold the model, and the group the error.
+                each.reply.set_exception(error.with_traceback(None))
         else:
             for each, reply in zip(group, replies, strict=True):
                 each.reply.set_result(reply)

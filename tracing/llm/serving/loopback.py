@@ -125,6 +125,7 @@ class LoopbackServer:
             import starlette.requests  # noqa: F401
             import uvicorn
         except ImportError:
+            self._listener.close()
             raise ConfigError(f"the {self.name} needs starlette and uvicorn: pip install 'memtune[llm]'") from None
         config = uvicorn.Config(
             self._serve,

@@ -9,6 +9,7 @@ a token do not depend on the others.
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -178,26 +179,37 @@ class Prefixes:
             return
         self._slots[number].tokens = ()
         name = f"{best}"
-        # On a full disk nothing is copied.
-        with suppress(urllib.error.URLError):
-            self._post(f"/slots/{best}?action=save", {"filename": name})
-            self._post(f"/slots/{number}?action=restore", {"filename": name})
-            self._slots[number].tokens = self._slots[best].tokens
-        Path(self.folder.name, name).unlink(missing_ok=True)
+        try:
+            # On a full disk nothing is copied.
+            with suppress(OSError, http.client.HTTPException):
+                self._post(f"/slots/{best}?action=save", {"filename": name})
+                self._post(f"/slots/{number}?action=restore", {"filename": name})
+                self._slots[number].tokens = self._slots[best].tokens
+        finally:
+            Path(self.folder.name, name).unlink(missing_ok=True)
 
     def _complete(self, number: int, tokens: Sequence[int], *, reuse: bool) -> bool:
         request = {"prompt": list(tokens), "n_predict": 0, "cache_prompt": reuse, "id_slot": number}
         return "error" not in self.runtime.handle_completions(request)
 
     def _write(self, request: Mapping[str, Any], number: int, *, reuse: bool) -> dict[str, Any]:
-        return dict(self.runtime.handle_chat_completions({**request, "cache_prompt": reuse, "id_slot": number}))
+        try:
+            return dict(self.runtime.handle_chat_completions({**request, "cache_prompt": reuse, "id_slot": number}))
+        except Exception as error:
+            # It says nothing about the other requests of a group.
+            code = 400 if isinstance(error, (TypeError, ValueError)) else 500
+            return {"error": {"code": code, "message": f"the runtime refused the request: {error!r}"}}
 
     def _tokens(self, request: Mapping[str, Any]) -> list[int]:
-        """The prompt that the model reads; empty if the runtime cannot say, as for a malformed request."""
+        """The prompt that the model reads; empty if the runtime cannot say, as for a malformed request.
+
+        Raises:
+            OSError: the runtime could not be asked.
+        """
         try:
             prompt = self._post("/apply-template", {"messages": request.get("messages")})["prompt"]
             found = self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})["tokens"]
-        except (urllib.error.URLError, KeyError, ValueError):
+        except (urllib.error.HTTPError, KeyError, ValueError):
             return []
         return [int(token) for token in found]
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 LONGEST_WAIT_S = 120.0
-"""If a turn takes longer, its holder counts as suspended, and the others continue without taking turns."""
+"""If a turn takes longer, its holder counts as suspended, and the others continue without it.
+
+Each further wait in vain is half as long, so that a suspended program costs little, and one that goes on is waited for.
+"""
 
 _LOOK_S = 0.02
 
@@ -58,7 +61,7 @@ class Turns:
                     _take(current, until, check)
                     self._patience = LONGEST_WAIT_S
                 except Timeout:
-                    self._patience = 0.0
+                    self._patience /= 2
                 finally:
                     following.release()
             yield
