@@ -14,13 +14,19 @@ from attribution.survival.verdicts.other_words import said_right
 from attribution.text.content import content_of
 from experiments.bench.matching.pairs import LANGUAGES, conversation_of, pairs_of
 from experiments.bench.matching.replies import Part, replies_of
+from experiments.bench.phases import Shown
 from tracing.systems.conversations import Conversation, Question
 
 Make = Callable[[Conversation], Matcher]
 
 
-def measure_matcher(make: Make, part: Part) -> dict[str, Any]:
+def measure_matcher(make: Make, part: Part, progress: Shown) -> dict[str, Any]:
     """How a matcher does on the pairs and on the replies of a part.
+
+    Args:
+        make: makes it for a conversation.
+        part: to measure it on.
+        progress: called with what is judged, how many of it, and of how many.
 
     Keys of the result:
         pairs: kind → language or "all" → n, and right, the share of right verdicts.
@@ -37,13 +43,14 @@ def measure_matcher(make: Make, part: Part) -> dict[str, Any]:
         language: make(conversation_of([pair for pair in pairs if pair.language == language])) for language in LANGUAGES
     }
     started = time.perf_counter()
-    for pair in pairs:
+    for done, pair in enumerate(pairs, start=1):
         asked = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
         need = Need((content_of(pair.answer),), (), pair.answer)
         (grade,) = matchers[pair.language].grades(Claim(asked, need), [Passage(pair.text, traced=True)])
         for language in (pair.language, "all"):
             verdicts[pair.kind, language].append(grade.carries == pair.carries)
         carried[pair.carries].append(grade.carries == pair.carries)
+        progress("pairs", done, len(pairs))
     spent = time.perf_counter() - started
     by_kind: dict[str, dict[str, Any]] = defaultdict(dict)
     for (kind, language), right in verdicts.items():
@@ -52,20 +59,21 @@ def measure_matcher(make: Make, part: Part) -> dict[str, Any]:
         "pairs": by_kind,
         "balanced": sum(map(_share, carried.values())) / 2,
         "ms_per_pair": spent * 1000 / len(pairs),
-        **_measure_replies(matchers[LANGUAGES[0]], part),
+        **_measure_replies(matchers[LANGUAGES[0]], part, progress),
     }
 
 
-def _measure_replies(matcher: Matcher, part: Part) -> dict[str, Any]:
+def _measure_replies(matcher: Matcher, part: Part, progress: Shown) -> dict[str, Any]:
     rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
     replies = replies_of(part)
     started = time.perf_counter()
-    for one in replies:
+    for done, one in enumerate(replies, start=1):
         asked = Question(id="q", question=one.question, answers=(one.answer,), evidence=())
         right = said_right(asked, one.reply, matcher if isinstance(matcher, JudgesReplies) else None)
         in_form = judge(one.reply, asked.answers).contains == 1
         for kind in (one.kind, "all"):
             rows[kind][one.right].append((right, in_form))
+        progress("replies", done, len(replies))
     spent = time.perf_counter() - started
     return {"replies": {kind: _row(both) for kind, both in rows.items()}, "ms_per_reply": spent * 1000 / len(replies)}
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from attribution.survival.matching.matcher import Matcher
     from experiments.bench.matching.replies import Part
+    from tracing.systems.conversations import Conversation
 
 
 @click.command(
@@ -64,6 +66,7 @@ def matcher(
     from attribution.survival.matching.matcher import LLM, MEANING, WORDS, open_matcher
     from experiments.bench.matching.measuring import measure_matcher
     from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import run_view
     from experiments.running.wiring import home_folder, model_access
     from tracing.errors import ConfigError
 
@@ -71,16 +74,25 @@ def matcher(
     if LLM in chosen and model is None:
         raise ConfigError("--matcher llm: asks a model; name it with --model, and its --base-url")
     factories = {name: open_matcher(name) for name in chosen}
-    asks = any(name != WORDS for name in chosen)
-    with (
-        model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls, surely=model is not None)
-        if asks
+    surely = model is not None
+    opened = (
+        model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls, surely=surely)
+        if any(name != WORDS for name in chosen)
         else nullcontext()
-    ) as access:
-        found = {
-            name: measure_matcher(lambda conversation, make=make: make(conversation, access), part)  # type: ignore[misc]
-            for name, make in factories.items()
-        }
+    )
+    with opened as access, run_view() as view:
+
+        def measured(name: str) -> dict[str, Any]:
+            def progress(what: str, done: int, total: int) -> None:
+                view.progress(f"{name}: {what}", done, total)
+
+            def made(conversation: Conversation) -> Matcher:
+                # The matcher by words does without models.
+                return factories[name](conversation, access)  # type: ignore[arg-type]
+
+            return measure_matcher(made, part, progress)
+
+        found = {name: measured(name) for name in factories}
     if target is not None:
         write_output(target, json.dumps({"part": part, "matchers": found}, indent=2) + "\n", "--json")
     console = LiteralConsole()
