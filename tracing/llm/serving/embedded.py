@@ -18,7 +18,7 @@ from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.groups import Groups
 from tracing.llm.serving.loopback import LoopbackServer
-from tracing.llm.serving.prefixes import BATCH, SLOTS, TOGETHER, Prefixes
+from tracing.llm.serving.slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.settings import EMBEDDED_EMBEDDING
@@ -47,7 +47,7 @@ class EmbeddedModel:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    prefixes: Prefixes
+    slots: Slots
     threads: int
     since: float
 
@@ -143,15 +143,15 @@ class EmbeddedServer:
 
     def _answer(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         with self._computing, self._turns.turn(self._check_open):
-            prefixes, cores = self._runtime(model)
+            slots, cores = self._runtime(model)
             with cores.observed():
-                return prefixes.answer(requests)
+                return slots.answer(requests)
 
     def _check_open(self) -> None:
         if self._closed:
             raise ConfigError("the embedded server is closed")
 
-    def _runtime(self, name: str) -> tuple[Prefixes, FreeCores]:
+    def _runtime(self, name: str) -> tuple[Slots, FreeCores]:
         self._check_open()
         if name not in self._models:
             raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
@@ -160,17 +160,17 @@ class EmbeddedServer:
             self._cores = FreeCores()
         loaded, threads = self._loaded.pop(name, None), self._cores.count
         if loaded is None or (loaded.threads != threads and time.monotonic() - loaded.since > _SETTLED_S):
-            exact = None if loaded is None else loaded.prefixes.exact
+            exact = None if loaded is None else loaded.slots.exact
             # Free the old one first: two may not fit into memory.
             del loaded
-            prefixes = _load_chat(self._models[name], threads)
+            slots = _load_chat(self._models[name], threads)
             if exact is None:
-                prefixes.check()
+                slots.check()
             else:
-                prefixes.exact = exact
-            loaded = _Loaded(prefixes, threads, time.monotonic())
+                slots.exact = exact
+            loaded = _Loaded(slots, threads, time.monotonic())
         self._loaded[name] = loaded
-        return loaded.prefixes, self._cores
+        return loaded.slots, self._cores
 
 
 _WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
@@ -258,7 +258,7 @@ def _threads_that_sleep() -> Iterator[None]:
                 del os.environ[name]
 
 
-def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
+def _load_chat(model: EmbeddedModel, threads: int) -> Slots:
     path = model.path()
     xllamacpp = runtime_library()
     params = xllamacpp.CommonParams()
@@ -284,7 +284,7 @@ def _load_chat(model: EmbeddedModel, threads: int) -> Prefixes:
     params.slot_save_path = os.path.join(copies.name, "")
     params.ui = False
     try:
-        return Prefixes(xllamacpp.Server(params), key, copies)
+        return Slots(xllamacpp.Server(params), key, copies)
     except RuntimeError as error:
         raise ConfigError(f"{path}: the runtime cannot load this model ({error})") from None
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tracing.llm.serving import prefixes
+from tracing.llm.serving import slots
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
-from tracing.llm.serving.prefixes import BATCH, FEW, SLOTS, TOGETHER, Prefixes
+from tracing.llm.serving.slots import BATCH, FEW, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.weights import locate
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("embedded_weights")]
@@ -58,7 +58,7 @@ def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     texts = [f"{TASKS[n % 3]}{'Mara has hens. ' * n}Noor has {n} parrots." for n in range(5)]
     first = [asked(server, text) for text in texts]
     again = [asked(server, text) for text in reversed(texts)]
-    monkeypatch.setattr(prefixes, "_takeable", lambda *_: 0)
+    monkeypatch.setattr(slots, "_takeable", lambda *_: 0)
     fresh = [asked(server, text) for text in texts]
     assert [said(reply) for reply in first] == [said(reply) for reply in fresh]
     assert [said(reply) for reply in again] == [said(reply) for reply in reversed(fresh)]
@@ -81,17 +81,17 @@ def test_what_the_prompts_of_a_group_share_is_read_once_and_copied(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(server, TASKS[1])
-    posted, post = [], Prefixes._post
+    posted, post = [], Slots._post
 
-    def noted(self: Prefixes, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def noted(self: Slots, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         posted.append(path)
         return post(self, path, body)
 
-    monkeypatch.setattr(Prefixes, "_post", noted)
+    monkeypatch.setattr(Slots, "_post", noted)
     texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
-    copied = server._loaded["small"].prefixes.answer([request(text) for text in texts])
+    copied = server._loaded["small"].slots.answer([request(text) for text in texts])
     assert sum(path.endswith("restore") for path in posted) >= TOGETHER - 1
-    monkeypatch.setattr(prefixes, "_takeable", lambda *_: 0)
+    monkeypatch.setattr(slots, "_takeable", lambda *_: 0)
     assert [said(reply) for reply in copied] == [said(asked(server, text)) for text in texts]
 
 
@@ -99,11 +99,11 @@ def test_what_the_prompts_of_a_group_share_is_read_once_and_copied(
 def test_where_numbers_depend_on_what_is_computed_together_requests_are_answered_one_by_one(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefixes, "_numbers", lambda reply: object())
+    monkeypatch.setattr(slots, "_numbers", lambda reply: object())
     texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
     with ThreadPoolExecutor(TOGETHER) as pool:
         found = list(pool.map(lambda text: asked(server, text), texts))
-    assert not server._loaded["small"].prefixes.exact
+    assert not server._loaded["small"].slots.exact
     assert [reply["timings"]["cache_n"] for reply in found] == [0] * TOGETHER
     assert [said(reply) for reply in reversed(found)] == [said(asked(server, text)) for text in reversed(texts)]
 
@@ -113,13 +113,13 @@ def test_replies_to_requests_that_wait_are_written_together(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(server, TASKS[0])
-    groups, answer = [], Prefixes.answer
+    groups, answer = [], Slots.answer
 
-    def noted(self: Prefixes, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def noted(self: Slots, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         groups.append(len(requests))
         return answer(self, requests)
 
-    monkeypatch.setattr(Prefixes, "answer", noted)
+    monkeypatch.setattr(Slots, "answer", noted)
     with ThreadPoolExecutor(TOGETHER) as pool:
         list(pool.map(lambda n: asked(server, f"{TASKS[0]}{n}"), range(3 * TOGETHER)))
     assert TOGETHER // 2 < max(groups) <= TOGETHER
@@ -141,14 +141,14 @@ def test_replies_to_requests_that_wait_are_written_together(
     ],
 )
 def test_what_is_left_of_a_prompt_to_read_is_no_small_batch(held: Sequence[int], asked_for: int, taken: int) -> None:
-    assert prefixes._takeable(list(held), range(asked_for)) == taken
+    assert slots._takeable(list(held), range(asked_for)) == taken
 
 
 @pytest.mark.slow
 def test_prompts_that_share_nothing_do_not_evict_those_that_do(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, takeable = [], prefixes._takeable
+    taken, takeable = [], slots._takeable
 
     def noted(held: Sequence[int], tokens: Sequence[int]) -> int:
         taken.append(takeable(held, tokens))
@@ -159,7 +159,7 @@ def test_prompts_that_share_nothing_do_not_evict_those_that_do(
             asked(server, f"{task}{n}")
     for n in range(SLOTS):
         asked(server, f"{n} hens. {TASKS[2]}")
-    monkeypatch.setattr(prefixes, "_takeable", noted)
+    monkeypatch.setattr(slots, "_takeable", noted)
     for task in TASKS[:2]:
         taken.clear()
         asked(server, f"{task}9")
@@ -178,7 +178,7 @@ def test_a_request_that_the_runtime_refuses_leaves_the_others_right(server: Embe
 def test_a_request_that_breaks_the_runtime_fails_alone(server: EmbeddedServer) -> None:
     texts = ["Noor has 3 parrots.", "half of a pair: \ud83d", "Noor has 4 parrots."]
     asked(server, texts[0])
-    sound, broken, other = server._loaded["small"].prefixes.answer([request(text) for text in texts])
+    sound, broken, other = server._loaded["small"].slots.answer([request(text) for text in texts])
     assert broken["error"]["code"] == 400
     assert [said(reply) for reply in (sound, other)] == [said(asked(server, text)) for text in texts[::2]]
 
@@ -189,22 +189,22 @@ def test_a_runtime_that_cannot_be_asked_fails_the_request_and_leaves_no_copy(
 ) -> None:
     for n in range(2):
         asked(server, f"{TASKS[0]}{n}")
-    held, post = server._loaded["small"].prefixes, Prefixes._post
+    held, post = server._loaded["small"].slots, Slots._post
 
-    def cut_off(self: Prefixes, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def cut_off(self: Slots, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = post(self, path, body)
         if at in path:
             raise RemoteDisconnected
         return reply
 
-    monkeypatch.setattr(Prefixes, "_post", cut_off)
+    monkeypatch.setattr(Slots, "_post", cut_off)
     at = "save"
     before = [said(reply) for reply in held.answer([request(f"{TASKS[0]}{n}") for n in range(4)])]
     assert list(Path(held.folder.name).iterdir()) == []
     at = "tokenize"
     with pytest.raises(RemoteDisconnected):
         server.chat({"model": "small", **request(TASKS[0])})
-    monkeypatch.setattr(Prefixes, "_post", post)
+    monkeypatch.setattr(Slots, "_post", post)
     assert [said(asked(server, f"{TASKS[0]}{n}")) for n in range(4)] == before
 
 

@@ -67,7 +67,7 @@ class _Slot:
 
 
 @dataclass(slots=True)
-class Prefixes:
+class Slots:
     """The runtime of a model, and what its slots hold.
 
     Attributes:
