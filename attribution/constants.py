@@ -127,6 +127,15 @@ SAME_FACT = 0.6
 GARBLED_FACT = 0.5
 """The same for a distorted form of the fact. A choice; survival does not use it, replay does."""
 
+BELIEVED = 0.8
+"""Part of a model's verdicts of one kind on known pairs that must be right for it to be believed. A choice."""
+
+MISJUDGED = 0.02
+"""Most known replies, right or wrong, that a model may misjudge where its verdict counts.
+
+The limit for wrong replies called right.
+"""
+
 # --- Verdicts ---------------------------------------------------------------------------------------------------------
 
 SAME_REQUEST = 0.5

@@ -19,9 +19,11 @@ from attribution.recordings import Recording
 from attribution.survival.gold import Gold
 from attribution.survival.matching.asking import MOST_ASKED, by_asking
 from attribution.survival.matching.contraries import contrary, of_another, unreal
+from attribution.survival.matching.known import known_pairs, known_replies
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage, open_matcher
 from attribution.survival.matching.meaning import by_meaning
 from attribution.survival.matching.roles import swapped
+from attribution.survival.matching.trial import margins_of
 from attribution.survival.matching.words import WordMatcher, by_words
 from attribution.survival.method import Survival
 from attribution.survival.need import Need
@@ -137,9 +139,20 @@ def test_with_an_embedding_model_evidence_is_searched_by_meaning_too(
     assert said <= embedded(by_meaning(pets, open_access(cache=False)))
 
 
+KNOWN = {json.dumps(pair.text, ensure_ascii=False): pair.carries for pair in known_pairs("en")}
+
+
 def knowing(body: dict[str, Any]) -> str:
-    text = body["messages"][-1]["content"].partition("Text:")[2]
-    return json.dumps({"tells": "bitter red leaves" in text})
+    text = body["messages"][-1]["content"].partition("Text: ")[2].partition("\n\nReply")[0]
+    return json.dumps({"tells": KNOWN.get(text, "bitter red leaves" in text)})
+
+
+def claims_asked(server: ScriptedServer) -> list[dict[str, Any]]:
+    """The requests about texts, without those about the known pairs."""
+    texts = [
+        (body, json.dumps(body)) for body in server.requests if "tells" in json.dumps(body.get("response_format", ""))
+    ]
+    return [body for body, sent in texts if not any(json.dumps(known)[1:-1] in sent for known in KNOWN)]
 
 
 @pytest.mark.parametrize(("hits", "blamed"), [(("m1", "m2"), "ResponseError"), (("m2",), "RetrievalError")])
@@ -155,7 +168,7 @@ def test_a_chat_model_as_matcher_decides(
     assert plain.main is not None
     assert found.main is not None
     assert (plain.main.error_type, found.main.error_type) == ("AnnotationError", blamed)
-    asked = [body for body in scripted_server.requests if "tells" in json.dumps(body.get("response_format", ""))]
+    asked = claims_asked(scripted_server)
     assert asked
     assert all(body["response_format"]["json_schema"]["schema"]["required"] == ["tells"] for body in asked)
     before = len(scripted_server.requests)
@@ -169,7 +182,7 @@ def test_a_chat_model_is_asked_about_the_likeliest_texts_only(
     scripted_server.script = knowing
     passages = [Passage(f"Mara's tortoise likes chicory number {number}.") for number in range(3 * MOST_ASKED)]
     grades = by_asking(pets, open_access()).grades(Claim(GREENS, CHICORY), passages)
-    assert len(scripted_server.requests) == MOST_ASKED
+    assert len(claims_asked(scripted_server)) == MOST_ASKED
     assert not any(grade.carries for grade in grades)
 
 
@@ -180,6 +193,57 @@ def test_a_reply_that_is_not_yes_or_no_leaves_it_to_the_words(
     passages = [Passage("Mara's tortoise likes chicory."), Passage("The bus was late.")]
     grades = by_asking(pets, open_access(retries=0)).grades(Claim(GREENS, CHICORY), passages)
     assert grades == by_words(pets).grades(Claim(GREENS, CHICORY), passages)
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_model_that_says_the_same_of_every_text_is_not_believed(
+    pets: Conversation, open_access: Open, scripted_server: ScriptedServer, always: bool
+) -> None:
+    scripted_server.script = lambda body: json.dumps({"tells": always})
+    passages = [Passage(text) for text in ("Mara's tortoise likes chicory.", "The bus was late.")]
+    access = open_access()
+    grades = by_asking(pets, access).grades(Claim(GREENS, CHICORY), passages)
+    assert grades == by_words(pets).grades(Claim(GREENS, CHICORY), passages)
+    tried = len(scripted_server.requests)
+    assert tried == len(known_pairs("en"))
+    by_asking(pets, access).grades(Claim(GREENS, CHICORY), passages)
+    assert len(scripted_server.requests) == tried
+
+
+@pytest.mark.parametrize(
+    ("leniency", "said"),
+    [(0.0, (True, False)), (0.02, (True, False)), (0.2, (None, False)), (1.0, (None, False))],
+)
+def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
+    pets: Conversation,
+    open_access: Open,
+    scripted_server: ScriptedServer,
+    leniency: float,
+    said: tuple[bool | None, bool | None],
+) -> None:
+    """`leniency` is the share of wrong replies that it calls right, besides all right ones."""
+    twins = known_replies()
+    pardoned = [each.wrong for each in twins[: round(leniency * len(twins))]]
+    right = {
+        json.dumps(each, ensure_ascii=False) for each in (*pardoned, *(twin.right for twin in twins), "Yes, red leaves")
+    }
+
+    def grading(body: dict[str, Any]) -> str:
+        given = body["messages"][-1]["content"].partition("Answer to grade: ")[2].partition("\n\nThe answer")[0]
+        return json.dumps({"reason": "", "label": "right" if given in right else "wrong"})
+
+    scripted_server.script = grading
+    judge = by_asking(pets, open_access())
+    assert (judge.right(GREENS, "Yes, red leaves"), judge.right(GREENS, "No")) == said
+
+
+def test_margins_leave_hardly_a_known_reply_misjudged_and_meet_where_all_are_told_apart() -> None:
+    apart = margins_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0])
+    assert apart == (0.0, 0.0)
+    mixed = margins_of([-1.0, 1.0, 3.0], [-3.0, -2.0, 2.0])
+    assert [mixed.verdict(each) for each in (2.5, 2.0, 0.0, -1.0, -2.5)] == [True, None, None, None, False]
+    once = margins_of([1.0] * 49 + [-5.0], [-1.0] * 49 + [5.0])
+    assert once == (0.0, 0.0)
 
 
 def test_a_budget_ends_the_asking(pets: Conversation, open_access: Open, scripted_server: ScriptedServer) -> None:

@@ -1,49 +1,27 @@
-"""Pairs of a claim (a question with its answer) and a text that carries it or does not, in four languages.
+"""Pairs of a claim and a text that carries it or does not, in four languages, of which matchers are measured on a part.
 
-What is measured on, `held-out`, was written before any matcher; rules are developed on other pairs.
+What is measured on, `held-out`, was written before any matcher; rules are developed on the known pairs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files
 
+from attribution.survival.matching.known import KNOWN_LANGUAGES, ClaimPair, known_pairs, read_pairs
 from experiments.bench.matching.replies import Part
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
-LANGUAGES = ("en", "de", "es", "fr")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimPair:
-    """A claim and a text.
-
-    Attributes:
-        language: of both.
-        kind: what relates them: a `paraphrase` or another `form` carry the claim; an `opposite`, people who have
-            `swapped` roles, and something `near` it do not.
-        question, answer: the claim.
-        text: what may carry it.
-        carries: whether it does.
-    """
-
-    language: str
-    kind: str
-    question: str
-    answer: str
-    text: str
-    carries: bool
+LANGUAGES = KNOWN_LANGUAGES
 
 
 def pairs_of(part: Part) -> list[ClaimPair]:
     """The pairs of one part, language by language."""
-    found: list[ClaimPair] = []
-    for language in LANGUAGES:
-        file = files("experiments.bench.matching") / "pairs" / part / f"{language}.txt"
-        for line in file.read_text(encoding="utf-8").splitlines():
-            kind, question, answer, text, carries = line.split("|")
-            found.append(ClaimPair(language, kind, question, answer, text, carries == "yes"))
-    return found
+    return [pair for language in LANGUAGES for pair in (known_pairs if part == "development" else _held_out)(language)]
+
+
+def _held_out(language: str) -> list[ClaimPair]:
+    file = files("experiments.bench.matching") / "held_out" / f"{language}.txt"
+    return list(read_pairs(file.read_text(encoding="utf-8"), language))
 
 
 def conversation_of(pairs: list[ClaimPair]) -> Conversation:

@@ -1,8 +1,8 @@
 """Replies that are right in other words than the accepted answer, and wrong ones that look much the same.
 
 Two parts: paraphrases and more specific answers, which were written by hand, and dates, durations, numbers, lists and
-guarded answers, which are made of pools with a seed. Each right reply has a wrong twin. What rules are developed on and
-what they are measured on have no line, no pool and no seed in common.
+guarded answers, which are made of pools with a seed. Each right reply has a wrong twin. What rules are developed on
+(the known replies, of those written by hand) and what they are measured on have no line, no pool and no seed in common.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Literal
 
+from attribution.survival.matching.known import known_replies, read_replies
 from experiments.bench.english_times import MONTHS, NUMBERS, WEEKDAYS
 
 Part = Literal["held-out", "development"]
@@ -77,10 +78,13 @@ def replies_of(part: Part) -> list[JudgedReply]:
 
 
 def _written(part: Part) -> Iterator[tuple[str, str, str, str, str]]:
-    text = (files("experiments.bench.matching") / "replies" / f"{part}.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        kind, question, answer, right, wrong = line.split("|")
-        yield kind, question, answer, right, wrong
+    if part == "development":
+        found = known_replies()
+    else:
+        file = files("experiments.bench.matching") / "held_out" / "replies.txt"
+        found = list(read_replies(file.read_text(encoding="utf-8")))
+    for each in found:
+        yield each.kind, each.question, each.answer, each.right, each.wrong
 
 
 _Made = tuple[str, str, str, str]

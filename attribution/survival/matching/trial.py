@@ -1,0 +1,141 @@
+"""What a model's verdicts are worth: it is tried on claims and replies whose verdict is known, before it is believed.
+
+A small model may call every text silent, or every reply right. So a verdict that a text carries a claim, or that it
+does not, counts only if nearly all of the model's verdicts of that kind are right where they are known. A reply is
+called right above the margin that hardly any known wrong one reaches, and wrong below the one that hardly any right one
+falls under. Where the model does not count, words decide.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
+
+from attribution.constants import BELIEVED, MISJUDGED
+from attribution.judging.llm_judge import LlmJudge
+from attribution.survival.matching.known import known_pairs, known_replies
+from attribution.survival.matching.telling import tells
+from tracing.systems.conversations import Question
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+    from tracing.llm.models import ChatModel
+    from tracing.llm.threads import Threads
+
+_PLAIN = (
+    ("Which pet does Rosa have?", "a tortoise", "a parrot"),
+    ("In which city does Emil live?", "Bergen", "Lyon"),
+    ("What does Vera play?", "the cello", "football"),
+    ("When did the shop open?", "in June 2019", "last winter"),
+    ("How many sisters does Kofi have?", "three", "none"),
+    ("What is Lena's job?", "a baker", "she repairs clocks"),
+)
+"""Questions with an accepted answer and a wrong one, by which a judge's way to answer is found."""
+
+
+class Margins(NamedTuple):
+    """From where on a judge's margin is a verdict: right above the one, wrong below the other, and none between."""
+
+    right: float
+    wrong: float
+
+    def verdict(self, margin: float) -> bool | None:
+        """What a margin says; None for nothing."""
+        return True if margin > self.right else False if margin < self.wrong else None
+
+
+def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
+    """The margins beyond which at most `MISJUDGED` of the wrong replies, and of the right ones, lie.
+
+    If that leaves a gap that either verdict would fit, its middle parts them.
+    """
+    above = sorted(wrong, reverse=True)[round(MISJUDGED * len(wrong))]
+    below = sorted(right)[round(MISJUDGED * len(right))]
+    return Margins((above + below) / 2, (above + below) / 2) if above < below else Margins(above, below)
+
+
+def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:
+    """Which verdicts count, by pairs of a verdict and the truth."""
+    truths = {said: [truth for found, truth in verdicts if found is said] for said in (True, False)}
+    return frozenset(said for said, found in truths.items() if found and found.count(said) >= BELIEVED * len(found))
+
+
+class Trial:
+    """A chat model's verdicts, as far as they count. What counts is found out when it is first needed.
+
+    Args:
+        model: to ask.
+        threads: for asking it about many known cases.
+    """
+
+    def __init__(self, model: ChatModel, threads: Threads) -> None:
+        self._model, self._threads = model, threads
+        self._judge = LlmJudge(model)
+        self._margins: Margins | None = None
+        self._believed: dict[str, frozenset[bool]] = {}
+        self._trying = threading.Lock()
+
+    def tells(self, question: str, content: str, text: str, language: str) -> bool | None:
+        """Whether a text tells a content; None if the model does not know, or is not believed.
+
+        Raises:
+            BudgetExceededError, ModelError: as `telling.tells`.
+        """
+        counting = self.counting(language)
+        found = tells(self._model, question, content, text) if counting else None
+        return found if found in counting else None
+
+    def right(self, question: Question, reply: str) -> bool | None:
+        """Whether a reply is right; None if the model does not know, or is not believed.
+
+        Raises:
+            BudgetExceededError, ModelError: as `LlmJudge.opinion`.
+        """
+        counting = self._calibrated()
+        margin = self._judge.opinion(question, reply).margin
+        return None if margin is None else counting.verdict(margin)
+
+    def counting(self, language: str) -> frozenset[bool]:
+        """Which of the two verdicts on a text count in a language.
+
+        Raises:
+            BudgetExceededError, ModelError: as `telling.tells`.
+        """
+        with self._trying:
+            if language not in self._believed:
+                pairs = known_pairs(language)
+                said = self._threads.map(lambda each: tells(self._model, each.question, each.answer, each.text), pairs)
+                self._believed[language] = believed(
+                    [(each, pair.carries) for each, pair in zip(said, pairs, strict=True)]
+                )
+            return self._believed[language]
+
+    def _calibrated(self) -> Margins:
+        with self._trying:
+            if self._margins is None:
+                self._judge.calibrate(
+                    (_asked(question, answer), said) for question, answer, wrong in _PLAIN for said in (answer, wrong)
+                )
+                twins = [(_asked(each.question, each.answer), each) for each in known_replies()]
+                replies = [(asked, said) for asked, each in twins for said in (each.right, each.wrong)]
+                found = list(self._threads.map(lambda each: self._judge.opinion(*each).margin, replies))
+                # Where it says nothing it is neither right nor wrong.
+                right, wrong = ([0.0 if each is None else each for each in found[at::2]] for at in (0, 1))
+                self._margins = margins_of(right, wrong)
+            return self._margins
+
+
+def _asked(question: str, answer: str) -> Question:
+    return Question(id="known", question=question, answers=(answer,), evidence=())
+
+
+_TRIALS: WeakKeyDictionary[ModelAccess, Trial] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def trial_of(access: ModelAccess) -> Trial:
+    """The trial of an access's judge: one for all conversations."""
+    with _MAKING:
+        return _TRIALS.setdefault(access, Trial(access.judge, access.threads))
