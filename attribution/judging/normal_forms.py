@@ -49,6 +49,12 @@ def same_form(question: str, answer: str, reply: str) -> bool | None:
     return same_items(question, answer, reply) if found is None else found
 
 
+def same_form_as_any(question: str, answers: Sequence[str], reply: str) -> bool | None:
+    """Whether a reply gives the value of an accepted answer in any form; None if that is not known of all of them."""
+    forms = [same_form(question, answer, reply) for answer in answers]
+    return True if True in forms else None if None in forms or not forms else False
+
+
 def same_value(answer: str, text: str, said: date | None = None) -> bool | None:
     """Whether a text gives the value of an answer; None if one of them is not a value of a kind that is compared.
 

@@ -212,7 +212,7 @@ def test_a_model_that_says_the_same_of_every_text_is_not_believed(
 
 @pytest.mark.parametrize(
     ("leniency", "said"),
-    [(0.0, (True, False)), (0.02, (True, False)), (0.2, (None, False)), (1.0, (None, False))],
+    [(0.0, (True, False)), (0.02, (True, False)), (0.2, (None, False)), (1.0, (None, None))],
 )
 def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
     pets: Conversation,
@@ -241,7 +241,7 @@ def test_margins_leave_hardly_a_known_reply_misjudged_and_meet_where_all_are_tol
     apart = margins_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0])
     assert apart == (0.0, 0.0)
     mixed = margins_of([-1.0, 1.0, 3.0], [-3.0, -2.0, 2.0])
-    assert [mixed.verdict(each) for each in (2.5, 2.0, 0.0, -1.0, -2.5)] == [True, None, None, None, False]
+    assert [mixed.verdict(each) for each in (2.5, 2.0, 0.0, -1.0, -2.5)] == [None, None, None, None, False]
     once = margins_of([1.0] * 49 + [-5.0], [-1.0] * 49 + [5.0])
     assert once == (0.0, 0.0)
 

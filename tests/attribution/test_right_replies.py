@@ -71,8 +71,15 @@ class Says:
 @pytest.mark.parametrize(("opinion", "right"), [(True, True), (False, False), (None, True)])
 def test_a_matcher_that_reads_replies_has_the_last_word(opinion: bool | None, right: bool) -> None:
     judge: JudgesReplies = Says(opinion)
+    asked = Question(id="q", question="What did Ana buy?", answers=("a red car",), evidence=())
+    assert said_right(asked, "The red car.", judge) is right
+
+
+@pytest.mark.parametrize("opinion", [True, False, None])
+def test_values_are_compared_whatever_a_matcher_says(opinion: bool | None) -> None:
     asked = Question(id="q", question="How long?", answers=("three years",), evidence=())
-    assert said_right(asked, "36 months", judge) is right
+    assert said_right(asked, "36 months", Says(opinion))
+    assert not said_right(asked, "30 months", Says(opinion))
 
 
 def test_an_unknown_or_withdrawn_answer_is_not_pardoned_by_a_matcher() -> None:

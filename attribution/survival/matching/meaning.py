@@ -16,7 +16,7 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT
-from attribution.judging.normal_forms import items_of, same_form, same_value
+from attribution.judging.normal_forms import items_of, same_value
 from attribution.survival.matching.contraries import contrary, of_another, unreal
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.reviewed import Reviewed
@@ -63,11 +63,7 @@ class Meaning:
         return [self._opinion(claim, passage, grade) for passage, grade in zip(passages, grades, strict=True)]
 
     def right(self, question: Question, reply: str) -> bool | None:
-        """Whether a reply has the answer's value, or is so near to it in meaning that it says the same."""
-        for answer in question.answers:
-            found = same_form(question.question, answer, reply)
-            if found is not None:
-                return found
+        """Whether a reply is so near to an answer in meaning that it says the same; None if it says nothing."""
         if says_unknown(reply) or not reply.strip():
             return None
         asked = question.question

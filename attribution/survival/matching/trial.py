@@ -8,12 +8,13 @@ falls under. Where the model does not count, words decide.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from attribution.constants import BELIEVED, MISJUDGED
+from attribution.constants import BELIEVED, MISJUDGED, TOLD
 from attribution.judging.llm_judge import LlmJudge
 from attribution.survival.matching.known import known_pairs, known_replies
 from attribution.survival.matching.telling import tells
@@ -49,11 +50,16 @@ class Margins(NamedTuple):
 def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
     """The margins beyond which at most `MISJUDGED` of the wrong replies, and of the right ones, lie.
 
-    If that leaves a gap that either verdict would fit, its middle parts them.
+    If that leaves a gap that either verdict would fit, its middle parts them. A verdict that would be given to less
+    than `TOLD` of the replies that deserve it does not count: beyond such a margin chance alone leaves no wrong one.
     """
     above = sorted(wrong, reverse=True)[round(MISJUDGED * len(wrong))]
     below = sorted(right)[round(MISJUDGED * len(right))]
-    return Margins((above + below) / 2, (above + below) / 2) if above < below else Margins(above, below)
+    if above < below:
+        above = below = (above + below) / 2
+    tells_right = sum(each > above for each in right) >= TOLD * len(right)
+    tells_wrong = sum(each < below for each in wrong) >= TOLD * len(wrong)
+    return Margins(above if tells_right else math.inf, below if tells_wrong else -math.inf)
 
 
 def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attribution.judging.normal_forms import same_form
+from attribution.judging.normal_forms import same_form_as_any
 from attribution.survival.case_view import CaseView
 from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.outdated import is_unknowable
@@ -17,8 +17,9 @@ from tracing.systems.conversations import Question
 def is_right(view: CaseView) -> bool:
     """Whether a reply is an accepted answer in other words.
 
-    A matcher that reads replies has the last word. Where there is none, or it has no opinion, the reply has to have the
-    answer's words and no others, or its value: the same date, length of time, number, list, or yes or no.
+    Dates, lengths of time, numbers, lists, and yes or no are compared by their values. Otherwise a matcher that reads
+    replies has the last word. Where there is none, or it has no opinion, the reply has to have the answer's words and
+    no others.
     """
     return said_right(
         view.case.question, view.case.reply, view.matcher if isinstance(view.matcher, JudgesReplies) else None
@@ -27,14 +28,10 @@ def is_right(view: CaseView) -> bool:
 
 def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
     """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
-    if judge is not None and not is_unknowable(question) and not says_unknown(reply):
+    said = same_form_as_any(question.question, question.answers, reply)
+    if said is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
         said = judge.right(question, reply)
-        if said is not None:
-            return said
-    forms = [same_form(question.question, answer, reply) for answer in question.answers]
-    if True in forms or (forms and None not in forms):
-        return True in forms
-    return same_answer(reply, question.answers)
+    return same_answer(reply, question.answers) if said is None else said
 
 
 def same_answer(reply: str, answers: Sequence[str]) -> bool:
