@@ -197,7 +197,11 @@ def test_a_reply_that_is_not_yes_or_no_leaves_it_to_the_words(
 
 @pytest.mark.parametrize("always", [True, False])
 def test_a_model_that_says_the_same_of_every_text_is_not_believed(
-    pets: Conversation, open_access: Open, scripted_server: ScriptedServer, always: bool
+    pets: Conversation,
+    open_access: Open,
+    scripted_server: ScriptedServer,
+    caplog: pytest.LogCaptureFixture,
+    always: bool,
 ) -> None:
     scripted_server.script = lambda body: json.dumps({"tells": always})
     passages = [Passage(text) for text in ("Mara's tortoise likes chicory.", "The bus was late.")]
@@ -206,6 +210,9 @@ def test_a_model_that_says_the_same_of_every_text_is_not_believed(
     assert grades == by_words(pets).grades(Claim(GREENS, CHICORY), passages)
     tried = len(scripted_server.requests)
     assert tried == len(known_pairs("en"))
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "the model scripted cannot tell whether a text tells an answer, where that is known"
+    ]
     by_asking(pets, access).grades(Claim(GREENS, CHICORY), passages)
     assert len(scripted_server.requests) == tried
 

@@ -8,6 +8,7 @@ falls under. Where the model does not count, words decide.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatModel
     from tracing.llm.threads import Threads
+
+_log = logging.getLogger(__name__)
 
 _PLAIN = (
     ("Which pet does Rosa have?", "a tortoise", "a parrot"),
@@ -45,6 +48,9 @@ class Margins(NamedTuple):
     def verdict(self, margin: float) -> bool | None:
         """What a margin says; None for nothing."""
         return True if margin > self.right else False if margin < self.wrong else None
+
+
+_NEVER = Margins(math.inf, -math.inf)
 
 
 def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
@@ -113,9 +119,10 @@ class Trial:
             if language not in self._believed:
                 pairs = known_pairs(language)
                 said = self._threads.map(lambda each: tells(self._model, each.question, each.answer, each.text), pairs)
-                self._believed[language] = believed(
-                    [(each, pair.carries) for each, pair in zip(said, pairs, strict=True)]
-                )
+                found = believed([(each, pair.carries) for each, pair in zip(said, pairs, strict=True)])
+                if not found:
+                    self._warn("whether a text tells an answer")
+                self._believed[language] = found
             return self._believed[language]
 
     def _calibrated(self) -> Margins:
@@ -130,7 +137,16 @@ class Trial:
                 # Where it says nothing it is neither right nor wrong.
                 right, wrong = ([0.0 if each is None else each for each in found[at::2]] for at in (0, 1))
                 self._margins = margins_of(right, wrong)
+                if self._margins == _NEVER:
+                    self._warn("whether a reply is right")
             return self._margins
+
+    def _warn(self, what: str) -> None:
+        _log.warning(
+            "the model %s cannot tell %s, where that is known; words decide, since the matcher llm needs more",
+            self._model.settings.model,
+            what,
+        )
 
 
 def _asked(question: str, answer: str) -> Question:
