@@ -242,6 +242,9 @@ def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
     scripted_server.script = grading
     judge = by_asking(pets, open_access())
     assert (judge.right(GREENS, "Yes, red leaves"), judge.right(GREENS, "No")) == said
+    asked = len(scripted_server.requests)
+    judge.right(GREENS, "Red leaves, I think")
+    assert len(scripted_server.requests) == asked + (said != (None, None))
 
 
 def test_margins_leave_hardly_a_known_reply_misjudged_and_meet_where_all_are_told_apart() -> None:

@@ -106,6 +106,8 @@ class Trial:
             BudgetExceededError, ModelError: as `LlmJudge.opinion`.
         """
         counting = self._calibrated()
+        if counting == _NEVER:
+            return None
         margin = self._judge.opinion(question, reply).margin
         return None if margin is None else counting.verdict(margin)
 
