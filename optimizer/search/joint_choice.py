@@ -84,7 +84,8 @@ class JointChoice:
         """
         tuning = self._tuning
         what = "settings" if any(each.settings for each in combinations) else "joint choice"
-        phase = f"iteration {self._iteration.n}: {what} of {len(combinations)} combinations"
+        count = len(combinations)
+        phase = f"iteration {self._iteration.n}: {what} of {count} combination{'s' * (count != 1)}"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             tuning.allow(len(against))
