@@ -26,7 +26,7 @@ FACTS_A_TURN = 0.75
 
 REPLY_TOKENS = {"extract": 120, "update": 16, "retrieve": 40, "answer": 8}
 CONTEXT_TOKENS = 160
-"""Tokens of the memories that an answer or a decision is shown."""
+"""Tokens of the memories that an answer or a decision is shown, where they are no chunks."""
 
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 280, 40
 """Of a model that judges by label; by margin it writes a single token."""
@@ -167,10 +167,13 @@ def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[_Cost]:
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)
-    window = describe(system).settings.get("window") or 8
+    settings = describe(system).settings
+    window = settings.get("window") or 8
     retrieves = any(operation.stage == "retrieve" for operation in system.operations)
     # Without retrieval, each answer reads all that was said.
-    context = CONTEXT_TOKENS if retrieves else sum(map(_read_by_answers, group)) / max(questions, 1)
+    context = sum(map(_read_by_answers, group)) / max(questions, 1)
+    if retrieves:
+        context = settings.get("top_k", 1) * settings["chunk_tokens"] if "chunk_tokens" in settings else CONTEXT_TOKENS
     costs = []
     for operation in system.operations:
         if operation.prompt is None:
