@@ -50,9 +50,9 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
         server.start()
         try:
             # The token is valid only for this server; whoever starts it needs to see it.
-            say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}")
             names = f"model {access.task.settings.model}, embeddings {access.embedding.settings.model}"
             say(f"{names}; Ctrl-C ends it", err=True)
+            say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}")
             threading.Event().wait()
         except KeyboardInterrupt:
             counts = access.meter.totals()

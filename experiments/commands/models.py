@@ -100,8 +100,8 @@ def serve(name: str, port: int, context: int) -> None:
     server.start()
     try:
         # The token is valid only for this server; whoever starts it needs to see it.
-        say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}")
         say(f"model {name}; Ctrl-C ends it", err=True)
+        say(f"export OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY={server.key}")
         threading.Event().wait()
     except KeyboardInterrupt:
         say("", err=True)
