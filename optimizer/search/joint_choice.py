@@ -43,7 +43,7 @@ class JointChoice:
         tuning: of the run.
         iteration: the round; notes what settings were tried.
         finalists: prompt name → its texts to choose from, best first.
-        pool: outcomes of what the round begins with, on the conversations that it may use.
+        reference: outcomes of what the round begins with, on all train and validation conversations.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class JointChoice:
         tuning: Tuning,
         iteration: Iteration,
         finalists: Mapping[str, Sequence[LocalScore]],
-        pool: Sequence[Outcome],
+        reference: Sequence[Outcome],
     ) -> None:
         self._tuning, self._iteration, self._begun = tuning, iteration, dict(tuning.champion)
         self._finalists = {
@@ -67,7 +67,7 @@ class JointChoice:
         for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
         seed = tuning.seed_of(iteration.n)
-        self._study = JointStudy(f"iteration {iteration.n}", tuning.settings.studies, choices, pool, seed)
+        self._study = JointStudy(f"iteration {iteration.n}", tuning.settings.studies, choices, reference, seed)
 
     def __enter__(self) -> Self:
         return self

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
 from optimizer.racing.halving import LocalScore, alternating
-from optimizer.racing.joint import Combination, affordable_combinations, combinations_of, most_evaluations
+from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.joint_choice import JointChoice
+from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
 from optimizer.search.rounds import DONE, NOTHING_WRONG, UNCONFIRMED
 from optimizer.search.screening import SCREENED
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
+    from optimizer.racing.arms import Shown
     from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.tuning import Champion, Tuning
-
-LOCAL_PART = 0.5
-"""Part of what a limited round can afford that is spent on recorded inputs; the rest is for the joint choice."""
 
 FEWEST_INPUTS = 4
 """A prompt whose operation was recorded on fewer inputs is left alone."""
@@ -69,8 +68,8 @@ class _LocalRounds:
         """By prompt, what its texts gained on recorded inputs and end to end."""
         self.alignment: dict[str, Alignment] = {}
         """By prompt, how well the first has predicted the second."""
-        self.shown: dict[str, frozenset[str]] = {}
-        """By prompt, the conversations whose content the champion's text shows."""
+        self.shown: dict[str, tuple[Shown, ...]] = {}
+        """By prompt, the demonstrations in the champion's text."""
 
     def run(self) -> str:
         seen: Champion | None = None
@@ -97,29 +96,39 @@ class _LocalRounds:
         """
         tuning = self.tuning
         with tuning.iteration(n) as iteration:
-            self._choose(iteration, {}, [*tuning.outcomes("train"), *tuning.outcomes("validation")], {})
+            pool = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
+            self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool)))
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
-        pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], self.shown.values())
+        pool = self._pool()
         # Other settings of the system may have given it a new one.
         local = cast("LocalEvaluation", tuning.local)
         gains = expected_gains(local.objectives, signals.signals, self.history)
-        affordable = tuning.affordable(n, _least(pool))
-        for prompt, share in shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n)).items():
+        portion = Portion(tuning, n, len(pool))
+        shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))
+        for prompt, share in shares.items():
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
             iteration.edited = (*iteration.edited, prompt)
-            search = PromptSearch(tuning, local, iteration, prompt, inputs, self.tried[prompt], self.pool[prompt])
+            search = PromptSearch(
+                tuning,
+                local,
+                iteration,
+                prompt,
+                inputs,
+                self.shown.get(prompt, ()),
+                self.tried[prompt],
+                self.pool[prompt],
+            )
             count = max(FEWEST_ARMS, round(ARMS * share))
             known = self.alignment.get(prompt)
             measured = known is None or not known.misleads
-            operation = tuning.prompts[prompt].operation
-            calls = None if affordable is None else share * LOCAL_PART * affordable.executions[operation]
+            calls = portion.executions(tuning.prompts[prompt].operation, share / sum(shares.values()))
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         before = tuning.champion
-        self._choose(iteration, finalists, pool, gains)
+        self._choose(iteration, finalists, pool, gains, portion)
         iteration.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
 
@@ -129,16 +138,23 @@ class _LocalRounds:
         finalists: Mapping[str, Sequence[LocalScore]],
         pool: Sequence[Outcome],
         gains: Mapping[str, float],
+        portion: Portion,
     ) -> None:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
-        with JointChoice(tuning, iteration, finalists, pool) as joint:
-            affordable = tuning.affordable(iteration.n, _least(pool))
-            most = affordable_combinations(len(pool), None if affordable is None else affordable.conversations)
-            self._join(iteration, joint, combinations_of(finalists, gains)[:most], pool)
+        everything = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
+        with JointChoice(tuning, iteration, finalists, everything) as joint:
+            self._join(iteration, joint, combinations_of(finalists, gains)[: portion.combinations(len(pool))], pool)
             if tuning.variants is not None:
-                pool = _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], self.shown.values())
-                self._join(iteration, joint, joint.with_settings(pool), pool)
+                pool = self._pool()
+                settings = joint.with_settings(pool)
+                self._join(iteration, joint, settings[: portion.combinations(len(pool))], pool)
+
+    def _pool(self) -> list[Outcome]:
+        """The champion's outcomes on the conversations that its texts do not show."""
+        tuning = self.tuning
+        shown = [each.given.conversation.id for demonstrations in self.shown.values() for each in demonstrations]
+        return _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], [frozenset(shown)])
 
     def _join(
         self,
@@ -172,7 +188,7 @@ class _LocalRounds:
         if not tuning.crown(winner.candidate(tuning.champion), winner.settings):
             _withdraw(iteration, winner, winner.parts.values(), UNCONFIRMED)
             return
-        self.shown |= {name: scored.arm.shows for name, scored in winner.parts.items()}
+        self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}
 
     def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
@@ -190,11 +206,6 @@ class _LocalRounds:
                     if old.conversation.id in scored.by_conversation
                 ]
             iteration.attempts[scored.arm.text] = attempt
-
-
-def _least(pool: Sequence[Outcome]) -> float:
-    """Conversations that a round has to evaluate to come to a decision, what it spends on recorded inputs included."""
-    return most_evaluations(len(pool), 1) / (1 - LOCAL_PART)
 
 
 def _withdraw(iteration: Iteration, winner: Combination, parts: Iterable[LocalScore], why: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.proposals import HAND
-from optimizer.racing.arms import DEMONSTRATED, Arm, sets_of, shown_whole, with_shown
+from optimizer.racing.arms import DEMONSTRATED, Arm, Shown, sets_of, shown_whole, with_shown
 from optimizer.racing.halving import Halved, LocalScore, halved
 from optimizer.racing.pool import Pool, parents_of
 from optimizer.search.screening import drawn
@@ -85,6 +85,7 @@ class PromptSearch:
         iteration: notes what is tried.
         prompt: its name.
         inputs: recorded inputs of its operation, in the order in which they are used.
+        shown: demonstrations in the champion's text.
         tried: texts tried before; grows.
         pool: those that were measured, in any round; grows.
     """
@@ -96,12 +97,13 @@ class PromptSearch:
         iteration: Iteration,
         prompt: str,
         inputs: Sequence[RecordedInput],
+        shown: tuple[Shown, ...],
         tried: set[str],
         pool: Pool,
     ) -> None:
         self._tuning, self._local, self._iteration = tuning, local, iteration
         self._spec, self._objective = tuning.prompts[prompt], local.objectives[prompt]
-        self._inputs, self._tried, self._pool = inputs, tried, pool
+        self._inputs, self._shown, self._tried, self._pool = inputs, shown, tried, pool
         self._seed = tuning.seed_of(iteration.n)
 
     def finalists(
@@ -128,6 +130,9 @@ class PromptSearch:
         rungs: Rungs = ()
         if measured:
             count, rungs = self._portioned(count, math.inf if calls is None else calls)
+        else:
+            # What nobody measures would be used up untried.
+            count = FINALISTS
         request = self._request(count, attributions, signals)
         second = round(SECOND * count) if measured else 0
         first = self._first(request, count - second)
@@ -186,7 +191,9 @@ class PromptSearch:
         sources, n = self._tuning.sources, self._iteration.n
         shown_part = round(SHOWN * count) if sources.demonstrates else 0
         offered = sources.propose(n, request, count - shown_part, besides=(DEMONSTRATIONS,))
-        arms = [Arm(each.text, each.source, each.reason) for each in offered]
+        # A rewrite of a text may keep what that shows; what people wrote stands for itself.
+        kept = self._shown
+        arms = [Arm(each.text, each.source, each.reason, () if each.source == HAND else kept) for each in offered]
         learned = {conversation.id for conversation in self._tuning.train}
         shown = [
             each
@@ -259,7 +266,8 @@ class PromptSearch:
                 found = halved(arms, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
             except BudgetExceededError as error:
                 told = f"{reached} of at most {most} replies to recorded inputs of {self._spec.name} were measured"
-                raise BudgetExceededError(f"{error}; {told}, too few to choose a rewrite") from error
+                # A share that is spent ends this optimizer alone.
+                raise type(error)(f"{error}; {told}, too few to choose a rewrite") from error
             self._pool.add((*found.dropped, *found.best))
             return found
 

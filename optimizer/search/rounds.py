@@ -112,7 +112,7 @@ class _Rounds:
             for each in self.tuning.settings.hand
             if each.text not in self.tried[each.prompt] and not prompts[each.prompt].contract.violations(each.text)
         }
-        return {name: prompts[name] for name in waiting} or prompts
+        return {name: spec for name, spec in prompts.items() if name in waiting} or prompts
 
     def _propose(
         self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]

@@ -248,14 +248,10 @@ class Tuning:
         """
         self._reserve.allow(conversations)
 
-    def affordable(self, n: int, least: float) -> Affordable | None:
-        """What iteration `n` can evaluate, if later ones are to have as much; None without a limit.
-
-        Later ones are left out where a share would be less than the `least` conversations that a round has to evaluate.
-        """
+    def affordable(self) -> Affordable | None:
+        """What can still be evaluated before the test; None without a limit."""
         steered = {spec.operation for spec in self.prompts.values()}
-        left = affordable(self.outcomes("train"), steered, len(self._splits.test), self._access.budget, self._reserve)
-        return None if left is None else left.shared(self.settings.rounds - n + 1, least)
+        return affordable(self.outcomes("train"), steered, len(self._splits.test), self._access.budget, self._reserve)
 
     def step(self, phase: str, done: int, total: int) -> None:
         """Report that `done` of `total` steps of a phase are done."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scripted_world import world
@@ -22,6 +24,11 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
+from optimizer.search.local_search import _LocalRounds
+from optimizer.search.portion import Portion
+from optimizer.tuning.affordable import Affordable
+from optimizer.tuning.results import LoopSettings
+from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
@@ -185,3 +192,67 @@ def test_a_race_is_of_as_many_combinations_as_can_be_afforded_and_of_one_at_leas
     for evaluations in range(24, most_evaluations(24)):
         count = affordable_combinations(24, evaluations)
         assert most_evaluations(24, count) <= evaluations < most_evaluations(24, count + 1)
+
+
+class Purse:
+    """A tuning of which only the budget matters, in conversations; one execution costs a tenth of one."""
+
+    def __init__(self, left: float | None, rounds: int) -> None:
+        self.left, self.settings = left, LoopSettings(rounds=rounds)
+
+    def affordable(self) -> Affordable | None:
+        return None if self.left is None else Affordable(max(0.0, self.left), {"answer": 10 * max(0.0, self.left)})
+
+
+@pytest.mark.parametrize("prompts", [1, 3])
+@pytest.mark.parametrize("rounds", [1, 3, 50])
+@pytest.mark.parametrize("budget", [45.0, 100.0, 150.0, 1000.0])
+def test_rounds_spend_no_more_than_their_portions_and_each_can_decide(budget: float, rounds: int, prompts: int) -> None:
+    pool, purse = 20, Purse(budget, rounds)
+    for n in range(1, rounds + 1):
+        if purse.left is None or purse.left < most_evaluations(pool, 1):
+            break
+        portion = Portion(purse, n, pool)  # type: ignore[arg-type]
+        before = purse.left
+        for _ in range(prompts):
+            calls = portion.executions("answer", 1 / prompts)
+            assert calls is not None
+            purse.left -= calls / 10
+        count = portion.combinations(pool)
+        purse.left -= most_evaluations(pool, count)
+        # With enough for this round and another one, another one is left.
+        if n < rounds and before >= 4 * most_evaluations(pool, 1):
+            assert purse.left >= most_evaluations(pool, 1)
+    assert purse.left is not None
+    assert purse.left >= 0 or budget < 2 * most_evaluations(pool, 1)
+
+
+def test_without_a_limit_a_round_is_whole_and_with_nothing_left_it_does_not_begin() -> None:
+    whole = Portion(Purse(None, 3), 1, 20)  # type: ignore[arg-type]
+    assert (whole.executions("answer", 1.0), whole.combinations(20)) == (None, MOST)
+    with pytest.raises(BudgetExceededError, match="reserved for the test"):
+        Portion(Purse(0.0, 3), 2, 20)  # type: ignore[arg-type]
+
+
+def test_the_study_of_a_round_knows_every_conversation_also_those_that_the_champion_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A text that is crowned in the round may show others, and then settings race on those too."""
+    known: list[str] = []
+
+    class Study:
+        def __init__(self, tuning: object, iteration: object, finalists: object, reference: Sequence[Outcome]) -> None:
+            known.extend(each.conversation.id for each in reference)
+
+        def __enter__(self) -> Study:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    monkeypatch.setattr("optimizer.search.local_search.JointChoice", Study)
+    outcomes = {"train": CHAMPION[:3], "validation": CHAMPION[3:5]}
+    tuning: Any = SimpleNamespace(seed={}, variants=None, outcomes=outcomes.__getitem__)
+    portion = Portion(Purse(None, 1), 1, 2)  # type: ignore[arg-type]
+    _LocalRounds(tuning)._choose(SimpleNamespace(n=1), {}, CHAMPION[:2], {}, portion)  # type: ignore[arg-type]
+    assert known == [each.conversation.id for each in CHAMPION[:5]]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
-from optimizer.racing.arms import Arm
+import pytest
+
+from optimizer.proposers.proposals import HAND, Proposal
+from optimizer.proposers.template import add_instruction, take_apart
+from optimizer.racing.arms import Arm, Shown
 from optimizer.racing.halving import LocalScore
-from optimizer.racing.pool import PARENTS, parents_of
-from optimizer.search.prompt_search import ARMS, STAKES, most_reruns
+from optimizer.racing.pool import PARENTS, Pool, parents_of
+from optimizer.search.prompt_search import ARMS, FINALISTS, STAKES, PromptSearch, most_reruns
 
 
 def scored(text: str, by_input: Mapping[str, float]) -> LocalScore:
@@ -47,3 +53,56 @@ def test_most_reruns_grow_with_the_inputs_up_to_what_the_last_rung_asks_for() ->
     assert counts == sorted(counts)
     assert counts[0] > ARMS * 4
     assert counts[-1] == counts[-2]
+
+
+TEMPLATE = "Answer the question.\n\nMemories:\n{context}\nQuestion: {question}\nAnswer:"
+VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
+SHOWN: Any = (SimpleNamespace(given=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
+
+
+def searching(champion: str, shown: tuple[Shown, ...], offers: list[Proposal]) -> tuple[PromptSearch, list[int]]:
+    """A search whose sources offer these texts, and the numbers that were asked for."""
+    wanted: list[int] = []
+
+    def propose(n: int, request: Any, count: int, **more: Any) -> list[Proposal]:
+        wanted.append(count)
+        return offers[:count]
+
+    spec = SimpleNamespace(name="answer", contract=SimpleNamespace(violations=lambda text: []))
+    tuning: Any = SimpleNamespace(
+        prompts={"answer": spec},
+        sources=SimpleNamespace(demonstrates=False, own_author=False, propose=propose),
+        train=[],
+        seed_of=lambda n: n,
+        outcomes=lambda split: [],
+        request=lambda *given, **more: SimpleNamespace(text=champion, **more),
+    )
+    local: Any = SimpleNamespace(objectives={"answer": object()})
+    iteration: Any = SimpleNamespace(n=2, attempts={})
+    return PromptSearch(tuning, local, iteration, "answer", [], shown, {champion}, Pool()), wanted
+
+
+def test_a_rewrite_of_a_text_with_demonstrations_is_known_to_show_them_and_one_by_hand_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
+    champion = take_apart(TEMPLATE).with_filled([(VALUES, "Tom")]).text
+    edited = add_instruction(champion, "Be short.")
+    assert VALUES["context"] in edited
+    search, _ = searching(
+        champion, SHOWN, [Proposal("answer", edited, "bank", ""), Proposal("answer", "own", HAND, "")]
+    )
+    arms = [each.arm for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
+    assert [(arm.text, arm.shows) for arm in arms] == [("own", frozenset())]
+    search, _ = searching(champion, SHOWN, [Proposal("answer", edited, "bank", "")])
+    arms = [each.arm for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
+    assert [(arm.text, arm.shows) for arm in arms] == [(edited, {"c1"})]
+
+
+def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
+    offers = [Proposal("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(ARMS)]
+    search, wanted = searching(TEMPLATE, (), offers)
+    found = search.finalists(ARMS, [], SimpleNamespace(signals=()), measured=False)  # type: ignore[arg-type]
+    assert len(found) == FINALISTS
+    assert wanted == [FINALISTS]

@@ -13,7 +13,7 @@ from scripted_world import WeakModel, memory, world
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
-from optimizer.search.optimizers import Optimizer
+from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.search.side_by_side import SideBySide
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
@@ -154,6 +154,16 @@ def test_each_gets_its_share_of_the_calls_and_one_that_spends_it_does_not_end_th
     assert result.iterations[-1].accepted
     assert result.stopped == "greedy: its share of 30 calls is spent; good: all tried"
     assert result.verdict == "improved"
+
+
+@pytest.mark.parametrize("calls", range(20, 44, 4))
+def test_a_local_search_that_spends_its_share_ends_no_other(run: Run, calls: int) -> None:
+    """Wherever it is when its share ends: among recorded inputs or whole conversations."""
+    searches = {"local": open_optimizer("local-search"), "good": trying("answer", CURE)}
+    result, _ = run(searches, cache=False, calls=2 * calls)
+    assert result.search is not None
+    assert set(result.search.by_optimizer) == set(searches)
+    assert "; good: " in result.stopped
 
 
 def test_a_budget_that_is_spent_ends_the_search_and_what_was_found_until_then_still_races(run: Run) -> None:
