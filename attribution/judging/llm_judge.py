@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.judging.structured import replied_value
 from attribution.judging.words import Judgement, judge
-from tracing.errors import CallFailedError, MalformedReplyError
-from tracing.llm.http.strict_json import strict_json
+from tracing.errors import CallFailedError
 from tracing.llm.single_flight import SingleFlight
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
@@ -183,17 +183,8 @@ class LlmJudge:
         return _yes_minus_no(said.first_token or {})
 
     def _label(self, question: Question, reply: str) -> float | None:
-        said = self._model.chat(
-            _messages(_ASK_LABEL, question, reply),
-            max_tokens=LABEL_TOKENS,
-            schema=_LABEL_SCHEMA,
-            temperature=0.0,
-            whole=False,
-        )
-        try:
-            label = strict_json(said.text)["label"]
-        except (MalformedReplyError, KeyError, TypeError):
-            return None
+        messages = _messages(_ASK_LABEL, question, reply)
+        label = replied_value(self._model, messages, _LABEL_SCHEMA, "label", max_tokens=LABEL_TOKENS)
         return {"right": 1.0, "wrong": -1.0}.get(label) if isinstance(label, str) else None
 
 

@@ -169,11 +169,13 @@ def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[_Cost]:
     questions = sum(len(conversation.questions) for conversation in group)
     settings = describe(system).settings
     window = settings.get("window") or 8
-    retrieves = any(operation.stage == "retrieve" for operation in system.operations)
-    # Without retrieval, each answer reads all that was said.
-    context = sum(map(_read_by_answers, group)) / max(questions, 1)
-    if retrieves:
-        context = settings.get("top_k", 1) * settings["chunk_tokens"] if "chunk_tokens" in settings else CONTEXT_TOKENS
+    if all(operation.stage != "retrieve" for operation in system.operations):
+        # Each answer reads all that was said.
+        context = sum(map(_read_by_answers, group)) / max(questions, 1)
+    elif "chunk_tokens" in settings:
+        context = settings.get("top_k", 1) * settings["chunk_tokens"]
+    else:
+        context = CONTEXT_TOKENS
     costs = []
     for operation in system.operations:
         if operation.prompt is None:

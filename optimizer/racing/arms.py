@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -56,7 +56,12 @@ class Arm:
     @property
     def shows(self) -> frozenset[str]:
         """Ids of the conversations whose content the text shows; it is not scored on them."""
-        return frozenset(each.given.conversation.id for each in self.demonstrations)
+        return shown_by(self.demonstrations)
+
+
+def shown_by(demonstrations: Iterable[Shown]) -> frozenset[str]:
+    """Ids of the conversations whose content they show."""
+    return frozenset(each.given.conversation.id for each in demonstrations)
 
 
 def shown_whole(objective: Objective, spec: PromptSpec, inputs: Sequence[RecordedInput]) -> list[Shown]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
+from optimizer.racing.arms import shown_by
 from optimizer.racing.halving import LocalScore, alternating
 from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
@@ -48,7 +49,7 @@ def local_search(tuning: Tuning) -> str:
         BudgetExceededError: a hard budget ended it.
     """
     local = tuning.local if tuning.settings.local_objectives else None
-    pool = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
+    pool = _learned_from(tuning)
     if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
         stopped = closed_loop(tuning)
         if tuning.variants is not None and stopped == DONE and tuning.settings.rounds:
@@ -96,7 +97,7 @@ class _LocalRounds:
         """
         tuning = self.tuning
         with tuning.iteration(n) as iteration:
-            pool = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
+            pool = _learned_from(tuning)
             self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool)))
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
@@ -142,8 +143,7 @@ class _LocalRounds:
     ) -> None:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
-        everything = [*tuning.outcomes("train"), *tuning.outcomes("validation")]
-        with JointChoice(tuning, iteration, finalists, everything) as joint:
+        with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
             self._join(iteration, joint, combinations_of(finalists, gains)[: portion.combinations(len(pool))], pool)
             if tuning.variants is not None:
                 pool = self._pool()
@@ -152,9 +152,7 @@ class _LocalRounds:
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
-        tuning = self.tuning
-        shown = [each.given.conversation.id for demonstrations in self.shown.values() for each in demonstrations]
-        return _unseen([*tuning.outcomes("train"), *tuning.outcomes("validation")], [frozenset(shown)])
+        return _unseen(_learned_from(self.tuning), map(shown_by, self.shown.values()))
 
     def _join(
         self,
@@ -216,6 +214,11 @@ def _withdraw(iteration: Iteration, winner: Combination, parts: Iterable[LocalSc
     if winner.settings:
         noted = iteration.settings[-1]
         iteration.settings[-1] = replace(noted, gate=f"{why}, though {noted.gate}")
+
+
+def _learned_from(tuning: Tuning) -> list[Outcome]:
+    """The champion's outcomes on all conversations of the search."""
+    return [*tuning.outcomes("train"), *tuning.outcomes("validation")]
 
 
 def _unseen(outcomes: Sequence[Outcome], shown: Iterable[frozenset[str]]) -> list[Outcome]:

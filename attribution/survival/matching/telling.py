@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tracing.errors import MalformedReplyError
-from tracing.llm.http.strict_json import strict_json
+from attribution.judging.structured import replied_value
 from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
@@ -40,16 +39,7 @@ def tells(model: ChatModel, question: str, content: str, text: str) -> bool | No
     """
     # As JSON strings, so that a text cannot pass for a part of the task.
     asked, told, said = (json.dumps(each, ensure_ascii=False) for each in (question, content, text[:_LONGEST_TEXT]))
+    messages = [{"role": "user", "content": _TASK.format(question=asked, content=told, text=said)}]
     with trace(), operation("matcher", kind="llm"):
-        reply = model.chat(
-            [{"role": "user", "content": _TASK.format(question=asked, content=told, text=said)}],
-            max_tokens=_REPLY_TOKENS,
-            schema=_SCHEMA,
-            temperature=0.0,
-            whole=False,
-        )
-    try:
-        found = strict_json(reply.text)["tells"]
-    except (MalformedReplyError, KeyError, TypeError):
-        return None
+        found = replied_value(model, messages, _SCHEMA, "tells", max_tokens=_REPLY_TOKENS)
     return found if isinstance(found, bool) else None
