@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 CASE = "memtune.case"
 """Tag that identifies a case's trace."""
 
+CONTENT = "memtune.content"
+"""Tag that says what the trace shows: a resumed run may end with another champion, which answers otherwise."""
+
 OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
 
@@ -66,7 +69,7 @@ class CaseFeedback(BaseModel):
 
 
 class LogCase(Write):
-    """A case's trace with its feedback; an existing one is completed."""
+    """A case's trace with its feedback; an existing one is completed, or replaced if it shows something else."""
 
     kind: Literal["case"] = "case"
     title: str
@@ -80,36 +83,42 @@ class LogCase(Write):
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
         run = store.run_id(self.run)
-        mark = _digest(store.key, self.title)
+        tags = {CASE: _mark(store, self.title), CONTENT: self.content}
         with store.as_default():
-            trace = self._found(store, mark)
+            trace = self._found(store, tags)
             if trace is None:
-                self._record(store, run, mark)
-                trace = self._found(store, mark)
+                self._record(store, run, tags)
+                trace = self._found(store, tags)
             if trace is None:
                 # MLflow logs what goes wrong on the way there, and the search shows that the store answers.
                 raise RefusedError(f"{self.title}: the store did not take the complete trace")
             self._assess(trace)
 
-    def _found(self, store: TrackingStore, mark: str) -> Any:
-        """The trace, if it is complete; one that an outage left incomplete is deleted."""
+    @property
+    def content(self) -> str:
+        """Digest of what the trace shows, without times and costs: a resumed run has its replies from the cache."""
+        measured = {"spans": {"__all__": {"start", "end", "attributes"}}}
+        return _digest(self.model_dump_json(exclude=measured))
+
+    def _found(self, store: TrackingStore, tags: Mapping[str, str]) -> Any:
+        """The trace, if it is complete; one that an outage left incomplete, or that shows another, is deleted."""
         where = store.experiment_id
-        wanted = f"tags.`{CASE}` = '{mark}'"
+        wanted = f"tags.`{CASE}` = '{tags[CASE]}'"
         # A program that traces with MLflow itself may have it write in the background.
         for trace in store.client.search_traces(locations=[where], filter_string=wanted, flush=True):
-            if len(trace.data.spans) == len(self.spans) + 1:
+            if trace.info.tags.get(CONTENT) == tags[CONTENT] and len(trace.data.spans) == len(self.spans) + 1:
                 return trace
             store.client.delete_traces(where, trace_ids=[trace.info.trace_id])
         return None
 
-    def _record(self, store: TrackingStore, run: str, mark: str) -> None:
+    def _record(self, store: TrackingStore, run: str, tags: Mapping[str, str]) -> None:
         client = store.client
         root = client.start_trace(
             self.title[:_TITLE_LIMIT],
             span_type="CHAIN",
             # MLflow compares two runs by these, and two conversations may be asked the same.
             inputs={"question": self.question, "conversation": self.conversation},
-            tags={**self.tags, CASE: mark},
+            tags={**self.tags, **tags},
             experiment_id=store.experiment_id,
             start_time_ns=min((span.start for span in self.spans), default=None),
             run_id=run,
@@ -162,6 +171,29 @@ class LogCase(Write):
                     metadata=dict(each.metadata) or None,
                     span_id=span,
                 )
+
+
+class KeepCases(Write):
+    """Delete the traces of a run other than those with these titles: a resumed run may end with another champion."""
+
+    kind: Literal["keep cases"] = "keep cases"
+    titles: tuple[str, ...]
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        run = store.find_run(self.run)
+        if run is None:
+            return
+        kept = {_mark(store, title) for title in self.titles}
+        where, token = store.experiment_id, None
+        others: list[str] = []
+        while True:
+            page = store.client.search_traces(locations=[where], run_id=run, page_token=token, include_spans=False)
+            others += [trace.info.trace_id for trace in page if trace.info.tags.get(CASE) not in kept]
+            token = page.token
+            if not token:
+                break
+        for trace_id in others:
+            store.client.delete_traces(where, trace_ids=[trace_id])
 
 
 def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) -> Iterator[LogCase]:
@@ -222,6 +254,10 @@ def _span(graph: ExecutionGraph, operation: Operation) -> CaseSpan:
         outputs=values_by_role(graph, operation.outputs),
         attributes=attributes,
     )
+
+
+def _mark(store: TrackingStore, title: str) -> str:
+    return _digest(store.key, title)
 
 
 def _digest(*parts: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from experiments.mlflow_tracking.case_traces import LogCase
+from experiments.mlflow_tracking.case_traces import KeepCases, LogCase
 from experiments.mlflow_tracking.datasets import LogDatasets
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
@@ -62,6 +62,7 @@ _AnyWrite = Annotated[
     | EndRun
     | RegisterPrompt
     | NameChampion
+    | KeepCases
     | LogCase
     | LogDatasets,
     Field(discriminator="kind"),

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from experiments.mlflow_tracking.attempts_table import attempts_table
 from experiments.mlflow_tracking.case_tables import SIDES, case_tables
-from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.case_traces import KeepCases, LogCase, case_traces
 from experiments.mlflow_tracking.datasets import SplitData, log_datasets
 from experiments.mlflow_tracking.description import NOTE, describe
 from experiments.mlflow_tracking.metrics import (
@@ -267,13 +267,17 @@ class MlflowRun:
     ) -> None:
         """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
 
-        Traces are in the run of their side. If the champion is the seed, only the seed has them.
+        Traces are in the run of their side. If the champion is the seed, only the seed has them. Those that a resumed
+        run has of an earlier champion are deleted.
         """
         self._outbox.send(*case_tables(seed, champion))
-        traced = (seed,) if seed == champion else (seed, champion)
-        for side, cases in zip(SIDES, traced, strict=False):
-            self._side_run(side)
-            self._outbox.send(*case_traces(side, worst_first(cases)[:most], metric, method))
+        self._side_run(SEED)
+        self._outbox.send(*case_traces(SEED, worst_first(seed)[:most], metric, method))
+        traces: list[LogCase] = []
+        if champion != seed:
+            self._side_run(CHAMPION)
+            traces += case_traces(CHAMPION, worst_first(champion)[:most], metric, method)
+        self._outbox.send(KeepCases(run=CHAMPION, titles=tuple(each.title for each in traces)), *traces)
 
     def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
         """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""

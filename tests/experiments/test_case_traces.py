@@ -10,7 +10,7 @@ from judged_cases import ANSWER, seen_case, table_of
 from run_shapes import FILES
 
 from experiments.mlflow_tracking.case_tables import case_tables
-from experiments.mlflow_tracking.case_traces import LogCase, case_traces
+from experiments.mlflow_tracking.case_traces import CONTENT, KeepCases, LogCase, case_traces
 from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
@@ -88,6 +88,8 @@ def test_a_trace_that_is_there_is_not_written_again_and_a_partial_one_is_replace
     (whole,) = written(seen_case(4, "unknown", lost_at="answer"))
     partial = whole.model_copy(update={"spans": whole.spans[:1], "feedback": ()})
     sent(outbox, partial)
+    (cut,) = traces_of(outbox, "seed conv4 q4")
+    outbox.store.client.set_trace_tag(cut.info.trace_id, CONTENT, whole.content)
     sent(outbox, whole)
     (trace,) = traces_of(outbox, "seed conv4 q4")
     assert len(trace.data.spans) == 3
@@ -95,6 +97,32 @@ def test_a_trace_that_is_there_is_not_written_again_and_a_partial_one_is_replace
     (again,) = traces_of(outbox, "seed conv4 q4")
     assert again.info.trace_id == trace.info.trace_id
     assert len(again.info.assessments) == 3
+
+
+def test_the_same_case_at_another_time_keeps_its_trace_and_another_reply_or_blame_replaces_it(outbox: Outbox) -> None:
+    shown = []
+    for reply, lost_at in (("unknown", "answer"), ("unknown", "answer"), ("unknown", "extract_facts"), (ANSWER, None)):
+        sent(outbox, *written(seen_case(9, reply, lost_at=lost_at)))
+        (trace,) = traces_of(outbox, "seed conv9 q9")
+        shown.append(trace)
+    first, again, elsewhere, right = (trace.info.trace_id for trace in shown)
+    assert first == again
+    assert len({again, elsewhere, right}) == 3
+    root = next(span for span in shown[-1].data.spans if span.parent_id is None)
+    assert (root.outputs, shown[-1].info.tags["memtune.passed"]) == ({"reply": ANSWER}, "true")
+    assert {each.name: each.value for each in shown[-1].info.assessments}["short_contains"] == 1.0
+    assert "blame" not in {each.name for each in shown[-1].info.assessments}
+
+
+def test_a_run_keeps_the_traces_of_the_named_cases_alone(outbox: Outbox) -> None:
+    cases = [seen_case(number, ANSWER) for number in (10, 11)]
+    for side in ("seed", "champion"):
+        sent(outbox, *case_traces(side, cases, "short_contains", "survival"))
+    sent(outbox, KeepCases(run="champion", titles=("champion conv11 q11",)), KeepCases(run="never started", titles=()))
+    store = outbox.store
+    left = store.client.search_traces(locations=[store.experiment_id], run_id=store.run_id("champion"))
+    assert [trace.info.tags["mlflow.traceName"] for trace in left] == ["champion conv11 q11"]
+    assert len(traces_of(outbox, "seed conv10 q10")) == 1
 
 
 def test_tables_show_seed_and_champion_side_by_side_and_are_not_doubled(outbox: Outbox) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_cases import table_of
+from judged_cases import ANSWER, seen_case, table_of
 from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
@@ -18,6 +18,7 @@ from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
+from experiments.runs.seen_cases import SeenCase
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.tuning.results import Attempt, SettingChange
 from tracing.errors import ConfigError
@@ -243,6 +244,26 @@ def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_cha
     assert client.load_prompt("prompts:/memtune.tracked.answer@champion").version == 2
     data = runs_of(client)[folder.id].data
     assert (data.tags["settings.top_k"], data.metrics["test/prompts_alone_difference"]) == ("4 → 8", -0.1)
+
+
+def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client: Any, home: Path) -> None:
+    folder = run_folder(home, 36)
+    seed = [seen_case(1, "unknown", lost_at="answer")]
+
+    def champion_after(champion: list[SeenCase], *, resumed: bool) -> dict[str, str]:
+        run = start(home, folder, resumed=resumed)
+        run.cases(seed, champion, metric="short_contains", method="survival", most=5)
+        run.finish(loop_result())
+        assert run.problems == []
+        assert run.link is not None
+        wanted = "tags.`memtune.side` = 'champion'"
+        found = client.search_traces(locations=[run.link.experiment_id], filter_string=wanted)
+        return {trace.info.tags["mlflow.traceName"]: trace.info.tags["memtune.passed"] for trace in found}
+
+    former = [seen_case(1, "unknown", lost_at="answer"), seen_case(2, "unknown", lost_at="answer")]
+    assert set(champion_after(former, resumed=False).values()) == {"false"}
+    assert champion_after([seen_case(1, ANSWER)], resumed=True) == {"champion conv1 q1": "true"}
+    assert champion_after(seed, resumed=True) == {}
 
 
 def test_settings_become_flat_parameters_without_keys() -> None:
