@@ -119,7 +119,7 @@ class MlflowRun:
         self._blamed: set[int] = set()
         self._iterations: list[IterationRecord] = []
         self._curves: dict[str, float] = {}
-        self._regressed = False
+        self._stands = False
         self._spent = dict.fromkeys(COSTS, 0)
 
     @classmethod
@@ -257,7 +257,7 @@ class MlflowRun:
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
         alone = verdict.prompts_alone
         # Texts that lose without the settings they were tuned with are no champion of their name.
-        self._regressed = "regressed" in (verdict.verdict, alone.verdict if alone is not None else None)
+        self._stands = "regressed" not in (verdict.verdict, alone.verdict if alone is not None else None)
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Progress is not recorded."""
@@ -298,10 +298,10 @@ class MlflowRun:
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in changed.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
-        if not self._regressed:
-            for name, text in result.champion_candidate.items():
-                better = text != self._seed.get(name)
-                self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
+        # A run that was stopped before its test may be resumed, and its champion may lose.
+        for name, text in (result.champion_candidate if self._stands else self._seed).items():
+            better = text != self._seed.get(name)
+            self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
         left = [name for name, still in self._open.items() if still]
         for run in (*left, PARENT):
             self._end(run, status)

@@ -233,6 +233,25 @@ def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
     assert len(client.search_prompt_versions("memtune.tracked.answer")) == 2
 
 
+def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any, home: Path) -> None:
+    folder = run_folder(home, 37)
+
+    def named_after(verdict: VerdictName | None, *, resumed: bool) -> str:
+        run = start(home, folder, system="stopped", resumed=resumed)
+        run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=ATTEMPTS[:1]))
+        if verdict is not None:
+            run.verdict(Verdict(verdict, 0.0, (0.0, 0.0), 1.0, 0.0))
+        run.finish(loop_result())
+        assert run.problems == []
+        commit = client.load_prompt("prompts:/memtune.stopped.answer@champion").commit_message
+        return str(commit).partition(",")[0]
+
+    assert named_after(None, resumed=False) == "seed of stopped"
+    assert named_after("regressed", resumed=True) == "seed of stopped"
+    assert named_after("inconclusive", resumed=True) == "iteration 1"
+    assert named_after(None, resumed=True) == "iteration 1"
+
+
 def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_champion(client: Any, home: Path) -> None:
     folder = run_folder(home, 35)
     run = start(home, folder)
