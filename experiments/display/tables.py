@@ -95,12 +95,20 @@ class RunView:
         self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
 
     def approve(self, attempt: Attempt, before: str) -> bool:
-        """Show what an accepted rewrite changes, and ask whether it becomes the champion."""
+        """Show what an accepted rewrite changes, and ask whether it becomes the champion.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, or the end of the input, instead of an answer.
+        """
         self._live.stop()
         self._say((attempt.prompt, "bold"), f", {attempt.source}: {attempt.reason} ({attempt.gate or ''})")
         for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
             self._say((line, DIFF_STYLES.get(line[:1], "")))
-        kept = click.confirm("make it the champion?", err=True)
+        try:
+            kept = click.confirm("make it the champion?", err=True)
+        except click.Abort:
+            # To all but click's own commands this is an error like any other.
+            raise KeyboardInterrupt from None
         self._live.start()
         return kept
 

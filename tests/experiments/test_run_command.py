@@ -287,6 +287,28 @@ def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
 
 
 @pytest.mark.usefixtures("wordy")
+def test_whoever_leaves_instead_of_answering_has_interrupted_a_run_that_can_go_on(
+    command: Command, mlflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow.tracking import MlflowClient
+
+    Path("answer.mine.txt").write_text(f"Be brief.\n{Rag.prompts['answer'].text}")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = command("run", "rag.yaml", "--out", "run", "--rewrites", "answer.mine.txt", "--approve")
+    assert (code, err.splitlines()[-1]) == (
+        130,
+        "memtune: interrupted; saved in run; go on with: memtune run --resume run",
+    )
+    found = RunFolder(Path("run")).summary()
+    assert found.stopped == "interrupted"
+    assert found.mlflow is not None
+    assert MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id).info.status == "KILLED"
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
+    assert command("run", "--resume", "run", "--approve")[0] == 0
+    assert RunFolder(Path("run")).summary().iterations[0].accepted
+
+
+@pytest.mark.usefixtures("wordy")
 def test_a_key_reaches_neither_folder_nor_home_nor_store(command: Command, mlflow_home: Path, tmp_path: Path) -> None:
     assert command("run", "rag.yaml", "--out", "run")[0] == 0
     places = [*tmp_path.rglob("*"), *mlflow_home.rglob("*")]
