@@ -94,27 +94,19 @@ Examples:
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
     """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
-    from experiments.mlflow_tracking.ui import require_store, start_ui, stop_ui
+    from experiments.mlflow_tracking.ui import LOG, latest_page, require_store, start_ui, stop_ui
     from experiments.running.wiring import home_folder
+    from tracing.errors import RunError
 
     where = home_folder(home)
     require_store(where)
     say("starting the MLflow UI …", err=True)
     process, address = start_ui(where, port=port)
     try:
-        say(f"{address}{_latest_page(where)}  (Ctrl-C ends it)")
+        say(f"{address}{latest_page(where)}  (Ctrl-C ends it)")
         process.wait()
+        raise RunError(f"the MLflow UI ended by itself; {where / LOG} says why")
     except KeyboardInterrupt:
         say("", err=True)
     finally:
         stop_ui(process)
-
-
-def _latest_page(home: Path) -> str:
-    """Path of the latest run's page."""
-    from experiments.mlflow_tracking.tracking import store_uri
-    from experiments.runs.comparison import list_runs
-
-    links = [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
-    here = [link for link in links if link.tracking_uri == store_uri(home)]
-    return f"/#/experiments/{here[0].experiment_id}/runs/{here[0].run_id}" if here else ""

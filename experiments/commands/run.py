@@ -179,7 +179,9 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import result_table, verdict_lines
+    from experiments.mlflow_tracking.tracking import store_uri
     from experiments.runs.folder import REPORT
+    from tracing.recording.credentials import without_credentials
 
     console = LiteralConsole()
     done = finished.summary
@@ -190,7 +192,8 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     option = f" --home {named_home}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
     say(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
-    say(f"watch: memtune ui{option}")
+    store = without_credentials(settings.tracking.uri or store_uri(home))
+    say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
     if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
         say(f"resume: memtune run --resume {finished.folder.id}{option}{raised}")

@@ -15,12 +15,16 @@ from pathlib import Path
 
 from experiments.mlflow_tracking.sqlite_store import is_ready
 from experiments.mlflow_tracking.tracking import artifact_root, store_file, store_uri
+from experiments.runs.comparison import list_runs
+from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 from tracing.llm.serving.child_process import start_child
 
 HOST = "127.0.0.1"
 USUAL_PORT = 5000
 READY_SECONDS = 60.0
+LOG = "mlflow-ui.log"
+"""File of the home with what the UI's server says."""
 
 QUIET = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -41,11 +45,22 @@ def require_store(home: Path) -> None:
     """Refuse a home without an MLflow store.
 
     Raises:
-        RunError: no run was started there yet.
+        RunError: no run was started there yet, or its runs are in another store.
         ConfigError: the store cannot be used.
     """
     if not is_ready(store_file(home)):
+        elsewhere = [link.tracking_uri for link in _links(home) if link.tracking_uri != store_uri(home)]
+        if elsewhere:
+            raise RunError(f"{home}: has no MLflow store; its latest run is in {elsewhere[0]}, so look at it there")
         raise RunError(f"{home}: has no runs yet; start one with `memtune run demo`, or give another --home")
+
+
+def latest_page(home: Path) -> str:
+    """Path of the latest run's page in the UI; empty if that run is in another store."""
+    for link in _links(home)[:1]:
+        if link.tracking_uri == store_uri(home):
+            return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}"
+    return ""
 
 
 def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
@@ -57,16 +72,20 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
         port: to listen on; by default 5000, or any free one if that is taken.
 
     Raises:
-        RunError: the port is taken, or the UI does not start.
+        RunError: the port is taken, the home cannot be written to, or the UI does not start.
     """
     with _listening(port) as sock:
         address = f"http://{HOST}:{sock.getsockname()[1]}"
-        log = home / "mlflow-ui.log"
+        log = home / LOG
         # `mlflow ui` imports all of MLflow to start this, which imports it again: seconds before anything is seen.
         # It is given the socket: of two that listen on their own, one would take the other's answers for its own.
         command = [sys.executable, "-m", "uvicorn", "--fd", str(sock.fileno()), "--workers", "1", _APP]
         env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifact_root(home).as_uri()}
-        with log.open("wb") as output:
+        try:
+            output = log.open("wb")
+        except OSError as error:
+            raise RunError(f"{log}: cannot be written ({error.strerror}); make it writable") from None
+        with output:
             process = start_child(command, output=output, env=env, sockets=[sock])
     try:
         _wait(process, address, log)
@@ -91,6 +110,11 @@ def stop_ui(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> None:
         else:
             break
     process.wait(patience)
+
+
+def _links(home: Path) -> list[SummaryMlflow]:
+    """Where MLflow has the runs of a home, latest first."""
+    return [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
 
 
 def _wait(

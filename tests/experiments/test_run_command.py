@@ -164,6 +164,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert "0.000" in out
     assert "1.000" in out
     assert "report: run/report.html" in out
+    assert f"watch: {store_uri(mlflow_home)}\n" in out
     cases = read_cases(folder)
     assert len(cases) == sum(split.questions for split in found.splits.values())
     assert all(not case.replies["seed"].passed and case.replies["champion"].passed for case in cases)

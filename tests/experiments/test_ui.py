@@ -15,8 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from run_shapes import run_folder, summary
 
-from experiments.mlflow_tracking.ui import start_ui, stop_ui
+from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.ui import LOG, latest_page, require_store, start_ui, stop_ui
+from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,6 +95,43 @@ def children_of(parents: Sequence[int]) -> list[int]:
 
 def still_running(numbers: Sequence[int]) -> list[int]:
     return sorted(set(numbers) & set(processes()))
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_by_itself_ends_the_command_with_an_error(mlflow_home: Path) -> None:
+    command = [sys.executable, "-m", "experiments.command", "ui", "--home", str(mlflow_home)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        for server in children_of(children_of([process.pid])):
+            os.kill(server, signal.SIGKILL)
+        assert process.wait(15) == 2
+        said = process.stderr.read()
+    assert said.endswith(f"memtune: the MLflow UI ended by itself; {mlflow_home / LOG} says why\n")
+
+
+def test_a_home_whose_runs_are_in_another_store_says_which(tmp_path: Path) -> None:
+    for second in range(2):
+        folder = run_folder(tmp_path, second)
+        link = SummaryMlflow(tracking_uri=f"http://host{second}:5000", experiment_id="1", run_id="r")
+        folder.write_summary(summary(run_id=folder.id, mlflow=link))
+    with pytest.raises(RunError, match="has no MLflow store; its latest run is in http://host1:5000, so look at it"):
+        require_store(tmp_path)
+
+
+def test_the_page_of_the_latest_run_is_named_only_where_that_run_is(tmp_path: Path) -> None:
+    for second, uri, page in ((0, store_uri(tmp_path), "/#/experiments/1/runs/r"), (1, "http://host:5000", "")):
+        folder = run_folder(tmp_path, second)
+        link = SummaryMlflow(tracking_uri=uri, experiment_id="1", run_id="r")
+        folder.write_summary(summary(run_id=folder.id, mlflow=link))
+        assert latest_page(tmp_path) == page
+
+
+def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / LOG).mkdir()
+    with pytest.raises(RunError, match=f"{LOG}: cannot be written .*; make it writable"):
+        start_ui(tmp_path)
 
 
 @pytest.mark.slow
