@@ -55,6 +55,7 @@ class OperationLine(_Line):
 class TraceLine(_Line):
     """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
 
+    Unless `all_judged`, only wrong answers are known, and nothing of how many were right.
     The prompts of operations are null unless the system is known, see `prompts_known`.
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
     what was said of the trace before void.
@@ -66,6 +67,7 @@ class TraceLine(_Line):
     conversation: str = ""
     cases: int = 0
     failed: int = 0
+    all_judged: bool = False
     operations: tuple[OperationLine, ...] = ()
     prompts_known: bool = True
     problem: str | None = None

@@ -223,6 +223,7 @@ def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
         conversation=found.recording.conversation.id,
         cases=len(found.cases),
         failed=failed,
+        all_judged=found.all_judged,
         operations=operations,
         prompts_known=known,
         problem=found.problem,

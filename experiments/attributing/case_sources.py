@@ -42,12 +42,14 @@ class Found:
         recording: to attribute from.
         cases: its judged questions; for a graph that records only failures, the failures.
         problem: what is wrong with the trace; None if nothing is.
+        all_judged: whether right answers would be among the cases; otherwise they are failures alone.
         system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
 
     recording: Recording
     cases: tuple[Case, ...]
     problem: str | None
+    all_judged: bool = False
     system_known: bool = False
 
 
@@ -167,7 +169,7 @@ class Source:
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
             problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
-        return Found(recording, tuple(cases), problem, system_known=bool(judging.operations))
+        return Found(recording, tuple(cases), problem, all_judged=True, system_known=bool(judging.operations))
 
 
 def sources_of(

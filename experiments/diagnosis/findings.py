@@ -157,15 +157,16 @@ def diagnose(
     def named(cases: Iterable[CaseLine]) -> tuple[str, ...]:
         return tuple(names[case.key] for case in cases)
 
-    judged = sum(trace.cases for trace in said.traces.values())
-    failures = sum(trace.failed for trace in said.traces.values())
-    total = judged if judged > failures else None
+    with_cases = [trace for trace in said.traces.values() if trace.cases]
+    judged = sum(trace.cases for trace in with_cases)
+    failures = sum(trace.failed for trace in with_cases)
+    total = judged if with_cases and all(trace.all_judged for trace in with_cases) else None
     signals = aggregate(
         [line.attribution() for line in lines],
         _specs(said),
         total_cases=total or len(lines),
         seed=0,
-        conversations=len({trace.conversation for trace in said.traces.values() if trace.cases}),
+        conversations=len({trace.conversation for trace in with_cases}),
         gains=attainable(ladder) if ladder else None,
     )
     operations = _operations(signals, said, lines, total, named)

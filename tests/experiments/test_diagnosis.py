@@ -41,14 +41,18 @@ def case(number: int, operation: str, error_type: str, reason: str = "it lost 'x
     return CaseLine(trace="t.jsonl", conversation=f"c{number % 3}", decisive=(blame,), **asked)  # type: ignore[arg-type]
 
 
-def said(*cases: CaseLine, judged: int) -> Attributions:
+def said(*cases: CaseLine, judged: int | None) -> Attributions:
+    """Attributions of these cases; of only failures if `judged` is None."""
     found = Attributions(Header(method="survival"))
     operations = (
         OperationLine(name="extract_facts", stage="extract", prompt="extract"),
         OperationLine(name="retrieve", stage="retrieve"),
         OperationLine(name="answer", stage="answer", prompt="answer"),
     )
-    found.add(TraceLine(trace="t.jsonl", digest="d", cases=judged, failed=len(cases), operations=operations))
+    count, known = (len(cases), False) if judged is None else (judged, True)
+    found.add(
+        TraceLine(trace="t.jsonl", digest="d", cases=count, failed=len(cases), all_judged=known, operations=operations)
+    )
     for one in cases:
         found.add(one)
     return found
@@ -147,10 +151,20 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
     empty = diagnose(said(judged=5), title="t", subtitle="s")
     assert "Nothing went wrong" in Page(render_html(empty, {})).text
     assert "# t" in render_markdown(empty)
-    bare = diagnose(said(case(1, "answer", "ResponseError"), judged=1), title="t", subtitle="s")
+    bare = diagnose(said(case(1, "answer", "ResponseError"), judged=None), title="t", subtitle="s")
     assert bare.counts.judged is None
     assert all(action.gain is None for action in bare.actions)
     assert "Its trace is not at hand" in Page(render_html(bare, {})).text
+
+
+def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = traced_run(tmp_path / "home", questions=2)
+    all_wrong, _ = diagnosed(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda *_: None)
+    assert (all_wrong.counts.judged, all_wrong.counts.failures) == (6, 6)
+    assert sum(loss.loss or 0 for loss in all_wrong.operations) == pytest.approx(1.0)
+    assert sum(prompt.loss for prompt in all_wrong.prompts) == pytest.approx(1.0)
+    assert all(action.gain for action in all_wrong.actions)
 
 
 def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:

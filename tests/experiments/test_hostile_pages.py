@@ -177,7 +177,11 @@ def facts() -> Diagnosis:
     operations = tuple(
         OperationLine(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
     )
-    found.add(TraceLine(trace=TEXT, digest="d", cases=99, failed=len(NAMES), operations=operations, problem=TEXT))
+    found.add(
+        TraceLine(
+            trace=TEXT, digest="d", cases=99, failed=len(NAMES), all_judged=True, operations=operations, problem=TEXT
+        )
+    )
     for name in NAMES:
         blame = BlameLine(
             operation=f"op {name}",

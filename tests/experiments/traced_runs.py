@@ -1,4 +1,4 @@
-"""A run's folder with real traces: three conversations, each with a question answered right and two answered wrong."""
+"""A run's folder with real traces: three conversations, each with two wrong answers and then a right one."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ HOSTILE = "</script><script>alert('x')</script> | <b>radicchio</b>"
 CONVERSATIONS = ("one", "two", "three")
 
 
-def conversation(name: str) -> Conversation:
+def conversation(name: str, questions: int = 3) -> Conversation:
     turns = [
         ("D1:1", "Mara", "My tortoise only comes out for radicchio."),
         ("D1:2", "Mara", "I moved to Oslo in spring."),
@@ -30,7 +30,8 @@ def conversation(name: str) -> Conversation:
             "speakers": ["Mara", "Ilya"],
             "sessions": [{"id": "D1", "turns": [{"id": t, "speaker": s, "text": x} for t, s, x in turns]}],
             "questions": [
-                {"id": f"{name}-{q}", "question": x, "answers": [a], "evidence": [e]} for q, x, a, e in asked
+                {"id": f"{name}-{q}", "question": x, "answers": [a], "evidence": [e]}
+                for q, x, a, e in asked[:questions]
             ],
         }
     )
@@ -50,9 +51,8 @@ def record(path: Path, told: Conversation) -> None:
         for number, fact in enumerate(facts):
             with operation("store", inputs={"fact": fact}) as op:
                 entries.append(op.output("entry", fact.value, name=f"m{number}", kind="memory_entry"))
-        for question, reply in zip(
-            told.questions, (HOSTILE.replace("radicchio", "hay"), "Bergen", "papaya"), strict=True
-        ):
+        replies = (HOSTILE.replace("radicchio", "hay"), "Bergen", "papaya")
+        for question, reply in zip(told.questions, replies, strict=False):
             with session(question.id):
                 query = variable(question.question, name=question.id, kind="query")
                 with operation("retrieve", inputs={"query": query, "entries": entries}) as op:
@@ -61,11 +61,11 @@ def record(path: Path, told: Conversation) -> None:
                     op.output("prediction", reply, kind="prediction")
 
 
-def traced_run(home: Path) -> RunFolder:
-    """A run that was stopped after its seed was evaluated."""
+def traced_run(home: Path, questions: int = 3) -> RunFolder:
+    """A run that was stopped after its seed was evaluated, with the first `questions` of each conversation."""
     folder = RunFolder(home / "runs" / "r1")
     folder.path.mkdir(parents=True)
-    told = [conversation(name) for name in CONVERSATIONS]
+    told = [conversation(name, questions) for name in CONVERSATIONS]
     write_conversations(folder.path / "data.jsonl", told)
     (folder.path / CONFIG).write_text("system: fact-memory\ndataset: jsonl\ndata: data.jsonl\n")
     assert load_config(str(folder.path / CONFIG)).data is not None
