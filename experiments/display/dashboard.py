@@ -77,10 +77,11 @@ class Dashboard:
         self._champion = record.validation_score, record.validation_ci
         if record.edit is not None:
             self._accepted = record
-        self._left.iteration(record.n)
+        self._left.iteration(record.n, accepted=record.accepted)
 
     def verdict(self, verdict: Verdict) -> None:
-        """The end of the run tells it."""
+        """The end of the run tells which it is."""
+        self._left.tested()
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """The phase is drawn by the bar of progress."""

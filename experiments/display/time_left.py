@@ -10,6 +10,8 @@ from optimizer.evaluation.scores import SplitName
 class TimeLeft:
     """Expects further rounds to take what those so far took on average, and the test what the baselines took.
 
+    The test scores the seed first, and then a champion other than the seed, which is expected to take as long.
+
     Args:
         rounds: iterations of the run.
         clock: in seconds; the run begins now.
@@ -20,26 +22,35 @@ class TimeLeft:
         self._last = clock()
         self._baselines = self._searched = 0.0
         self._done = 0
-        self._tested = False
+        self._accepted = False
+        self._test: float | None = None
 
     def scored(self, split: SplitName) -> None:
         """The seed prompts were scored on a split; that of the test comes after the last round."""
-        self._baselines += self._since()
-        self._tested = split == "test"
+        took = self._since()
+        self._baselines += took
+        if split == "test":
+            self._test = took if self._accepted else 0.0
 
-    def iteration(self, number: int) -> None:
+    def tested(self) -> None:
+        """The test ended."""
+        self._test = 0.0
+
+    def iteration(self, number: int, *, accepted: bool) -> None:
         """A round ended; optimizers side by side make more of them than were asked for."""
         self._searched += self._since()
+        self._accepted |= accepted
         self._done = number
         self._rounds = max(self._rounds, number)
 
     def seconds(self, allowed: float | None) -> float | None:
         """Seconds left, at most `allowed`, the rest of a time budget; None if there is none and no round has ended."""
-        if self._done == 0 or self._tested:
-            expected = 0.0 if self._tested else None
-        else:
+        running = self._clock() - self._last
+        expected: float | None = None
+        if self._test is not None:
+            expected = max(0.0, self._test - running)
+        elif self._done > 0:
             round_s = self._searched / self._done
-            running = self._clock() - self._last
             expected = max(0.0, (self._rounds - self._done) * round_s - running) + self._baselines
         return min((one for one in (expected, allowed) if one is not None), default=None)
 

@@ -27,6 +27,7 @@ from experiments.display.dashboard import Dashboard, live_run
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.time_left import TimeLeft
 from experiments.mlflow_tracking.tracking import store_uri
+from optimizer.gating.verdict import Verdict
 from optimizer.objectives.alignment import Alignment
 from optimizer.tuning.accepted_edit import accepted_edit
 from tracing.llm.accounting.budget import Budget, Spending
@@ -120,12 +121,26 @@ def test_time_left_is_at_most_what_the_budget_allows_and_ends_with_the_test() ->
     clock.now = 10
     left.scored("validation")
     clock.now = 40
-    left.iteration(1)
+    left.iteration(1, accepted=False)
     assert (left.seconds(None), left.seconds(15.0)) == (40.0, 15.0)
     clock.now = 50
     assert left.seconds(None) == 30.0
     left.scored("test")
-    assert left.seconds(None) == 0.0
+    assert left.seconds(None) == 0.0, "the champion is the seed"
+
+
+def test_a_champion_other_than_the_seed_is_expected_to_take_as_long_in_the_test() -> None:
+    clock = Clock()
+    dashboard = Dashboard(2, Progress(disable=True), clock)
+    for number, accepted in ((1, True), (2, False)):
+        dashboard.iteration(record(number, accepted=accepted))
+    clock.now = 20
+    dashboard.baseline("test", score(0.4))
+    assert "time left: about 20 s" in drawn(dashboard)
+    clock.now = 25
+    assert "time left: about 15 s" in drawn(dashboard)
+    dashboard.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
+    assert "time left: about 0 s" in drawn(dashboard)
 
 
 def test_hostile_names_and_texts_stay_text() -> None:
