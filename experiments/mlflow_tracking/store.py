@@ -122,8 +122,11 @@ class TrackingStore:
         return found
 
     def start_run(self, name: str, title: str, tags: Mapping[str, str], moment: int) -> None:
-        """Start the run called `name`, with `title` in the UI, unless it was started before; `moment` in ms."""
-        if self.find_run(name) is None:
+        """Start the run called `name`, with `title` in the UI, or resume one started before; `moment` in ms."""
+        found = self.find_run(name)
+        if found is not None:
+            self.client.update_run(found, status="RUNNING")
+        else:
             given = {**tags, KEY: self._key_of(name)}
             made = self.client.create_run(self.experiment_id, run_name=title, tags=given, start_time=moment)
             self._runs[name] = made.info.run_id

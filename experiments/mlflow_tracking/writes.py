@@ -32,7 +32,7 @@ class Write(BaseModel):
 
 
 class StartRun(Write):
-    """Start a run; `moment` is in milliseconds. Nested ones name the iteration they are for."""
+    """Start a run, or resume one; `moment` is in milliseconds. Nested ones name the iteration they are for."""
 
     kind: Literal["start"] = "start"
     title: str

@@ -179,6 +179,15 @@ def test_a_second_experiment_goes_into_the_same_store(client: Any, home: Path) -
     assert runs[folder.id].info.status == "KILLED"
 
 
+def test_a_run_that_goes_on_is_shown_as_running_until_it_ends_again(client: Any, home: Path) -> None:
+    folder = run_folder(home, 38)
+    start(home, folder).finish(loop_result(verdict=None), status="KILLED")
+    resumed = start(home, folder, resumed=True)
+    assert runs_of(client)[folder.id].info.status == "RUNNING"
+    resumed.finish(loop_result())
+    assert runs_of(client)[folder.id].info.status == "FINISHED"
+
+
 def test_an_iteration_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:
     run = start(home, run_folder(home, 31))
     run.blame(7, SIGNALS)
