@@ -120,6 +120,7 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
             if (folder.path / VERDICTS).is_file()
             else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
         )
-    if prompts == "champion" and folder.prompts("seed") == folder.prompts("champion"):
+    tuned = summary is not None and summary.settings
+    if prompts == "champion" and not tuned and folder.prompts("seed") == folder.prompts("champion"):
         notes.append("The champion is the seed: no rewrite passed the gate.")
     return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

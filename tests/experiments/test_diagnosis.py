@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from html_pages import Page
+from run_shapes import loop_result, summary
 from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
@@ -19,6 +21,7 @@ from experiments.diagnosis.page import render_html, render_markdown
 from experiments.diagnosis.prose import borne_out, in_words
 from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
 from experiments.runs.folder import RunFolder
+from optimizer.tuning.results import SettingChange
 from tracing.llm.access import ModelAccess
 
 
@@ -165,6 +168,15 @@ def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, mon
     assert sum(loss.loss or 0 for loss in all_wrong.operations) == pytest.approx(1.0)
     assert sum(prompt.loss for prompt in all_wrong.prompts) == pytest.approx(1.0)
     assert all(action.gain for action in all_wrong.actions)
+
+
+def test_a_champion_is_called_the_seed_only_where_its_settings_are_the_seeds_too(folder: RunFolder) -> None:
+    told = []
+    for changed in ({}, {"top_k": SettingChange(4, 8)}):
+        folder.write_summary(summary(replace(loop_result(), settings=changed)))
+        found, _ = diagnosed(str(folder.path), folder.path, prompts="champion", ladder=None, progress=lambda *_: None)
+        told.append(any(note.startswith("The champion is the seed") for note in found.notes))
+    assert told == [True, False]
 
 
 def test_reasons_that_differ_in_their_values_alone_are_one_cluster() -> None:
