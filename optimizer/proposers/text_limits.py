@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from attribution.survival.outdated import is_unknowable
 from attribution.text.content import time_words
 from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart
@@ -19,6 +20,9 @@ LEAST_TOKENS, TIMES_SEED = 1500, 2
 
 COMMON_IN = 2
 """A word that is said in more train conversations than this is a common one; so is any in more than a fifth."""
+
+ROLES = frozenset({"user", "assistant", "human", "ai", "system"})
+"""Speakers that are called by their part in a conversation, and so alike in any other."""
 
 QUOTED_WORDS = 6
 """Words of a piece of speech by which a quotation is known: any eleven in a row hold a whole piece."""
@@ -136,13 +140,13 @@ def _outside_demonstrations(text: str) -> str:
 
 def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[str, ...]]:
     """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the seeds, are left out."""
-    telling = _telling_words(train)
+    rare = _rare_words(train)
     found: set[tuple[str, ...]] = set()
     for conversation in train:
         for turn in conversation.turns():
             said = words(turn.text)
             pieces = zip(*[iter(said)] * QUOTED_WORDS, strict=False)
-            found.update(piece for piece in pieces if any(map(telling, piece)))
+            found.update(piece for piece in pieces if any(_means(word) and rare(word) for word in piece))
     known = words(seeds)
     return frozenset(found - set(zip(*(known[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
@@ -150,30 +154,30 @@ def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[s
 def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
     """Speakers' names, accepted answers and former values that would give a conversation away.
 
-    A value of common words or times alone is left out, such as "two weeks" or "Saturday", and so is what the seed texts
-    say.
+    A value of common words or times alone is left out, such as "two weeks" or "Saturday", and so are the speakers of
+    many conversations, roles such as "user", answers that nothing is known, and what the seed texts say.
     """
-    tells = _telling_words(train)
+    rare = _rare_words(train)
 
     def telling(value: str) -> bool:
         own = set(words(value)) - set(words(" ".join(time_words(value))))
-        return any(map(tells, own))
+        return any(_means(word) and rare(word) for word in own)
 
     found: dict[str, None] = {}
     for conversation in train:
         for question in conversation.questions:
             near = [question.near_miss.value] if question.near_miss is not None else []
-            found |= dict.fromkeys(value for value in (*question.answers, *near) if telling(value))
-        found |= dict.fromkeys(conversation.speakers)
-    unknown = {"unknown", "not known", "no longer known"}
-    return tuple(value for value in found if value.casefold() not in unknown and not contains(seeds, value))
+            accepted = () if is_unknowable(question) else question.answers
+            found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
+        found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
+    return tuple(value for value in found if not contains(seeds, value))
 
 
-def _telling_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
-    """Tells whether a word is said in few train conversations, and would so give one away."""
+def _rare_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
+    """Tells whether a word is said in few train conversations; speakers' names count as said."""
     said = Counter(word for each in train for word in {word for turn in each.turns() for word in words(turn.spoken)})
     few = max(COMMON_IN, len(train) // 5)
-    return lambda word: _means(word) and said[word] <= few
+    return lambda word: said[word] <= few
 
 
 def _means(word: str) -> bool:

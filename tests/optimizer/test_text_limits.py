@@ -101,6 +101,28 @@ def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
     assert refused == set()
 
 
+@pytest.mark.parametrize("count", [1, 10])
+def test_roles_of_speakers_are_free(count: int) -> None:
+    train = [conversation(f"c{n}", "user", "assistant", f"Zibbel{n}", "ochre") for n in range(count)]
+    assert problems(f"Help the user as their assistant.\n{SEED['answer']}", train=train) == []
+    assert problems(f"The user has Zibbel0.\n{SEED['answer']}", train=train) != []
+
+
+def test_a_speaker_of_many_conversations_gives_none_away() -> None:
+    train = [conversation(f"c{n}", "Customer", f"Anke{n}", "Zibbel", "ochre") for n in range(3)]
+    seed = SEED["answer"]
+    assert problems(f"Answer as the customer does.\n{seed}", train=train) == []
+    assert problems(f"Think of Anke1.\n{seed}", train=train) == ["'Anke1' is a value of the train conversations"]
+
+
+def test_that_nothing_is_known_is_no_value() -> None:
+    talk = TRAIN[0].model_dump(mode="json")
+    denials = ["Not mentioned in the conversation", "Nobody revealed it"]
+    talk["questions"][0] |= {"answers": denials, "unanswerable": True}
+    rewrites = [f"Otherwise reply: {said}\n{SEED['answer']}" for said in denials]
+    assert [problems(each, train=[Conversation.model_validate(talk)]) for each in rewrites] == [[], []]
+
+
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
