@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer.proposers.author import Author
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.trials import refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE, FINALISTS
+from optimizer.search.rounds import DONE, FINALISTS, refusal
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.unattributed import unattributed_examples
@@ -181,7 +181,7 @@ class _Adapter:
     def _note(
         self, batch: Sequence[Conversation], candidate: dict[str, str], scores: Sequence[float], *, sound: bool
     ) -> None:
-        """Record an attempt and how far it got; the best on validation so far becomes the champion."""
+        """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
         tuning, iteration = self._tuning, self._iteration
         # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
         merged, parent = self._parent is None, self._parent or tuning.seed
@@ -189,12 +189,13 @@ class _Adapter:
         changed = [name for name, text in candidate.items() if text != parent[name]]
         if iteration is None or not changed or (merged and not validated):
             return
+        best = validated and sound and sum(scores) > self._best
         reason = "merged from two candidates" if merged else "rewritten by reflection"
         for name in changed:
             attempt = iteration.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
                 mean = sum(scores) / len(scores)
-                better = "the best so far" if sum(scores) > self._best else "not better than the best"
+                better = "the best so far" if best else "not better than the best"
                 gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
                 attempt = replace(attempt, gate=gate)
             elif problems := tuning.prompts[name].contract.violations(candidate[name]):
@@ -204,7 +205,18 @@ class _Adapter:
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))
             iteration.attempts[name] = attempt
         iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
-        if validated and sound and sum(scores) > self._best:
+        if not best:
+            return
+        attempts = [iteration.attempts[name] for name in changed]
+        inherited = [
+            Attempt(name, "gepa", "rewritten in an earlier iteration", text)
+            for name, text in candidate.items()
+            if name not in changed and text != tuning.champion[name]
+        ]
+        refused = refusal(tuning, [*attempts, *inherited], candidate)
+        if refused is None:
             self._best = sum(scores)
-            if all(tuning.approves(iteration.attempts[name]) for name in changed):
-                tuning.crown(candidate)
+        else:
+            iteration.attempts |= {
+                each.prompt: replace(each, gate=f"{refused}, though {each.gate}") for each in attempts
+            }

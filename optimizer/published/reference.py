@@ -94,7 +94,7 @@ def _accept(tuning: Tuning, iteration: Iteration) -> None:
     gate = "accepted without a comparison" if tainted is None else f"cannot be scored: {tainted}"
     iteration.attempts.update({name: replace(each, gate=gate) for name, each in kept.items()})
     if tainted is None:
-        tuning.crown(candidate)
+        tuning.crown(candidate, confirm=False)
 
 
 class _Writer:

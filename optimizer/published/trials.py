@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.search.rounds import refusal
 from optimizer.tuning.results import Attempt
 from tracing.errors import ConfigError
 from tracing.llm.dspy_lm import require_dspy
@@ -48,7 +49,7 @@ class Trials:
 
     Each new candidate is an iteration. One that breaks a contract scores 0 and is never sent; so does one under which
     the system fails. The best so far on all train conversations meets the validation conversations, and the best there,
-    if it is better than the seed, becomes the champion.
+    if it is better than the seed, becomes the champion. What is declined or not ahead again is not the best so far.
 
     Args:
         tuning: the search.
@@ -105,10 +106,11 @@ class Trials:
             known.update({each.id: None for each in missing})
             self._note(candidate, reason, {name: f"not tried: {'; '.join(what)}" for name, what in broken.items()})
         elif missing:
+            judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
             for outcome in self._tuning.measure(candidate, missing, f"iteration {self._n}: {self._source}"):
                 known[outcome.conversation.id] = outcome
-            self._judge(candidate, reason)
+            self._judge(candidate, reason, judged=judged)
         return [_score(known[each.id]) for each in conversations]
 
     def outcome(self, candidate: Candidate, conversation: Conversation) -> Outcome | None:
@@ -116,37 +118,40 @@ class Trials:
         outcome = self._known(candidate).get(conversation.id)
         return None if outcome is None or outcome.tainted is not None else outcome
 
-    def _judge(self, candidate: Candidate, reason: str) -> None:
-        """Validate the best on train, and crown the best on validation."""
+    def _judge(self, candidate: Candidate, reason: str, *, judged: bool) -> None:
+        """Validate the best on train, and crown the best on validation, unless that was judged before."""
         tuning = self._tuning
         gain = self._gain(candidate)
         if gain is not None:
             self._note(candidate, reason, {}, gain)
-        if self._is_best(candidate, "train", tuning.train) and not self._has(candidate, tuning.validation):
-            self.measure(candidate, tuning.validation, reason)
+        if self._is_best(candidate, "train", tuning.train):
+            self._best["train"] = self._total(candidate, tuning.train)
+            if not self._has(candidate, tuning.validation):
+                self.measure(candidate, tuning.validation, reason)
+                return
+        if judged or not self._has(candidate, tuning.validation):
             return
-        if not self._has(candidate, tuning.validation):
-            return
-        size = len(tuning.validation)
-        mean = self._total(candidate, tuning.validation) / size
+        size, total = len(tuning.validation), self._total(candidate, tuning.validation)
         best = self._is_best(candidate, "validation", tuning.validation)
         verdict = (
-            f"{mean:.3f} on {size} validation conversations, {'the' if best else 'not better than the'} best so far"
+            f"{total / size:.3f} on {size} validation conversations, "
+            f"{'the' if best else 'not better than the'} best so far"
         )
         attempts = self._note(candidate, reason, dict.fromkeys(candidate, verdict), gain)
-        if best and all(tuning.approves(attempt) for attempt in attempts):
-            tuning.crown(candidate)
+        if not best:
+            return
+        refused = refusal(tuning, attempts, candidate)
+        if refused is None:
+            self._best["validation"] = total
+        else:
+            self._note(candidate, reason, dict.fromkeys(candidate, f"{refused}, though {verdict}"), gain)
 
     def _is_best(self, candidate: Candidate, split: str, conversations: Sequence[Conversation]) -> bool:
-        """Whether a candidate is sound and the best so far on a whole split; later ones are then compared with it."""
+        """Whether a candidate is sound and the best so far on a whole split."""
         if not self._has(candidate, conversations):
             return False
-        total = self._total(candidate, conversations)
         sound = all(self.outcome(candidate, each) is not None for each in conversations)
-        if not sound or total <= self._best[split]:
-            return False
-        self._best[split] = total
-        return True
+        return sound and self._total(candidate, conversations) > self._best[split]
 
     def _begin(self, candidate: Candidate, reason: str) -> None:
         self._held.close()

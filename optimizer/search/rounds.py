@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ from optimizer.tuning.results import Attempt, BlameShare
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.variants import Settings
     from optimizer.proposers.examples import Example
     from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.tuning import Tuning
@@ -26,6 +27,21 @@ UNCONFIRMED = "not ahead again with fresh replies"
 
 DONE = "all rounds done"
 NOTHING_WRONG = "no wrong answer is left on the train conversations"
+
+
+def refusal(
+    tuning: Tuning, attempts: Iterable[Attempt], candidate: Candidate, settings: Settings | None = None
+) -> str | None:
+    """Make a winner the champion, or tell why it is not: declined by hand, or not ahead again.
+
+    Args:
+        tuning: the search.
+        attempts: the rewrites in it, each of which must be approved.
+        candidate, settings: what won.
+    """
+    if not all(map(tuning.approves, attempts)):
+        return "declined by hand"
+    return None if tuning.crown(candidate, settings) else UNCONFIRMED
 
 
 class Guide(Protocol):
@@ -95,13 +111,13 @@ class _Rounds:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
             decision = self._validate(n, challenger)
             attempts[finalist.text] = replace(finalist, gate=decision.reason)
-            if decision.accepted and not tuning.approves(attempts[finalist.text]):
-                attempts[finalist.text] = replace(finalist, gate=f"declined by hand, though {decision.reason}")
-            elif decision.accepted and tuning.crown(challenger):
+            if not decision.accepted:
+                continue
+            refused = refusal(tuning, [attempts[finalist.text]], challenger)
+            if refused is None:
                 accepted = True
                 break
-            elif decision.accepted:
-                attempts[finalist.text] = replace(finalist, gate=f"{UNCONFIRMED}, though {decision.reason}")
+            attempts[finalist.text] = replace(finalist, gate=f"{refused}, though {decision.reason}")
         self.history.append(Edit(choice.prompt, accepted))
 
     def _editable(self) -> Mapping[str, PromptSpec]:

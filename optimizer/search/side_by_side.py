@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from optimizer.racing.arms import Arm
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
-from optimizer.search.rounds import UNCONFIRMED
+from optimizer.search.rounds import refusal
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.tuning import ChampionUnscoredError
 from tracing.errors import BudgetExceededError
@@ -90,13 +90,10 @@ def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> Non
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        why = None
-        if not all(tuning.approves(iteration.attempts[_key(prompt, each)]) for prompt, each in winner.parts.items()):
-            why = "declined by hand"
-        elif not tuning.crown(winner.candidate(tuning.champion), winner.settings):
-            why = UNCONFIRMED
-        if why is not None:
-            _note(iteration, winner, f"{why}, though {winner.decision.reason}")
+        attempts = (iteration.attempts[_key(prompt, each)] for prompt, each in winner.parts.items())
+        refused = refusal(tuning, attempts, winner.candidate(tuning.champion), winner.settings)
+        if refused is not None:
+            _note(iteration, winner, f"{refused}, though {winner.decision.reason}")
 
 
 def _found_by(name: str, one: Tuning, tuning: Tuning) -> Combination | None:

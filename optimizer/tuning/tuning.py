@@ -283,13 +283,14 @@ class Tuning:
         """Whether an attempt may replace the champion's text; asks the user if they wish to be asked."""
         return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
 
-    def crown(self, candidate: Candidate, settings: Settings | None = None) -> bool:
+    def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
         """Make a candidate the champion. Its validation is evaluated, if that was not done before.
 
         With `settings`, where they differ from the champion's, these become the champion's too.
 
         If the task model samples, candidate and champion are evaluated there again, with fresh replies, and the
-        candidate must be ahead again. A deterministic model would reply the same.
+        candidate must be ahead again. A deterministic model would reply the same. Without `confirm`, for an optimizer
+        that compares nothing, none of this is asked.
 
         Returns:
             Whether it became the champion.
@@ -307,7 +308,7 @@ class Tuning:
         tainted = next((each for each in outcomes if each.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
-        if self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
+        if confirm and self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
             self.allow(2 * len(self.validation))
             again = self._phases.evaluation("fresh replies before crowning")
             if not self._fresh.confirm((self._under(), self.champion), (evaluator, candidate), self.validation, again):

@@ -14,11 +14,13 @@ from test_loop import SEED, Notes
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
+from optimizer.published.trials import Trials
 from optimizer.search.optimize import optimize
-from optimizer.search.optimizers import open_optimizer
+from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.search.rounds import UNCONFIRMED
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.results import Attempt, LoopResult, LoopSettings
+from optimizer.tuning.tuning import Tuning
 from tracing.llm.access import ModelAccess
 
 Run = Callable[..., LoopResult]
@@ -41,7 +43,12 @@ class Lucky(WeakModel):
 
 @pytest.fixture
 def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
-    def run_it(model: Callable[[dict[str, Any]], Reply | str], temperature: float) -> LoopResult:
+    def run_it(
+        model: Callable[[dict[str, Any]], Reply | str],
+        temperature: float,
+        optimizer: Optimizer | None = None,
+        **settings: Any,
+    ) -> LoopResult:
         scripted_server.script = model
         access = open_access(None, retries=0, concurrency=1, temperature=temperature)
         system = memory()
@@ -49,11 +56,11 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(),
             seed_candidate=SEED,
-            settings=LoopSettings(rounds=1, proposals=2),
+            settings=LoopSettings(rounds=1, proposals=2, **settings),
             access=access,
             failures=Failures(survival, access, system.operations),
             observer=Notes(lambda: 0),
-            optimizer=open_optimizer("closed-loop"),
+            optimizer=optimizer or open_optimizer("closed-loop"),
         )
 
     return run_it
@@ -88,3 +95,52 @@ def test_a_deterministic_model_is_not_asked_twice(run: Run) -> None:
     assert result.iterations[0].accepted
     assert result.noise is None
     assert set(lucky.asked.values()) == {1}
+
+
+class LuckyOrSteady(Lucky):
+    """A lucky prompt is right everywhere, the first time; a steady one is always right, but on one conversation."""
+
+    def __call__(self, body: dict[str, Any]) -> Reply | str:
+        text = prompt_of(body)
+        self.cures = ["Be lucky.", "Be steady."]
+        asked = text.rpartition("Question:")[2]
+        reply = super().__call__(body) if "Be lucky." in text else WeakModel.__call__(self, body)
+        return "something else" if "Be steady." in text and "validation0" in asked else reply
+
+
+def lucky_then_steady(tuning: Tuning, /) -> str:
+    with Trials(tuning, "theirs") as trials:
+        for line in ("Be lucky.", "Be steady."):
+            text = f"{line}\n{tuning.seed['answer']}"
+            trials.measure({**tuning.seed, "answer": text}, tuning.validation, line)
+            trials.measure({**tuning.seed, "answer": text}, tuning.train, line)
+    return "all tried"
+
+
+@pytest.mark.parametrize(
+    ("temperature", "approve", "why"),
+    [
+        (0.7, None, f"{UNCONFIRMED}, though 1.000 on 3 validation conversations, the best so far"),
+        (
+            0.0,
+            lambda attempt, before: "Be lucky." not in attempt.text,
+            "declined by hand, though 1.000 on 3 validation conversations, the best so far",
+        ),
+    ],
+)
+def test_later_trials_are_compared_with_the_champion_and_not_with_what_was_refused(
+    run: Run, temperature: float, approve: Any, why: str
+) -> None:
+    asked: list[str] = []
+
+    def noting(attempt: Attempt, before: str) -> bool:
+        asked.append(attempt.reason)
+        return approve is None or approve(attempt, before)
+
+    result = run(LuckyOrSteady(), temperature, lucky_then_steady, approve=noting)
+    assert result.champion_candidate["answer"] == f"Be steady.\n{SEED['answer']}"
+    assert [each.gate for record in result.iterations for each in record.attempts] == [
+        why,
+        "0.667 on 3 validation conversations, the best so far",
+    ]
+    assert asked == ["Be lucky.", "Be steady."]

@@ -20,11 +20,12 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopSettings
+from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
 from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+Run = Callable[..., LoopResult]
 
 
 class TwoWeaknesses(WeakModel):
@@ -51,9 +52,8 @@ class TwoWeaknesses(WeakModel):
         return reply
 
 
-def test_two_candidates_improved_apart_are_merged(
-    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
-) -> None:
+@pytest.fixture
+def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
     scripted_server.script = TwoWeaknesses()
     access = open_access(retries=0)
     system = memory()
@@ -62,21 +62,40 @@ def test_two_candidates_improved_apart_are_merged(
         def __getattr__(self, name: str) -> Callable[..., None]:
             return lambda *told, **more: None
 
-    result = optimize(
-        evaluator=Evaluator(system, access, "short_contains", tmp_path),
-        splits=world(train=6, validation=6, test=2),
-        seed_candidate=SEED,
-        settings=LoopSettings(rounds=6, proposals=4, seed=4),
-        access=access,
-        failures=Failures(survival, access, system.operations),
-        observer=Silent(),
-        optimizer=open_optimizer("gepa"),
-    )
+    def run_it(**settings: Any) -> LoopResult:
+        return optimize(
+            evaluator=Evaluator(system, access, "short_contains", tmp_path),
+            splits=world(train=6, validation=6, test=2),
+            seed_candidate=SEED,
+            settings=LoopSettings(rounds=6, proposals=4, seed=4, **settings),
+            access=access,
+            failures=Failures(survival, access, system.operations),
+            observer=Silent(),
+            optimizer=open_optimizer("gepa"),
+        )
+
+    return run_it
+
+
+def test_two_candidates_improved_apart_are_merged(run: Run) -> None:
+    result = run()
     merges = [each for each in result.iterations if any("merged" in attempt.reason for attempt in each.attempts)]
     assert merges
     assert merges[0].accepted
     assert set(merges[0].edited) == {"extract", "answer"}
     assert all("Be thorough." in result.champion_candidate[name] for name in ("extract", "answer"))
+
+
+@pytest.mark.parametrize("declined", ["extract", "answer"])
+def test_what_is_declined_stays_out_with_all_that_descends_from_it_and_holds_nothing_else_up(
+    run: Run, declined: str
+) -> None:
+    result = run(approve=lambda attempt, before: attempt.prompt != declined)
+    other = {"extract": "answer", "answer": "extract"}[declined]
+    gates = [each.gate or "" for record in result.iterations for each in record.attempts if each.prompt == declined]
+    assert any(gate.startswith("declined by hand, though ") for gate in gates)
+    assert result.champion_candidate[declined] == SEED[declined]
+    assert "Be thorough." in result.champion_candidate[other]
 
 
 MERGE = """

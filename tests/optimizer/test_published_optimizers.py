@@ -68,9 +68,9 @@ class Author(WeakModel):
 
 @pytest.fixture
 def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
-    def run_it(name: str, model: Any, **settings: Any) -> LoopResult:
+    def run_it(name: str, model: Any, *, temperature: float = 0.0, **settings: Any) -> LoopResult:
         scripted_server.script = model
-        access, system = open_access(retries=0), memory()
+        access, system = open_access(retries=0, temperature=temperature), memory()
 
         class Silent:
             def __getattr__(self, called: str) -> Callable[..., None]:
@@ -248,11 +248,12 @@ class Feedback(WeakModel):
         return LENGTHY.format("verse") if "Be poetic." in text and kind_of(body) == "answer" else reply
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its_rewrite_whatever_it_scores(
-    run: Run,
+    run: Run, temperature: float
 ) -> None:
     model = Feedback()
-    result = run("reference", model, rounds=1)
+    result = run("reference", model, temperature=temperature, rounds=1)
     assert model.asked == ["comment"] * 3 + ["merge", "rewrite"]
     (record,) = result.iterations
     assert record.accepted
