@@ -69,6 +69,10 @@ class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
 
 
+class ShareSpentError(BudgetExceededError):
+    """One of several shares of a budget is spent; the others are not."""
+
+
 def raise_first(failures: Sequence[MemtuneError]) -> None:
     """Raise the first failure, of a spent budget before others, since that ends everything; none is nothing."""
     spent = [failure for failure in failures if isinstance(failure, BudgetExceededError)]

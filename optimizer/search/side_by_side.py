@@ -16,8 +16,7 @@ from optimizer.racing.joint import Combination, raced
 from optimizer.search.rounds import refusal
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.tuning import ChampionUnscoredError
-from tracing.errors import BudgetExceededError
-from tracing.llm.accounting.budget import ShareSpentError
+from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome

@@ -18,9 +18,9 @@ from optimizer.search.side_by_side import SideBySide
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
-from tracing.llm.accounting.budget import Budget, ShareSpentError, Spending
+from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.settings import Limits
 from tracing.systems.fact_memory import FactMemory
 

@@ -30,7 +30,7 @@ from optimizer.evaluation.executor import Answered
 from optimizer.evaluation.memories import Snapshot
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
-from tracing.errors import BudgetExceededError, ConfigError
+from tracing.errors import BudgetExceededError, ConfigError, ShareSpentError
 from tracing.files.loading import load_trace
 from tracing.files.saving import records_of
 from tracing.graph.execution_graph import ExecutionGraph
@@ -218,6 +218,15 @@ def test_a_budget_is_never_exceeded_by_calls_from_elsewhere(
     with pytest.raises(BudgetExceededError, match="11 calls"):
         judging.evaluate(SEED, TALKS)
     assert scripted_server.count + len(scripted_server.embedding_requests) == access.budget.spent.calls <= 11
+
+
+def test_a_share_that_is_spent_elsewhere_ends_no_more_than_the_share(
+    open_access: Open, tmp_path: Path, elsewhere: Callable[..., Elsewhere]
+) -> None:
+    access = open_access(Limits(calls=22))
+    judging = Evaluator(memory(), access, "short_contains", tmp_path, executor=elsewhere(memory()))
+    with access.budget.share(0.5), pytest.raises(ShareSpentError, match="its share of 11 calls is spent"):
+        judging.evaluate(SEED, TALKS)
 
 
 def test_no_key_is_in_what_the_two_sides_tell_each_other(

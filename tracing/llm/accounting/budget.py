@@ -8,14 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.settings import Limits
 
 COUNTED = ("calls", "tokens", "money")
-
-
-class ShareSpentError(BudgetExceededError):
-    """One of several shares of a budget is spent; the others are not."""
 
 
 @dataclass(frozen=True, slots=True)
