@@ -12,7 +12,7 @@ from tracing.errors import ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.branches import Branch
 from tracing.recording.recorder import session, trace
-from tracing.systems.calls import answer_question, build_memory
+from tracing.systems.calls import answer_question, build_memory, rerun_operation
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
@@ -107,7 +107,7 @@ class LocalExecutor:
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
         """See `Executor`."""
         with access.watch() as watch, trace(prefix="l") as recorder, session(name):
-            cast("RerunsOperations", self.system).rerun(prompt, parts, candidate, access)
+            rerun_operation(cast("RerunsOperations", self.system), prompt, parts, candidate, access)
         if watch.failures:
             raise ModelError(watch.failures[0])
         return recorder.graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -9,7 +10,7 @@ from attribution.survival.flow import turns_read
 from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.memories import digest
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
-from tracing.errors import ModelError, ReplyCutShortError
+from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tracing.systems.conversations import Question
     from tracing.systems.prompts import Candidate, PromptSpec
     from tracing.systems.protocol import MemorySystem, RerunsOperations
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called with the number of inputs measured and their total."""
@@ -48,16 +51,16 @@ class LocalEvaluation:
         self._prompts, self._access = prompts, access
         self._executor = executor or LocalExecutor(cast("MemorySystem", system))
         self._known: dict[tuple[str, str, str], Credit] = {}
+        self._told = False
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
-        objective = self.objectives[prompt]
-        return [given for given in recorded_inputs(self._prompts[prompt], outcomes) if objective.weight(given) > 0]
+        return [given for given in recorded_inputs(self._prompts[prompt], outcomes) if self._at_stake(prompt, given)]
 
     def measure(
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: Progress | None = None
     ) -> list[Credit | None]:
-        """The credit of a text for each input, in order; None where the call failed.
+        """The credit of a text for each input, in order; None where a call failed, also one of the judge or matcher.
 
         Requests that begin alike are sent one after the other, so that a server that keeps what prompts begin with
         computes it once.
@@ -93,10 +96,30 @@ class LocalEvaluation:
             graph = self._executor.rerun(self._access, prompt, given.parts, candidate, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
-        except ModelError:
+        except ModelError as error:
+            self._tell(prompt, error)
             return None
         made = graph.find_operations(name=spec.operation)
-        return self.objectives[prompt].credit(given, recorded_outputs(made[-1], graph) if made else ())
+        try:
+            return self.objectives[prompt].credit(given, recorded_outputs(made[-1], graph) if made else ())
+        except ModelError as error:
+            self._tell(prompt, error)
+            return None
+
+    def _at_stake(self, prompt: str, given: RecordedInput) -> bool:
+        try:
+            return self.objectives[prompt].weight(given) > 0
+        except ModelError as error:
+            self._tell(prompt, error)
+            return False
+
+    def _tell(self, prompt: str, error: ModelError) -> None:
+        """Warn of the first failure; many inputs fail alike."""
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "a recorded input of %r could not be measured: %s; such inputs are left out", prompt, in_one_line(error)
+            )
 
 
 def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:

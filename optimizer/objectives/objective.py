@@ -52,7 +52,11 @@ class Credit:
 
 
 class Objective(Protocol):
-    """Measures what an operation makes of a recorded input, from the gold evidence alone: no model is asked."""
+    """Measures what an operation makes of a recorded input, from the gold evidence.
+
+    All methods raise `ModelError` where the judge or the matcher is a model and could not be asked; the input then
+    counts as not measured.
+    """
 
     def weight(self, given: RecordedInput) -> float:
         """How much is at stake at an input, such as the number of facts in it; 0 leaves it out."""

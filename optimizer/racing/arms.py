@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from optimizer.objectives.objective import KnowsRightOutputs
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
+from tracing.errors import ModelError
 
 if TYPE_CHECKING:
     from optimizer.objectives.objective import Objective, RecordedInput
@@ -68,16 +69,20 @@ def shown_whole(objective: Objective, spec: PromptSpec, inputs: Sequence[Recorde
     """Demonstrations of an operation done right on recorded inputs, those with most at stake first."""
     if not isinstance(objective, KnowsRightOutputs):
         return []
-    found: list[Shown] = []
+    found: list[tuple[float, Shown]] = []
     for given in inputs:
-        right = objective.right(given)
+        try:
+            weight, right = objective.weight(given), objective.right(given)
+        except ModelError:
+            continue
         if right is None:
             continue
         texts = spec.layout.filled(given.parts)
         made = Shown(given, texts, spec.reply(given.parts, right))
         if made.length <= LONGEST_SHOWN and spec.contract.placeholders <= texts.keys():
-            found.append(made)
-    return sorted(found, key=lambda each: (-objective.weight(each.given), each.length, each.given.key))
+            found.append((weight, made))
+    found.sort(key=lambda each: (-each[0], each[1].length, each[1].given.key))
+    return [made for _, made in found]
 
 
 def sets_of(shown: Sequence[Shown], seed: int, *, most: int = 3, best: int = 6) -> Iterator[tuple[Shown, ...]]:

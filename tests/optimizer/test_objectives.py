@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from evermemos_model import EverMemOSModel
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, memory, world
 
+from attribution.judging.llm_judge import LlmJudge
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.objectives.local_evaluation import LocalEvaluation
-from optimizer.objectives.objective import KnowsRightOutputs, RecordedInput
-from optimizer.objectives.objectives import objectives_of
+from optimizer.objectives.objective import Credit, KnowsRightOutputs, RecordedInput
+from optimizer.objectives.objectives import ObjectiveMeans, objectives_of
 from optimizer.proposers.examples import examples_of
+from optimizer.racing.arms import shown_whole
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
 from tracing.systems.evermemos import EverMemOS
@@ -25,6 +28,7 @@ from tracing.systems.layouts import Item
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 from tracing.systems.rag import Rag
 
+SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Open = Callable[..., ModelAccess]
 Local = tuple[LocalEvaluation, list[Outcome]]
 
@@ -200,6 +204,62 @@ def test_a_failed_call_gives_no_credit_and_one_cut_short_gives_none_of_it(
     scripted_server.script = lambda body: Reply("{", finish_reason="length")
     credits = local.measure("extract", f"Twice.\n{text}", inputs)
     assert [credit and credit.value for credit in credits] == [0.0] * len(inputs)
+
+
+class AsksTheJudge:
+    """A user's objective that has the judge say what is at stake, and what is right."""
+
+    def __init__(self, means: ObjectiveMeans) -> None:
+        self._means = means
+
+    def weight(self, given: RecordedInput) -> float:
+        assert given.question is not None
+        return 1 - self._means.judged(given.question, given.outputs[0].text).score
+
+    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        raise AssertionError("no input has a weight")
+
+    def right(self, given: RecordedInput) -> Sequence[Item]:
+        return given.outputs
+
+
+def test_an_input_that_the_judge_could_not_be_asked_about_is_not_measured(
+    open_access: Open, tmp_path: Path, scripted_server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    able = WeakModel()
+
+    def failing(body: dict[str, Any]) -> Reply | str:
+        return Reply(status=500) if prompt_of(body).startswith("You grade an answer") else able(body)
+
+    scripted_server.script = failing
+    system, access = memory(), open_access(retries=0, concurrency=1)
+    words = Evaluator(system, access, "short_contains", tmp_path)
+    outcomes = words.evaluate(SEED, world().train)
+    judging = replace(words, model_judge=LlmJudge(access.judge))
+
+    local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), access)
+    inputs = local.inputs("answer", outcomes)
+    assert inputs
+    assert local.measure("answer", f"Be brief.\n{SEED['answer']}", inputs) == [None] * len(inputs)
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("a recorded input of 'answer' could not be measured: ")
+
+    local = LocalEvaluation(system, system.prompts, objectives_of(judging, {"answer": AsksTheJudge}), access)
+    assert local.inputs("answer", outcomes) == []
+    assert shown_whole(local.objectives["answer"], system.prompts["answer"], inputs) == []
+
+
+def test_a_system_that_fails_on_an_input_leaves_it_unmeasured_and_names_its_place(
+    recorded: Callable[..., Local], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Faulty(Rag):
+        def rerun(self, *given: Any) -> None:
+            raise KeyError("of mine")
+
+    local, outcomes = recorded(Faulty())
+    inputs = local.inputs("answer", outcomes)
+    assert local.measure("answer", Rag.prompts["answer"].text, inputs) == [None] * len(inputs)
+    assert re.search(rf"failed in rerun \({re.escape(__file__)}:\d+\): KeyError: 'of mine'", caplog.text)
 
 
 def test_requests_with_a_common_beginning_follow_one_another(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import Answer, Memory, MemorySystem, RerunsOperations
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
@@ -45,6 +46,14 @@ def answer_question(
     if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
         raise MemorySystemError(f"the memory system's answer returned a {type(answer).__name__}, not an Answer")
     return answer
+
+
+def rerun_operation(
+    system: RerunsOperations, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess
+) -> None:
+    """Execute an operation by `system.rerun`. Raises as `build_memory`."""
+    with _own_errors("rerun"):
+        system.rerun(prompt, parts, candidate, access)
 
 
 def call_method(system: MemorySystem, method: str, arguments: Mapping[str, Any]) -> Any:
