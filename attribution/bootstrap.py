@@ -11,8 +11,10 @@ Interval = tuple[float, float]
 _LEVEL = 0.95
 
 
-def mean_interval(values: Sequence[float], *, resamples: int, seed: int) -> Interval:
-    """95 % percentile interval of the mean of `values`; equal seeds give equal intervals.
+def mean_interval(
+    values: Sequence[float], *, resamples: int, seed: int, weights: Sequence[float] | None = None
+) -> Interval:
+    """95 % percentile interval of the mean of `values`, by default of equal weight; equal seeds give equal intervals.
 
     Raises:
         ValueError: no values.
@@ -21,7 +23,13 @@ def mean_interval(values: Sequence[float], *, resamples: int, seed: int) -> Inte
         raise ValueError("a bootstrap interval needs at least one value")
     chance = random.Random(seed)  # noqa: S311 - statistics, no secret
     count = len(values)
-    return middle([sum(chance.choices(values, k=count)) / count for _ in range(resamples)])
+    if weights is None:
+        return middle([sum(chance.choices(values, k=count)) / count for _ in range(resamples)])
+    # As shares of the largest, equal weights are 1 and give the interval without weights, to the last digit.
+    shares = [weight / max(weights) for weight in weights]
+    units = [(value * share, share) for value, share in zip(values, shares, strict=True)]
+    drawn = (chance.choices(units, k=count) for _ in range(resamples))
+    return middle([sum(value for value, _ in each) / sum(share for _, share in each) for each in drawn])
 
 
 def middle(resampled: Sequence[float]) -> Interval:

@@ -290,7 +290,7 @@ def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
         f1=sum(j.f1 for j in judgements) / count,
         contains=sum(j.contains for j in judgements) / count,
         n=count,
-        ci=interval_over(units, seed=seed),
+        ci=interval_over(units, weights=[len(outcome.cases) for outcome in outcomes], seed=seed),
     )
 
 

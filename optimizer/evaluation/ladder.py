@@ -101,9 +101,9 @@ def audit(
             _score(climb(system, evaluator, conversation, candidate), conversation, evaluator)
             for conversation in conversations
         ]
-        units = [sum(each) / len(each) for each in scores]
-        count = sum(len(each) for each in scores)
-        rungs.append(Rung(name, sum(map(sum, scores)) / count, interval_over(units), count, stage))
+        units, asked = [sum(each) / len(each) for each in scores], [len(each) for each in scores]
+        mean = sum(map(sum, scores)) / sum(asked)
+        rungs.append(Rung(name, mean, interval_over(units, weights=asked), sum(asked), stage))
     return rungs
 
 

@@ -49,6 +49,9 @@ class Score:
     ci: Interval | None
 
 
-def interval_over(units: Sequence[float], *, seed: int = 0) -> Interval | None:
-    """95 % bootstrap interval of the mean of one value per conversation; None for one, which says nothing of others."""
-    return bootstrap_ci(units, seed=seed) if len(units) > 1 else None
+def interval_over(units: Sequence[float], *, weights: Sequence[float] | None = None, seed: int = 0) -> Interval | None:
+    """95 % bootstrap interval of the mean of one value per conversation; None for one, which says nothing of others.
+
+    With the numbers of their questions as weights, it is that of the mean over all questions.
+    """
+    return bootstrap_ci(units, seed=seed, weights=weights) if len(units) > 1 else None

@@ -57,8 +57,10 @@ def sign_flip_p(deltas: Sequence[float], alternative: Alternative = "two-sided",
     return _share(sums, observed, alternative)
 
 
-def bootstrap_ci(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean of `values`, resampling units.
+def bootstrap_ci(
+    values: Sequence[float], seed: int = 0, *, weights: Sequence[float] | None = None
+) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of the mean of `values`, by default of equal weight, resampling units.
 
     With fewer than about ten units the interval is too narrow; it describes, and the sign-flip test decides.
 
@@ -67,7 +69,7 @@ def bootstrap_ci(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """
     if not values or not all(math.isfinite(value) for value in values):
         raise ValueError("a bootstrap interval needs one finite value per unit, and at least one unit")
-    return mean_interval(values, resamples=RESAMPLES, seed=seed)
+    return mean_interval(values, resamples=RESAMPLES, seed=seed, weights=weights)
 
 
 def power(

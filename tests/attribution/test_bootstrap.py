@@ -19,5 +19,12 @@ def test_equal_seeds_give_equal_intervals_and_an_interval_needs_values() -> None
     values = [0.1, 0.4, 0.9, 0.3]
     first, again, other = (mean_interval(values, resamples=500, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
+    assert first == mean_interval(values, resamples=500, seed=1, weights=[7] * 4)
     with pytest.raises(ValueError, match="at least one"):
         mean_interval([], resamples=500, seed=0)
+
+
+def test_what_weighs_more_counts_for_more() -> None:
+    values, weights = [0.2, *[1.0] * 5], [90.0, *[3.0] * 5]
+    low, high = mean_interval(values, resamples=2000, seed=1, weights=weights)
+    assert low < (90 * 0.2 + 15) / 105 < mean_interval(values, resamples=2000, seed=1)[0] <= high

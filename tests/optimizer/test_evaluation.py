@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from marked_outcomes import outcomes as marked
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
 from optimizer.evaluation.memories import snapshot_key
+from optimizer.evaluation.scores import interval_over
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
 from tracing.files.saving import records_of
@@ -65,6 +67,14 @@ def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp
     assert [each.problem for each in loaded] == [None]
     assert loaded[0].graph.operations.keys() == outcomes[0].graph.operations.keys()
     assert outcomes[0].cases[0].prediction in loaded[0].graph.variables
+
+
+def test_the_interval_of_a_score_is_that_of_the_mean_over_questions() -> None:
+    uneven = score_of(marked("+" * 18 + "-" * 72, *["++-"] * 5))
+    assert uneven.ci is not None
+    assert uneven.ci[0] <= uneven.score <= uneven.ci[1]
+    even = marked("++-", "+--", "+++", "---", "+--")
+    assert score_of(even).ci == interval_over([one.score for one in even])
 
 
 def test_results_and_traces_do_not_depend_on_what_is_done_first(

@@ -117,6 +117,18 @@ def test_each_rung_lifts_the_loss_of_the_stage_it_replaces(
     assert gains == dict(zip(("extract", "update", "retrieve", "answer"), steps, strict=True))
 
 
+def test_equal_rungs_have_equal_intervals_whatever_the_numbers_of_questions(
+    open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    scripted_server.script = Clerk("answer")
+    asked_little = [
+        HARBOUR.model_copy(update={"id": f"harbour {at}", "questions": (HARBOUR.questions[at % 2],)}) for at in range(4)
+    ]
+    pipeline, *others, _ = audit(evaluator(open_access(), tmp_path), [HARBOUR, *asked_little])
+    assert pipeline.ci is not None
+    assert [(rung.score, rung.ci) for rung in others] == [(pipeline.score, pipeline.ci)] * 2
+
+
 def test_what_was_withdrawn_has_an_empty_gold_context_which_is_answered_unknown_without_a_call(
     open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
