@@ -175,6 +175,24 @@ def test_what_a_system_raises_or_returns_is_told_in_one_line_with_its_place() ->
     assert Answer("x").variable is None
 
 
+class Holding(Careless):
+    """Builds a memory with a given state."""
+
+    def __init__(self, state: dict[str, object]) -> None:
+        self.state = state
+
+    def build(self, conversation, candidate, access):  # type: ignore[no-untyped-def]
+        return Memory(self.state)
+
+
+def test_a_built_memory_is_what_json_gives_back() -> None:
+    """A memory that is stored and loaded answers as one that was just built."""
+    system = Holding({"by_turn": {1: "a"}, "pair": (1, 2)})
+    assert build_memory(system, SMALL_TALK, {}, None).state == {"by_turn": {"1": "a"}, "pair": [1, 2]}  # type: ignore[arg-type]
+    with pytest.raises(MemorySystemError, match=r"build returned a memory whose state is not JSON: .* type set "):
+        build_memory(Holding({"seen": {1, 2}}), SMALL_TALK, {}, None)  # type: ignore[arg-type]
+
+
 def test_the_suite_names_what_is_wrong_without_pytest(own: str, tmp_path: Path) -> None:
     write_module(tmp_path, own)
 

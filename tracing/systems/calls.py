@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import traceback
 from collections.abc import Iterator, Mapping
@@ -24,17 +25,23 @@ _LONGEST = 300
 
 
 def build_memory(system: MemorySystem, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
-    """The memory that `system.build` makes of a conversation.
+    """The memory that `system.build` makes of a conversation, as JSON gives it back, whether or not it is stored.
 
     Raises:
-        MemorySystemError: it raised its own error (of its client, for example), or did not return a `Memory`.
+        MemorySystemError: it raised its own error (of its client, for example), or did not return a `Memory` of JSON.
         ModelError, BudgetExceededError: a call through the access failed.
     """
     with _own_errors("build"):
         memory = system.build(conversation, candidate, access)
     if not isinstance(memory, Memory):
         raise MemorySystemError(f"the memory system's build returned a {type(memory).__name__}, not a Memory")
-    return memory
+    try:
+        return Memory(json.loads(json.dumps(memory.state)))
+    except (TypeError, ValueError) as error:
+        raise MemorySystemError(
+            f"the memory system's build returned a memory whose state is not JSON: {error}; let it hold dictionaries "
+            "with texts as keys, lists, texts, numbers, booleans and None only"
+        ) from error
 
 
 def answer_question(
