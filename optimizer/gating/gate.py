@@ -114,14 +114,14 @@ def judged(paired: Paired, level: float) -> GateDecision:
 
 
 def anchors_hold(lost: int, anchors: int, gained: int = 0) -> bool:
-    """Whether what worked still works: a non-inferiority test on the anchors.
+    """Whether what worked still works: none of the anchors is lost, or a non-inferiority test on them.
 
     The share of anchors that is lost is shown to be at most `ANCHORS_LOST`: its upper limit counts, so that of few
     anchors fewer may be lost. A gain of 0.1 with the usual churn of a rewritten prompt (a third of all answers change)
     loses about a quarter of them. Where nearly nothing worked there are too few anchors to show that; then it is enough
     if those lost are shown to be at most `SWAPPED` of all that were gained or lost.
     """
-    return _upper_limit(lost, anchors) <= ANCHORS_LOST or _upper_limit(lost, lost + gained) <= SWAPPED
+    return not lost or _upper_limit(lost, anchors) <= ANCHORS_LOST or _upper_limit(lost, lost + gained) <= SWAPPED
 
 
 def _upper_limit(count: int, total: int) -> float:

@@ -112,6 +112,10 @@ def test_where_nearly_nothing_worked_a_lost_anchor_is_weighed_against_what_was_g
     assert not anchors_hold(8, 16, 12), "answers that are traded for others"
 
 
+def test_where_no_anchor_is_lost_they_hold_however_few_they_are() -> None:
+    assert all(anchors_hold(0, anchors, gained) for anchors in range(4) for gained in range(4))
+
+
 def test_a_challenger_is_looked_at_early_only_if_there_are_conversations_enough() -> None:
     assert [looks(total) for total in (1, 5, 6, 8, 24)] == [(1,), (5,), (3, 6), (4, 8), (4, 12, 24)]
 
