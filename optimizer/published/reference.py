@@ -55,7 +55,7 @@ def reference(tuning: Tuning) -> str:
         BudgetExceededError: a hard budget ended it.
     """
     refuse_rewrites_by_hand(tuning, "reference")
-    writer = _Writer(Author(tuning.author), tuning.settings.seed)
+    writer = _Writer(tuning)
     for n in range(1, tuning.settings.rounds + 1):
         attributions, signals = tuning.attribute(n)
         if not signals.failures:
@@ -66,7 +66,7 @@ def reference(tuning: Tuning) -> str:
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
                     iteration.edited = (*iteration.edited, name)
-                    _note(tuning, iteration, writer.rewrite(spec, tuning.champion[name], failed))
+                    _note(tuning, iteration, writer.rewrite(n, spec, failed))
             _accept(tuning, iteration)
     return DONE
 
@@ -100,13 +100,21 @@ def _accept(tuning: Tuning, iteration: Iteration) -> None:
 class _Writer:
     """The author's three jobs."""
 
-    def __init__(self, author: Author, seed: int) -> None:
-        self._author, self._seed, self._asked = author, seed, 0
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning, self._author, self._asked = tuning, Author(tuning.author), 0
 
-    def rewrite(self, spec: PromptSpec, text: str, failed: Sequence[Example]) -> Attempt | None:
-        """The prompt rewritten from the feedback on its failed cases; None if the author wrote nothing."""
-        feedback = [self._ask(_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each))) for each in failed]
-        feedback = [each for each in feedback if each]
+    def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> Attempt | None:
+        """The champion's prompt rewritten in round `n` from the feedback on its failed cases; None if the author wrote
+        nothing.
+        """
+        text = self._tuning.champion[spec.name]
+        phase = f"iteration {n}: feedback on cases that {spec.name} failed"
+        feedback = list[str]()
+        for done, each in enumerate(failed):
+            self._tuning.step(phase, done, len(failed))
+            said = self._ask(_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each)))
+            feedback += [said] if said else []
+        self._tuning.step(phase, len(failed), len(failed))
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merged = [self._ask(_MERGE.format(comments="\n\n".join(batch))) for batch in batches]
@@ -121,8 +129,9 @@ class _Writer:
 
     def _ask(self, request: str) -> str:
         self._asked += 1
+        sample = self._tuning.settings.seed * 1000 + self._asked
         with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
-            return self._author.text(request, temperature=TEMPERATURE, sample=self._seed * 1000 + self._asked)
+            return self._author.text(request, temperature=TEMPERATURE, sample=sample)
 
 
 def _shown(example: Example) -> str:

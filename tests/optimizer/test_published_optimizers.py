@@ -68,13 +68,15 @@ class Author(WeakModel):
 
 @pytest.fixture
 def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Run:
-    def run_it(name: str, model: Any, *, temperature: float = 0.0, **settings: Any) -> LoopResult:
+    def run_it(
+        name: str, model: Any, *, temperature: float = 0.0, progress: Callable[..., None] | None = None, **settings: Any
+    ) -> LoopResult:
         scripted_server.script = model
         access, system = open_access(retries=0, temperature=temperature), memory()
 
         class Silent:
             def __getattr__(self, called: str) -> Callable[..., None]:
-                return lambda *told, **more: None
+                return progress if progress and called == "progress" else lambda *told, **more: None
 
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path),
@@ -252,9 +254,11 @@ class Feedback(WeakModel):
 def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its_rewrite_whatever_it_scores(
     run: Run, temperature: float
 ) -> None:
-    model = Feedback()
-    result = run("reference", model, temperature=temperature, rounds=1)
+    model, phases = Feedback(), list[tuple[Any, ...]]()
+    result = run("reference", model, temperature=temperature, rounds=1, progress=lambda *told: phases.append(told))
     assert model.asked == ["comment"] * 3 + ["merge", "rewrite"]
+    feedback = "iteration 1: feedback on cases that answer failed"
+    assert [done for phase, done, total, _ in phases if phase == feedback and total == 3] == [0, 1, 2, 3]
     (record,) = result.iterations
     assert record.accepted
     assert record.validation_score < result.baseline["validation"].score
