@@ -15,7 +15,9 @@ from experiments.command import main
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
 
 
-def test_the_pages_examples_and_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_examples_and_commands_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
     assert code.count("assert") > 10
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -27,3 +29,4 @@ def test_the_pages_examples_and_commands_run_in_order(tmp_path: Path, monkeypatc
         with pytest.raises(SystemExit) as ended:
             main(shlex.split(command))
         assert ended.value.code == (1 if " diff " in command else 0), command
+    assert "3 operations and 6 variables written to behind.jsonl" in capsys.readouterr().out
