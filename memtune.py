@@ -173,7 +173,7 @@ def attribute(
 
 
 def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Result:
-    """The result of an earlier run: by its id or a prefix of it, `latest`, or its folder.
+    """The result of an earlier run: by its id or a prefix of it, `latest` for the latest finished run, or its folder.
 
     Raises:
         RunError: there is no such run.
@@ -184,7 +184,7 @@ def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Resul
         from experiments.runs.folder import RunFolder
 
         folder = home_folder(None if home is None else Path(home))
-        found = RunFolder.find(folder, str(run))
+        found = RunFolder.find(folder, str(run), finished=True)
         return Result(found.path.resolve(), found.home or folder)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
 
+import memtune
 from experiments.command import main
 from experiments.running.journal import RunJournal
 from experiments.runs.comparison import compare, list_runs
@@ -151,6 +152,7 @@ def test_what_reads_results_takes_the_latest_finished_run_and_resume_the_latest(
     done = run_folder(tmp_path, 1, result=loop_result(verdict=None, stopped="budget: 10 calls"))
     begun = run_folder(tmp_path, 2, result=loop_result(verdict=None, stopped=stopped))
     assert RunFolder.find(tmp_path, "latest", finished=True) == done
+    assert memtune.load(home=tmp_path).path == done.path
     assert RunFolder.find(tmp_path, "latest") == begun
     assert RunFolder.find(tmp_path, begun.id, finished=True) == begun
     shutil.rmtree(done.path)

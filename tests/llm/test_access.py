@@ -226,14 +226,20 @@ def test_calls_that_run_together_cannot_pass_a_budget_together(
     scripted_server.script = lambda body: Reply("ok", delay=0.05)
     access = open_access(Limits(calls=3), concurrency=8)
 
+    told: list[str] = []
+
     def ask(n: int) -> bool:
-        with contextlib.suppress(BudgetExceededError):
+        try:
             return bool(access.task.chat(HELLO, max_tokens=9, sample=n).text)
-        return False
+        except BudgetExceededError as error:
+            told.append(str(error))
+            return False
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(ask, range(8))) == 3
     assert scripted_server.count == 3
+    # The calls under way are counted too: with the settled ones they make the limit.
+    assert "(0 spent, up to 3 more under way)" in told[0]
 
 
 def test_the_time_budget_ends_waiting_between_attempts(open_access: Open, scripted_server: ScriptedServer) -> None:

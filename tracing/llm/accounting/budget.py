@@ -135,7 +135,7 @@ class Budget:
             BudgetExceededError: the time budget, or the share that is being spent, is used up.
         """
         if self.limits.seconds is not None and self.seconds >= self.limits.seconds:
-            raise _exceeded("seconds", f"{self.limits.seconds:g}", f"{self.seconds:.0f}")
+            raise _exceeded("seconds", self.limits.seconds, round(self.seconds))
         if self.remaining_time()[1] == 0.0:
             raise ShareSpentError("its share of the time is over")
 
@@ -151,7 +151,7 @@ class Budget:
             for name in COUNTED:
                 limit = getattr(self.limits, name)
                 if limit is not None and getattr(total, name) > limit:
-                    raise _exceeded(name, f"{limit:g}", f"{getattr(self._spent, name):g}")
+                    raise _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
             for part in self._parts:
                 part.check(total)
             self._reserved = self._reserved + most
@@ -204,7 +204,9 @@ class Budget:
             self._spent = self._spent + spent
 
 
-def _exceeded(name: str, limit: str, spent: str) -> BudgetExceededError:
+def _exceeded(name: str, limit: float, spent: float, reserved: float = 0) -> BudgetExceededError:
+    also = f", up to {reserved:g} more under way" if reserved else ""
     return BudgetExceededError(
-        f"the budget of {limit} {name} does not allow the next model call ({spent} spent); raise the limit {name!r}"
+        f"the budget of {limit:g} {name} does not allow the next model call ({spent:g} spent{also}); "
+        f"raise the limit {name!r}"
     )
