@@ -15,7 +15,7 @@ from experiments.api.attributed import Attributed
 from experiments.api.starting import Model, settings_from
 from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
 from experiments.attributing.batch import Batch
-from experiments.attributing.case_sources import run_sources, sources_of
+from experiments.attributing.case_sources import run_sources, run_traces, sources_of
 from experiments.running.wiring import open_access
 from experiments.runs.folder import RunFolder
 from tracing.errors import DataError
@@ -88,12 +88,12 @@ def attributed_run(
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:
     """Every case of a run's seed and champion, with `seed` or `champion` and the path of its trace.
 
-    If the champion is the seed, only the seed has cases.
+    If the champion is the seed, under the same settings, only the seed has cases.
 
     Raises:
         DataError, RunError, TraceError: the run or its traces cannot be read.
     """
-    sides = ("seed",) if folder.prompts("seed") == folder.prompts("champion") else ("seed", "champion")
+    sides = ("seed",) if run_traces(folder, "seed") == run_traces(folder, "champion") else ("seed", "champion")
     return [
         (side, str(source.path), case)
         for side in sides

@@ -65,7 +65,7 @@ class Result:
     @cached_property
     def cases(self) -> pd.DataFrame:
         """Every judged question with the seed prompts and with the champion's, one per row, with the blame for a wrong
-        answer. If the champion is the seed, only the seed has rows.
+        answer. If the champion is the seed, under the same settings, only the seed has rows.
 
         Raises:
             DataError, RunError, TraceError: the run's data or traces no longer exist.

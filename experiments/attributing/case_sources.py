@@ -19,8 +19,9 @@ from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
 from experiments.data.own.traced_chats import chat_of
 from experiments.data.reading import Reading
+from experiments.runs.cases_file import traces_seen
 from experiments.runs.config_file import load_config
-from experiments.runs.folder import CONFIG, TRACES, RunFolder
+from experiments.runs.folder import CASES, CONFIG, TRACES, RunFolder
 from experiments.runs.verdicts_file import Verdicts, read_verdicts
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
@@ -242,14 +243,29 @@ def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
     Raises:
         RunError, ConfigError, DataError: the run cannot be read.
     """
-    paths = sorted((folder.path / TRACES).glob("*/*.jsonl"))
-    if prompts != "all":
-        candidate = folder.prompts(prompts)
-        paths = [path for path in paths if _made_with(path, candidate)]
+    paths = run_traces(folder, prompts)
     if not paths:
         raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of seed or all")
     judging = _judging_of(folder)
     return [Source(path, judging) for path in paths]
+
+
+def run_traces(folder: RunFolder, prompts: str) -> list[Path]:
+    """The trace files of a run's candidate, `seed` or `champion`, or of `all` it tried.
+
+    Of a candidate they are those that its scores are from: the same prompts may also have been asked again for fresh
+    replies, or under other settings. Of a run that was killed, only the prompts tell whose a trace is.
+
+    Raises:
+        RunError: the run cannot be read.
+    """
+    if prompts != "all" and (folder.path / CASES).is_file():
+        return traces_seen(folder, prompts)
+    paths = sorted((folder.path / TRACES).glob("*/*.jsonl"))
+    if prompts == "all":
+        return paths
+    candidate = folder.prompts(prompts)
+    return [path for path in paths if _made_with(path, candidate)]
 
 
 def _judging_of(folder: RunFolder) -> Judging:

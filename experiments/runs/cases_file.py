@@ -88,6 +88,17 @@ def page_of(trace: Path) -> Path:
     return trace.with_suffix(".html")
 
 
+def traces_seen(folder: RunFolder, side: str) -> list[Path]:
+    """The traces that the replies under the prompts of a side are in, as far as they still exist.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    pages = {reply.page for one in read_cases(folder) for of, reply in one.replies.items() if of == side}
+    traces = [(folder.path / page).with_suffix(".jsonl") for page in pages if page is not None]
+    return sorted(trace for trace in traces if trace.is_file())
+
+
 def _reply(folder: RunFolder, seen: SeenCase) -> CaseReply:
     decisive = seen.attribution.decisive if seen.attribution is not None else ()
     return CaseReply(

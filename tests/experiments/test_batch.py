@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from data_files import SOUND
 from scripted_server import Reply, ScriptedServer, prompt_of
-from traced_runs import CONVERSATIONS, traced_run
+from traced_runs import CONVERSATIONS, conversation, record, traced_run
 
 from attribution.agent.triage import Triage
 from attribution.attributor import bound
 from attribution.cases import Attribution, Case
 from attribution.methods import AGENT, survival
 from attribution.recordings import Recording
+from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.attributing.batch import Batch, Tally
 from experiments.attributing.case_sources import Complaint, run_sources, sources_of
+from experiments.runs.cases_file import CaseReply, RunCase, Side, write_cases
 from experiments.runs.folder import RunFolder
 from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
@@ -301,3 +303,36 @@ def test_a_long_prompt_that_stands_in_its_trace_once_is_known_each_time(folder: 
     assert len(run_sources(folder, "champion")) == len(CONVERSATIONS)
     with pytest.raises(DataError, match="no traces of its seed"):
         run_sources(folder, "seed")
+
+
+@pytest.mark.parametrize("tuned", [False, True], ids=["asked again", "under other settings"])
+def test_of_a_run_each_question_is_one_case_a_side_whatever_else_its_prompts_were_asked(
+    folder: RunFolder, tuned: bool
+) -> None:
+    for name in CONVERSATIONS:
+        record(folder.path / "traces" / f"again-{name}" / f"{name}.jsonl", conversation(name))
+    keys: dict[Side, str] = {"seed": "key", "champion": "again" if tuned else "key"}
+    asked = [(name, question) for name in CONVERSATIONS for question in conversation(name).questions]
+    write_cases(
+        folder,
+        [
+            RunCase(
+                split="train",
+                conversation=name,
+                question_id=question.id,
+                question=question.question,
+                answers=question.answers,
+                replies={
+                    side: CaseReply(reply="", score=0.0, passed=False, page=f"traces/{key}-{name}/{name}.html")
+                    for side, key in keys.items()
+                },
+            )
+            for name, question in asked
+        ],
+    )
+    for side, key in keys.items():
+        traces = [source.path.parent.name for source in run_sources(folder, side)]
+        assert sorted(traces) == sorted(f"{key}-{name}" for name in CONVERSATIONS)
+    found = [(side, case.conversation, case.question.id) for side, _, case in cases_of_run(folder)]
+    sides = ("seed", "champion") if tuned else ("seed",)
+    assert sorted(found) == sorted((side, name, question.id) for side in sides for name, question in asked)
