@@ -126,10 +126,10 @@ class RunFolder:
     def home(self) -> Path | None:
         """The home it was begun in; None if unknown or no longer there."""
         folder = self.path.resolve()
-        if folder.parent.name == RUNS:
-            return folder.parents[1]
         try:
             found = Path((folder / HOME).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return folder.parents[1] if folder.parent.name == RUNS else None
         except (OSError, ValueError):
             return None
         return found if found.is_dir() else None

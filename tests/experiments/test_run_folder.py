@@ -111,7 +111,7 @@ def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
     assert RunFolder.all(tmp_path) == made
 
 
-@pytest.mark.parametrize("out", [None, Path("mine"), Path("empty"), Path("link")])
+@pytest.mark.parametrize("out", [None, Path("mine"), Path("empty"), Path("link"), Path("runs/mine")])
 def test_a_run_that_could_not_be_begun_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path | None
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_run_that_could_not_be_begun_leaves_nothing(
         broken.setattr(os, "fsync", full)
         with pytest.raises(RunError, match="No space left on device"):
             RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
-    assert {str(path) for path in Path().rglob("*")} <= {"home", "home/runs", "empty", "link"}
+    assert {str(path) for path in Path().rglob("*")} <= {"home", "home/runs", "empty", "link", "runs"}
     made = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
     assert made.home == home
     assert (made.path / CONFIG).is_file()
