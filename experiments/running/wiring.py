@@ -14,6 +14,7 @@ from attribution.judging.words import METRICS
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import PROMPTS, RunFolder, read_prompts
+from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
@@ -169,10 +170,11 @@ def ready_system(config: RunConfig) -> MemorySystem:
     """The memory system of `config`, once its metric can be opened too.
 
     Raises:
-        ConfigError: a setting does not fit, there is no such metric, or the library of the system or of the executor
-            is not installed.
+        ConfigError: a setting does not fit or lacks its secret, there is no such metric, or the library of the system
+            or of the executor is not installed.
         RunError, ContractError: its seed prompts cannot be read, or break a contract.
     """
+    check_secrets(config)
     system = configured_system(config)
     if config.metric != LLM_JUDGE:
         open_metric(config.metric)  # refused before anything starts, not with the first reply

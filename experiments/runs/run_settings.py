@@ -8,12 +8,13 @@ from typing import Any
 import yaml
 
 from experiments.runs.config import RunConfig
+from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials, without_password
-from tracing.recording.redaction import Redaction
+from tracing.recording.redaction import REDACTED, Redaction, redact
 
 
 def dump_config(config: RunConfig) -> str:
-    """The configuration as YAML, without any API key or password: what a run's folder keeps."""
+    """The configuration as YAML, without any API key, password or token: what a run's folder keeps."""
     values = config.model_dump(mode="json", exclude_none=True)
     if config.tracking.uri is not None:
         values["tracking"]["uri"] = without_credentials(config.tracking.uri)
@@ -28,9 +29,23 @@ def dump_config(config: RunConfig) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
+def check_secrets(config: RunConfig) -> None:
+    """Make sure that no setting of the system lacks the secret that `dump_config` took out of it.
+
+    Raises:
+        ConfigError: one does.
+    """
+    for key, value in config.system_settings.items():
+        if REDACTED in str(value):
+            raise ConfigError(
+                f"system_settings.{key}: the run did not keep the secret in it; give the configuration that has it: "
+                "memtune run CONFIG, with --resume RUN to go on with the run"
+            )
+
+
 def params_of(config: RunConfig) -> dict[str, Any]:
     """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    return _flat(config.model_dump(mode="json", exclude=None if config.modules else {"modules"}))
+    return _flat(_without_secrets(config.model_dump(mode="json", exclude=None if config.modules else {"modules"})))
 
 
 def lasting_params(config: RunConfig) -> dict[str, Any]:
@@ -57,26 +72,19 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
-    hides = Redaction().hides
     for key, value in settings.items():
-        if hides(key) or value is None:
-            continue
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else _without_password(value)
+        elif value is not None:
+            flat[f"{prefix}{key}"] = without_credentials(value) if key == "uri" else value
     return flat
 
 
-def _without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a system without those that are named like a secret, and without passwords in URLs."""
-    hides = Redaction().hides
-    return {
-        key: _without_secrets(value) if isinstance(value, Mapping) else _without_password(value)
-        for key, value in settings.items()
-        if not hides(key)
-    }
-
-
-def _without_password(value: Any) -> Any:
-    return without_password(value) if isinstance(value, str) else value
+def _without_secrets(value: Any) -> Any:
+    """A JSON value without what is named like a secret, passwords in URLs, and texts in the form of a credential."""
+    if isinstance(value, Mapping):
+        hides = Redaction().hides
+        return {key: _without_secrets(each) for key, each in value.items() if not hides(key)}
+    if isinstance(value, list):
+        return [_without_secrets(each) for each in value]
+    return redact(without_password(value)) if isinstance(value, str) else value

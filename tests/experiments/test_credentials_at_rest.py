@@ -19,7 +19,7 @@ from experiments.mlflow_tracking.tracking import store_uri
 from experiments.mlflow_tracking.writes import LogTable, LogText
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
-from experiments.runs.run_settings import dump_config, params_of
+from experiments.runs.run_settings import dump_config, lasting_params, params_of
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
 
@@ -77,10 +77,10 @@ def ran(
     return run
 
 
-def holding(*folders: Path) -> set[str]:
+def holding(*folders: Path, token: str = CREDENTIAL) -> set[str]:
     """The files below some folders that hold the credential."""
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    return {path.name for path in files if CREDENTIAL.encode() in path.read_bytes()}
+    return {path.name for path in files if token.encode() in path.read_bytes()}
 
 
 @pytest.mark.slow
@@ -169,11 +169,48 @@ def test_settings_of_a_model_show_no_key_that_is_wrong() -> None:
     assert SECRET not in str(refused.value)
 
 
-def test_what_a_run_keeps_of_its_settings_holds_no_secret_of_a_system() -> None:
-    config = RunConfig(system_settings={"top_k": 2, "api_key": SECRET, "db": {"password": SECRET, "host": "h"}})
-    assert SECRET not in dump_config(config)
-    assert "host: h" in dump_config(config)
-    assert SECRET not in json.dumps(params_of(config))
+TOKEN = "sk-proj-4711abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"api_key": SECRET},
+        {"db": {"password": SECRET, "host": "h"}},
+        {"db": f"postgresql://me:{SECRET}@h/db"},
+        {"llms": [{"provider": "h", "api_key": SECRET}, [{"password": SECRET}]]},
+        {"header": f"Bearer {TOKEN}"},
+        {"headers": ["h", f"Authorization: Bearer {TOKEN}"]},
+        {"say": {"command": f"curl --header api_key={SECRET}"}},
+    ],
+    ids=lambda settings: json.dumps(settings)[:60],
+)
+def test_what_a_run_keeps_of_its_settings_holds_no_secret_of_a_system(settings: dict[str, Any]) -> None:
+    config = RunConfig(system_settings={"top_k": 2, "host": "example.org", **settings})
+    for kept in (dump_config(config), json.dumps(params_of(config)), json.dumps(lasting_params(config))):
+        assert SECRET not in kept
+        assert TOKEN not in kept
+        assert "example.org" in kept
+
+
+def test_a_run_whose_settings_had_a_token_goes_on_only_where_it_is_given_again(
+    ran: Callable[..., int], scripted_server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tokened.py").write_text(
+        "from tracing.systems.rag import Rag\n\n\nclass Tokened(Rag):\n"
+        "    def __init__(self, *, headers: list[str]) -> None:\n        super().__init__()\n"
+    )
+    with Path("rag.yaml").open("a") as file:
+        file.write(f"system_settings: {{headers: ['Authorization: Bearer {TOKEN}']}}\nbudget: {{calls: 2}}\n")
+    Path("rag.yaml").write_text(Path("rag.yaml").read_text().replace("system: rag", "system: tokened:Tokened"))
+    assert ran("run", "rag.yaml", "--home", "home", "--out", "run") == 0
+    assert holding(tmp_path / "run", token=TOKEN) == set()
+    asked = scripted_server.asked
+    for dry in ([], ["--dry-run"]):
+        assert ran("run", "--resume", "run", *dry) == 2
+        assert "system_settings.headers: the run did not keep the secret in it" in capsys.readouterr().err
+    assert scripted_server.asked == asked
+    assert ran("run", "rag.yaml", "--resume", "run", "--home", "home") == 0
 
 
 @pytest.mark.parametrize("length", [250, 270, 280, 285, 290, 299, 300, 301, 310])
