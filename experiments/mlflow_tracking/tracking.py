@@ -302,11 +302,12 @@ class MlflowRun:
         for name, text in (result.champion_candidate if self._stands else self._seed).items():
             better = text != self._seed.get(name)
             self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
-        left = [name for name, still in self._open.items() if still]
-        for run in (*left, PARENT):
-            self._end(run, status)
-        if self._outbox.waiting:
-            self._outbox.flush(seconds=FINISH_SECONDS)
+        self._end_all(status)
+
+    def leave(self, stopped: str, *, status: str) -> None:
+        """End the run with what it had before it was resumed; why it ended this time is all that is new."""
+        self._outbox.send(SetTag(key="stopped", value=stopped), LogFiles(path=SUMMARY))
+        self._end_all(status)
 
     def _version(self, prompt: str, text: str, message: str) -> RegisterPrompt:
         tags = {"memtune.run": self._folder.id, "memtune.system": self._system}
@@ -324,6 +325,13 @@ class MlflowRun:
             start = StartRun(run=name, title=name, moment=self._now(), tags=tags)
             self._outbox.send(start, *log_datasets(data, name))
         return name
+
+    def _end_all(self, status: str) -> None:
+        left = [name for name, still in self._open.items() if still]
+        for run in (*left, PARENT):
+            self._end(run, status)
+        if self._outbox.waiting:
+            self._outbox.flush(seconds=FINISH_SECONDS)
 
     def _end(self, run: str, status: str) -> None:
         self._outbox.send(EndRun(run=run, status=status, moment=self._now()))

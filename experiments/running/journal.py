@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from experiments.running.summarizing import RunFacts, summarize
-from experiments.runs.folder import ATTEMPTS, RunFolder
+from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -23,15 +23,25 @@ if TYPE_CHECKING:
 class RunJournal:
     """An observer that writes `summary.json` and the champion's prompts after every step.
 
+    A resumed run starts over. Until it has come back to what it had found before, its folder keeps that.
+
     Args:
         folder: of the run.
         facts: what is known of it.
         seed: the prompts it starts from.
         calls: counts the model calls so far.
+        earlier: what a resumed run had found before; None for a new one.
     """
 
-    def __init__(self, folder: RunFolder, facts: RunFacts, seed: Candidate, calls: Callable[[], CallCounts]) -> None:
-        self._folder, self._facts, self._calls = folder, facts, calls
+    def __init__(
+        self,
+        folder: RunFolder,
+        facts: RunFacts,
+        seed: Candidate,
+        calls: Callable[[], CallCounts],
+        earlier: Summary | None = None,
+    ) -> None:
+        self._folder, self._facts, self._calls, self._earlier = folder, facts, calls, earlier
         self._baseline: dict[SplitName, Score] = {}
         self._iterations: list[IterationRecord] = []
         self._champion: Candidate = dict(seed)
@@ -40,11 +50,11 @@ class RunJournal:
         self.signals: Sequence[Signal] = ()
         """The latest signals, for the report."""
         folder.write_prompts("seed", seed)
-        self.save(self.result("running"))
+        self._update()
 
     def baseline(self, split: SplitName, score: Score) -> None:
         self._baseline[split] = score
-        self.save(self.result("running"))
+        self._update()
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         self.signals = signals
@@ -54,14 +64,7 @@ class RunJournal:
         if record.champion is not None:
             self._champion = record.champion
         self._changed = record.changed
-        shown = Redaction().value
-        lines = [
-            json.dumps(shown({"iteration": each.n, **_by(each), **asdict(attempt)}), ensure_ascii=False) + "\n"
-            for each in self._iterations
-            for attempt in each.attempts
-        ]
-        self._folder.write(ATTEMPTS, "".join(lines))
-        self.save(self.result("running"))
+        self._update()
 
     def verdict(self, verdict: Verdict) -> None:
         self._verdict = verdict
@@ -90,12 +93,44 @@ class RunJournal:
             prompts_alone=said.prompts_alone if said else None,
         )
 
+    def leave(self, stopped: str) -> bool:
+        """Whether a resumed run has less than it had found before; if so, only `stopped` changes in its summary."""
+        if self._earlier is None or not self._is_behind(self._earlier):
+            return False
+        self._folder.write_summary(self._earlier.model_copy(update={"stopped": stopped}))
+        return True
+
     def save(self, result: LoopResult) -> Summary:
         """Write prompts and summary of `result`."""
         self._folder.write_prompts("champion", result.champion_candidate)
         summary = summarize(self._facts, result)
         self._folder.write_summary(summary)
         return summary
+
+    def _is_behind(self, before: Summary) -> bool:
+        if len(self._iterations) != len(before.iterations):
+            return len(self._iterations) < len(before.iterations)
+        tested = before.verdict is None or self._verdict is not None
+        return not (tested and set(before.baseline) <= set(self._baseline))
+
+    def _update(self) -> None:
+        """Write what is known so far."""
+        if self.leave("running"):
+            return
+        if self._iterations:
+            self._write_attempts()
+        # Those of a resumed run were of what it had found before.
+        (self._folder.path / CASES).unlink(missing_ok=True)
+        self.save(self.result("running"))
+
+    def _write_attempts(self) -> None:
+        shown = Redaction().value
+        lines = [
+            json.dumps(shown({"iteration": each.n, **_by(each), **asdict(attempt)}), ensure_ascii=False) + "\n"
+            for each in self._iterations
+            for attempt in each.attempts
+        ]
+        self._folder.write(ATTEMPTS, "".join(lines))
 
 
 def _by(record: IterationRecord) -> dict[str, str]:

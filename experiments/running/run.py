@@ -48,7 +48,7 @@ from experiments.runs.summary import Summary
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer, counted_money
-from tracing.errors import MemtuneError
+from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
 from tracing.version import memtune_version
 
@@ -117,13 +117,13 @@ def run_experiment(
         try:
             result = _optimize(run, observer, approve)
         except KeyboardInterrupt:
-            _finish(run, run.journal.result("interrupted"), "KILLED", saving)
+            _break_off(run, "interrupted", "KILLED", saving)
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _finish(run, run.journal.result(f"error: {error}"), "FAILED", saving)
+            _break_off(run, f"error: {error}", "FAILED", saving)
             raise
         except BaseException as error:
-            _finish(run, run.journal.result(f"fault: {type(error).__name__}"), "FAILED", saving)
+            _break_off(run, f"fault: {type(error).__name__}", "FAILED", saving)
             raise
         return _finish(run, result, "FINISHED", saving)
 
@@ -218,10 +218,23 @@ def _prepare(
         variants_of(config, evaluator),
         Failures(parts.attributor, parts.access, parts.system.operations),
         settings,
-        RunJournal(folder, _facts(config, dataset, folder, tracked), parts.seed, lambda: _calls(evaluator)),
+        RunJournal(
+            folder,
+            _facts(config, dataset, folder, tracked),
+            parts.seed,
+            lambda: _calls(evaluator),
+            None if resume is None else _found_before(resume),
+        ),
         tracked,
         _studies(parts.server, folder),
     )
+
+
+def _found_before(folder: RunFolder) -> Summary | None:
+    """The summary of a run that is resumed; None if it did not get that far, or its summary is damaged."""
+    with contextlib.suppress(RunError):
+        return folder.summary()
+    return None
 
 
 def _studies(server: StudyServer | None, folder: RunFolder) -> Studies:
@@ -268,6 +281,16 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         proposers=run.parts.proposers,
         variants=run.variants,
     )
+
+
+def _break_off(
+    run: _Prepared, stopped: str, status: Literal["KILLED", "FAILED"], progress: Callable[[int], None]
+) -> None:
+    """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
+    if run.journal.leave(stopped):
+        run.tracked.leave(stopped, status=status)
+    else:
+        _finish(run, run.journal.result(stopped), status, progress)
 
 
 def _finish(

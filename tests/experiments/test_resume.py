@@ -10,24 +10,33 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from gold_runs import GoldModel, Whole, curves, latest, live, outcome
+from mlflow import MlflowClient
 from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
+from experiments.running.run import run_experiment
+from experiments.running.wiring import home_folder
 from experiments.runs.config_file import load_config
-from experiments.runs.folder import FINGERPRINT, LEDGER, LOCK, RunFolder
+from experiments.runs.folder import ATTEMPTS, CASES, FINGERPRINT, LEDGER, LOCK, REPORT, RunFolder
 from experiments.runs.lock import locked
+from optimizer.evaluation.scores import Score, SplitName
+from optimizer.gating.verdict import Verdict
+from optimizer.tuning.results import IterationRecord
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
 from tracing.systems.fact_memory import FactMemory
+
+if TYPE_CHECKING:
+    from attribution.signals import Signal
 
 
 @pytest.mark.slow
@@ -179,6 +188,45 @@ def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str])
         return capsys.readouterr().err
 
     return resume
+
+
+class Stopped:
+    """An observer that stops a run as soon as anything was measured."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        raise self._error
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None: ...
+    def iteration(self, record: IterationRecord) -> None: ...
+    def verdict(self, verdict: Verdict) -> None: ...
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("error", "stopped"), [(KeyboardInterrupt(), "interrupted"), (RunError("no room"), "error: no room")]
+)
+def test_a_resumed_run_that_stops_before_it_is_back_where_it_was_keeps_what_it_had_found(
+    configured: Callable[[str], None], error: BaseException, stopped: str
+) -> None:
+    configured("again")
+    assert live(["run", "run.yaml", "--out", "run"], None) == 0
+    folder = RunFolder(Path("run"))
+    before = folder.summary()
+    assert before.rewritten
+    files = [*(folder.path / name for name in (ATTEMPTS, CASES, REPORT)), *folder.path.glob("prompts/*/*")]
+    kept = {path: path.read_bytes() for path in files}
+    config = load_config("run.yaml")
+    with pytest.raises(type(error)):
+        run_experiment(config, load_dataset(config), home_folder(), resume=folder, observers=[Stopped(error)])
+    assert folder.summary() == before.model_copy(update={"stopped": stopped})
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert before.mlflow is not None
+    tracked = MlflowClient(before.mlflow.tracking_uri).get_run(before.mlflow.run_id)
+    assert tracked.data.tags["stopped"] == stopped
+    assert tracked.info.status == ("KILLED" if stopped == "interrupted" else "FAILED")
 
 
 def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None:

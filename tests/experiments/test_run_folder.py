@@ -13,8 +13,9 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folde
 import memtune
 from experiments.command import main
 from experiments.running.journal import RunJournal
+from experiments.runs.cases_file import RunCase, read_cases, write_cases
 from experiments.runs.comparison import compare, list_runs
-from experiments.runs.folder import CONFIG, SUMMARY, RunFolder, read_prompts
+from experiments.runs.folder import CASES, CONFIG, SUMMARY, RunFolder, read_prompts
 from experiments.runs.manifest import manifest_of
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts
@@ -102,6 +103,30 @@ def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     journal.save(journal.result("interrupted"))
     assert (folder.summary().stopped, folder.summary().verdict) == ("interrupted", "inconclusive")
     assert folder.summary().calls.made == 5
+
+
+def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    before = folder.summary()
+    tried = RunCase(split="test", conversation="c", question_id="q", question="?", answers=("a",), replies={})
+    write_cases(folder, [tried])
+    journal = RunJournal(folder, facts(folder.id), SEED, lambda: CallCounts(5, 6, 11), before)
+    steps = [
+        lambda: None,
+        lambda: [journal.baseline(split, score(0.4)) for split in ("train", "validation", "test")],
+        lambda: journal.iteration(record(1, accepted=True, champion={"answer": "Another."})),
+        lambda: journal.iteration(record(2, accepted=False, champion={"answer": "Another."})),
+    ]
+    for step in steps:
+        step()
+        assert folder.summary() == before.model_copy(update={"stopped": "running"})
+        assert (folder.prompts("champion"), read_cases(folder)) == (TUNED, [tried])
+    assert journal.leave("interrupted")
+    assert folder.summary() == before.model_copy(update={"stopped": "interrupted"})
+    journal.iteration(record(3, accepted=False, champion=SEED))
+    assert not journal.leave("interrupted")
+    assert (len(folder.summary().iterations), folder.prompts("champion")) == (3, SEED)
+    assert not (folder.path / CASES).exists(), "they are not of this champion"
 
 
 def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
