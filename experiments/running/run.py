@@ -47,7 +47,8 @@ from experiments.runs.seen_cases import seen_cases
 from experiments.runs.summary import Summary
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
-from optimizer.tuning.results import Attempt, CallCounts, LoopResult, LoopSettings, Observer, counted_money
+from optimizer.tuning.call_counts import call_counts
+from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, Observer
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
 from tracing.version import memtune_version
@@ -222,7 +223,7 @@ def _prepare(
             folder,
             _facts(config, dataset, folder, tracked),
             parts.seed,
-            lambda: _calls(evaluator),
+            partial(call_counts, parts.access, evaluator),
             None if resume is None else _found_before(resume),
         ),
         tracked,
@@ -364,14 +365,4 @@ def _report_of(run: _Prepared, result: LoopResult, summary: Summary, cases: Sequ
         settings=run.settings,
         attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
         cases=cases,
-    )
-
-
-def _calls(evaluator: Evaluator) -> CallCounts:
-    spent = evaluator.spent
-    return CallCounts(
-        made=spent.made,
-        cached=spent.cached,
-        without_reuse=spent.plain,
-        money=counted_money(evaluator.access.meter.totals()["cost"]),
     )

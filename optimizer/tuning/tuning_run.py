@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
-from optimizer.tuning.results import CallCounts, LoopResult, counted_money
+from optimizer.tuning.call_counts import call_counts
+from optimizer.tuning.results import LoopResult
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
 
@@ -67,10 +68,6 @@ class TuningRun(Tuning):
     def result(self, stopped: str) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
         said = self._verdict
-        totals = self._access.meter.totals()
-        made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
-        spent = self._systems.evaluator.spent
-        outside = made + cached - spent.made - spent.cached
         return LoopResult(
             baseline=self._baseline,
             champion=self._scores,
@@ -82,12 +79,7 @@ class TuningRun(Tuning):
             power=said.power if said else None,
             iterations=self._iterations.records,
             stopped=stopped,
-            calls=CallCounts(
-                made=made,
-                cached=cached,
-                without_reuse=spent.plain + outside,
-                money=counted_money(totals["cost"]),
-            ),
+            calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},
             noise=said.noise if said else None,
             settings=self._changed(),

@@ -190,6 +190,15 @@ def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str])
     return resume
 
 
+def test_an_interrupted_run_counts_every_call_that_it_paid(configured: Callable[[str], None]) -> None:
+    configured("counted")
+    config = load_config("run.yaml")
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(config, load_dataset(config), home_folder(), out=Path("run"), observers=[StoppedAfterARound()])
+    paid = [line for line in (Path("run") / LEDGER).read_text().splitlines() if "keys" in json.loads(line)]
+    assert RunFolder(Path("run")).summary().calls.made == len(paid) > 0
+
+
 class Stopped:
     """An observer that stops a run as soon as anything was measured."""
 
@@ -203,6 +212,18 @@ class Stopped:
     def iteration(self, record: IterationRecord) -> None: ...
     def verdict(self, verdict: Verdict) -> None: ...
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
+
+
+class StoppedAfterARound(Stopped):
+    """One that stops it as soon as a round is over."""
+
+    def __init__(self) -> None:
+        super().__init__(KeyboardInterrupt())
+
+    def baseline(self, split: SplitName, score: Score) -> None: ...
+
+    def iteration(self, record: IterationRecord) -> None:
+        raise self._error
 
 
 @pytest.mark.parametrize(
