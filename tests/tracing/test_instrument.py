@@ -13,7 +13,7 @@ from mem0_model import Mem0Model, decide
 from scripted_server import Reply, ScriptedServer
 from streaming_server import streaming_server
 
-from tracing import attributes, bind, instrument, operation, session, trace, traced
+from tracing import attributes, bind, instrument, operation, paused, session, trace, traced
 
 KEY = "sk-abcdefgh12345678"
 ASKED = [{"role": "user", "content": f"Who am I? My key is {KEY}."}]
@@ -212,6 +212,16 @@ def test_threads_and_pools_record_where_they_were_started():
     with trace() as recorder, ThreadPoolExecutor(1) as pool:
         pool.submit(shout, "unbound").result()
     assert recorder.graph.operations == {}
+
+
+def test_a_pool_that_was_first_used_in_a_trace_records_nothing_of_work_from_elsewhere():
+    with instrument.threads(), ThreadPoolExecutor(1) as pool:
+        with trace() as recorder:
+            pool.submit(shout, "seen").result()
+            with paused():
+                pool.submit(shout, "unseen").result()
+        assert pool.submit(shout, "after the trace").result() == "AFTER THE TRACE"
+    assert [one.value for one in recorder.graph.variables.values()] == ["seen", "SEEN"]
 
 
 # --- mem0 ------------------------------------------------------------------------------------------------------------

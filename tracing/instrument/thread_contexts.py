@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tracing.instrument.patches import Instrumentation
-from tracing.recording.scope import bind, current
+from tracing.recording.scope import bind, current, paused
 
 
 def threads() -> Instrumentation:
@@ -32,7 +32,8 @@ def threads() -> Instrumentation:
         def submit(pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if current.get().recorder is not None:
                 function = bind(function)
-            return original(pool, function, *args, **kwargs)
+            with paused():  # a worker that is started here will do other people's work too
+                return original(pool, function, *args, **kwargs)
 
         return submit
 
