@@ -605,6 +605,40 @@ def test_keys_patterns_and_a_function_take_out_what_may_not_be_recorded_before_a
     assert load_trace(path).graph.variables == recorder.graph.variables
 
 
+def test_what_is_named_like_a_secret_is_hidden_whatever_it_is_and_wherever_it_was_recorded():
+    with trace(prefix="e") as elsewhere:
+        made = variable("123456789", name="ssn")
+    with trace(redaction=Redaction(keys=("ssn",))) as recorder:
+        with operation("login", inputs={"user": "ann", "password": b"hunter2"}) as op:
+            op.output("ssn", 123456789)
+        variable([], name="password")
+        with take_over(hand_over()) as child:
+            variable("123456789", name="ssn")
+        recorder.adopt(child.records())
+        with operation("check", inputs={"given": made}):
+            pass
+    found = [(one.name, one.value) for one in recorder.graph.variables.values()]
+    hidden = ("ssn", "[redacted]")
+    assert found == [("user", "ann"), ("password", "[redacted]"), hidden, ("password", []), hidden, hidden]
+    assert elsewhere.graph.variables[made.id].value == "123456789"
+
+
+def test_a_secret_object_is_one_variable_and_no_refusal_shows_it():
+    with trace(strict=True) as recorder:
+        words, later = ["hunter2"], []
+        variable(later, name="password")
+        with operation("choose") as op:
+            op.output("password", words)
+            op.output("x", later, name="password")
+        with operation("use", inputs={"it": words}) as op:
+            op.use("again", words)
+        later.append("hunter3")
+        with pytest.raises(TraceError, match="changed since") as refused, operation("use", inputs={"it": later}):
+            pass
+    assert "hunter" not in f"{refused.value} {recorder.records()}"
+    assert len(set(only(recorder, "use").input_ids())) == 1
+
+
 def test_a_variable_handed_out_shows_no_secret_even_before_anybody_looked_at_the_graph():
     with trace() as recorder:
         made = variable("use sk-abcdefgh12345", name="v")

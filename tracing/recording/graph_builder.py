@@ -250,8 +250,10 @@ class GraphBuilder:
         """Add a variable, and remember whose value it is. `made` is filled in where one was handed out already."""
         made = made if made is not None else noted_variable(scope.recorder)
         shown = self._name(name)
-        if type(content) is str:
-            content = REDACTED if name in self._secret_names and content else self.redaction.text(content)
+        if content and name in self._secret_names:
+            content = REDACTED
+        elif type(content) is str:
+            content = self.redaction.text(content)
         else:
             content = self._clean(content)
         fill_in(
@@ -277,8 +279,10 @@ class GraphBuilder:
         return found[1] if found is not None else None
 
     def unchanged(self, value: Any, content: Any, recorded: Variable) -> bool:
-        """True where the object, whose snapshot is `content`, still is what was recorded of it."""
-        return isinstance(value, UNCHANGING) or bool(self._clean(content) == recorded.value)
+        """True where the object, whose snapshot is `content`, still is what was recorded of it; a secret always is."""
+        if isinstance(value, UNCHANGING) or recorded.value == REDACTED:
+            return True
+        return bool(self._clean(content) == recorded.value)
 
     def known(self, given: Variable) -> Variable | None:
         """The variable as this trace has it, taken over from another trace if need be; None if it was never recorded.
@@ -303,7 +307,8 @@ class GraphBuilder:
 
     def cleaned(self, given: Variable) -> Variable:
         """A variable that was recorded elsewhere, as it may be recorded here."""
-        value, name, facts = self._clean(given.value), self.redaction.text(given.name), self._facts(given.attributes)
+        name, facts = self.redaction.text(given.name), self._facts(given.attributes)
+        value = self.redaction.named(given.name, self._snapshot(given.value))
         same = value == given.value and name == given.name and facts == given.attributes
         return given if same else replace(given, value=value, name=name, attributes=facts)
 
@@ -335,8 +340,12 @@ class GraphBuilder:
         return self.redaction.value(dict(attributes)) if attributes else {}
 
     def _clean(self, content: Any) -> Any:
+        return self.redaction.value(self._snapshot(content))
+
+    @staticmethod
+    def _snapshot(content: Any) -> Any:
         # What is noted as its own snapshot has not been looked at: it may be no number of JSON.
-        return self.redaction.value(snapshot(content) if type(content) in ATOMS else content)
+        return snapshot(content) if type(content) in ATOMS else content
 
     def _name(self, name: str) -> str:
         """A name as it may be recorded; names repeat."""

@@ -164,8 +164,11 @@ class Recorder:
         """A record as it may be recorded here; what another recorder took down has lost the usual secrets already."""
         if self.redaction == Redaction():
             return record
-        texts = [key for key in ("name", "value", "attributes", "error", "model") if key in record]
-        return {**record, **{key: self.redaction.value(record[key]) for key in texts}}
+        texts = [key for key in ("name", "attributes", "error", "model") if key in record]
+        cleaned = {key: self.redaction.value(record[key]) for key in texts}
+        if "value" in record:
+            cleaned["value"] = self.redaction.named(str(record.get("name")), record["value"])
+        return {**record, **cleaned}
 
     def hand_over(self) -> dict[str, Any]:
         """What another process needs to record as part of this place: see `tracing.hand_over`."""
@@ -285,7 +288,7 @@ class Recorder:
             if found is not None and not self.builder.unchanged(value, content, found):
                 from tracing.graph.comparison import value_diff
 
-                difference = value_diff(found.value, self.redaction.value(content), "recorded", "now")
+                difference = value_diff(found.value, self.redaction.named(found.name, content), "recorded", "now")
                 raise TraceError(
                     f"input {role!r} is {found.name!r} ({found.id}), changed since it was recorded; record the change "
                     f"with `change(…)` or as an output:\n{difference}"

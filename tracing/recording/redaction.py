@@ -72,6 +72,10 @@ class Redaction:
         # "the wifi password" is the name of a memory.
         return spelled in self._keys or (spelled.endswith(SECRET_ENDINGS) and " " not in spelled)
 
+    def named(self, name: str, value: Any) -> Any:
+        """The JSON-compatible `value` that has this name, as it may be recorded."""
+        return REDACTED if value and self.hides(name) else self.value(value)
+
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""
         kind = type(value)
@@ -79,10 +83,7 @@ class Redaction:
             return self.text(value)
         if kind is dict:
             items = list(value.items())
-            kept = {
-                self.text(key): REDACTED if item and self.hides(key) else self.value(item)
-                for key, item in items[: self.most_items]
-            }
+            kept = {self.text(key): self.named(key, item) for key, item in items[: self.most_items]}
             return kept if len(items) <= self.most_items else {**kept, "…": f"{len(items) - self.most_items} more"}
         if kind is list:
             first = [self.value(item) for item in value[: self.most_items]]
