@@ -103,6 +103,30 @@ def test_async_calls_in_many_tasks_belong_each_to_their_own(scripted_server: Scr
         assert answer.calls == 1
 
 
+def test_a_call_of_a_task_that_outlives_its_operation_is_one_of_its_own_inside_it(scripted_server: ScriptedServer):
+    scripted_server.script = lambda body: "You are Mara."
+
+    async def main():
+        async with openai.AsyncOpenAI(base_url=scripted_server.base_url, api_key=KEY) as client:
+            ended = asyncio.Event()
+
+            async def save():
+                await ended.wait()
+                return await ask(client)
+
+            with operation("answer") as op:
+                saving = asyncio.create_task(save())
+                op.output("answer", "short")
+            ended.set()
+            return (await saving).choices[0].message.content
+
+    with instrument.openai(), trace() as recorder:
+        assert asyncio.run(main()) == "You are Mara."
+    answer, chat = recorder.graph.operations.values()
+    assert (answer.name, answer.calls, answer.input_ids()) == ("answer", 0, [])
+    assert (chat.name, chat.calls, chat.parent, chat.status) == ("chat", 1, answer.id, "ok")
+
+
 @pytest.fixture
 def streaming():
     with streaming_server() as base_url:

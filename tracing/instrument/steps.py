@@ -209,6 +209,8 @@ def step_here(run: Step | None = None) -> Step | None:
     said = (one for one in (opened_step(), run, *(say() for say in _RUNNING)) if one is not None)
     step = next((one for one in said if not one.over and one.recorder is recorder), None)
     user = current_operation()
+    if user is not None and user.ended is not None:
+        user = None  # a task outlives the operation that it was started in
     if user is None or (step is not None and (step.began_in.operation is user or step.scope is user)):
         return step
     steps = known_in(recorder).steps
