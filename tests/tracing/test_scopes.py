@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 import json
 import multiprocessing
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -647,6 +648,62 @@ def test_a_variable_handed_out_shows_no_secret_even_before_anybody_looked_at_the
         assert made.value == output.value == "use [redacted]"
         assert made == recorder.graph.variables[made.id]
         assert "sk-" not in repr(made)
+
+
+def test_a_variable_is_whole_for_whoever_reads_it_while_another_thread_settles():
+    settling, go_on = threading.Event(), threading.Event()
+
+    def slow(text):
+        settling.set()
+        go_on.wait(10)
+        return text
+
+    with trace(redaction=Redaction(function=slow)) as recorder, ThreadPoolExecutor(2) as pool:
+        made = variable("text", name="v")
+        pool.submit(recorder.settle)
+        assert settling.wait(10)
+        reading = pool.submit(lambda: made.value)
+        wait([reading], timeout=0.1)
+        go_on.set()
+        assert reading.result(10) == "text"
+
+
+def test_an_interrupt_while_the_graph_grows_is_raised_and_nothing_is_lost():
+    def recorded(interrupted_at):
+        texts = itertools.count()
+
+        def clean(text):
+            if next(texts) == interrupted_at:
+                raise KeyboardInterrupt
+            return text
+
+        with trace(redaction=Redaction(function=clean)) as recorder:
+            given = variable("a message", name="m", by="ann")
+            with operation("outer"), operation("ingest", fold=True, inputs={"it": [given], "how": "well"}):
+                with operation("extract", inputs={"it": given}) as op:
+                    op.output("fact", ["a fact"], at="noon")
+                shout("aside")
+            if interrupted_at is not None:
+                with pytest.raises(KeyboardInterrupt):
+                    _ = recorder.graph
+            graph = recorder.graph
+        names = {vid: (one.name, one.value, one.attributes) for vid, one in graph.variables.items()}
+        return (
+            list(names.values()),
+            [
+                (
+                    *(one.name, one.status, dict(one.attributes), one.parent is not None),
+                    *((role, names[vid]) for role, vid in (*one.inputs, *one.outputs)),
+                )
+                for one in graph.operations.values()
+            ],
+            next(texts),
+        )
+
+    *undisturbed, count = recorded(None)
+    for at in range(count):
+        *found, _ = recorded(at)
+        assert found == undisturbed, at
 
 
 def test_a_redaction_function_that_is_traced_itself_ends():

@@ -69,15 +69,19 @@ class GraphBuilder:
         notes = self.notes
         while notes:
             note = notes.popleft()
-            if type(note) is tuple:
-                if len(note) == _PASSED:
-                    self._pass(*note)
+            try:
+                if type(note) is tuple:
+                    if len(note) == _PASSED:
+                        self._pass(*note)
+                    else:
+                        self._make(*note)
+                elif note.record is None:
+                    self._begin(note)
                 else:
-                    self._make(*note)
-            elif note.record is None:
-                self._begin(note)
-            else:
-                self._end(note, note.record)
+                    self._end(note, note.record)
+            except (KeyboardInterrupt, SystemExit):
+                notes.appendleft(note)  # what comes after it refers to it
+                raise
         for growing in self._growing.values():
             self._link(growing)
         self._makers.clear()
@@ -91,15 +95,20 @@ class GraphBuilder:
     def _begin(self, noted: RunningOperation) -> None:
         outer = noted.outer
         parent = outer.operation if outer is not None else None
-        noted.outer, noted.folded = None, False
+        noted.folded = False
         links = [(role, self.read(role, value, content, noted)) for role, value, content in noted.taken]
-        noted.taken = ()
         if parent is not None and parent.folds:
-            self._fold(noted, parent, links)
-            return
+            noted.record = self._fold(noted, parent, links)
+        else:
+            noted.record = self._add_operation(noted, parent, links)
+        noted.outer, noted.taken = None, ()
+
+    def _add_operation(
+        self, noted: RunningOperation, parent: RunningOperation | None, links: list[tuple[str, Variable]]
+    ) -> Operation:
         recorder = noted.recorder
         parent_elsewhere = recorder.parent if recorder is not None else None
-        noted.record = Operation(
+        record = Operation(
             self.next_id("o"),
             self._name(noted.name),
             noted.kind,
@@ -110,17 +119,19 @@ class GraphBuilder:
             noted.started,
             attributes={**noted.inherited, **self._facts(noted.attributes)},
         )
-        self.graph.admit_operation(noted.record)
+        self.graph.admit_operation(record)
+        return record
 
-    def _fold(self, noted: RunningOperation, whole: RunningOperation, links: list[tuple[str, Variable]]) -> None:
+    def _fold(self, noted: RunningOperation, whole: RunningOperation, links: list[tuple[str, Variable]]) -> Operation:
         """Let what a step reads and makes belong to the operation that covers it, but for what passes between steps."""
-        record = noted.record = cast(Operation, whole.record)
+        record = cast(Operation, whole.record)
         noted.folds, noted.folded = True, True
         growing = self._grow(record)
         fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.known]
         growing.known.update(vid for _, vid in fresh)
         growing.inputs += fresh
         record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
+        return record
 
     def _end(self, noted: RunningOperation, record: Operation) -> None:
         if noted.folded:

@@ -95,12 +95,13 @@ class Recorder:
 
     def settle(self) -> None:
         """Bring the graph up to date."""
-        if self.builder.notes:
-            # A user's redaction function may be traced itself.
-            with self.lock, within(SILENCE):
-                self.builder.settle()
-                if self.ended:
-                    self.builder.forget()
+        with self.lock:  # another thread may be settling the last note
+            if self.builder.notes:
+                # A user's redaction function may be traced itself.
+                with within(SILENCE):
+                    self.builder.settle()
+                    if self.ended:
+                        self.builder.forget()
 
     def flush(self) -> None:
         """Return when all that is recorded so far is in the hands of the operating system, or counted as lost."""
