@@ -15,6 +15,7 @@ from tracing import (
     TraceError,
     bind,
     change,
+    current_operation,
     current_recorder,
     hand_over,
     operation,
@@ -260,6 +261,45 @@ def test_an_operation_left_inside_another_trace_does_not_change_what_that_record
             inner("the second's")
     assert [one.name for one in first.graph.operations.values()] == ["held"]
     assert [one.name for one in second.graph.operations.values()] == ["inner"]
+
+
+def test_an_operation_left_inside_another_one_is_not_returned_to():
+    def held():
+        with operation("held"):
+            yield
+
+    with trace():
+        items = held()
+        next(items)
+        with operation("reader"):
+            items.close()
+        assert current_operation() is None
+        with operation("outer") as outer:
+            with operation("asker"):
+                items = held()
+                next(items)
+            items.close()
+            assert current_operation() is outer
+
+
+def test_what_a_task_records_after_its_operation_ended_stays_inside_that():
+    async def work(ended):
+        await ended.wait()
+        for _ in range(2):
+            inner("late")
+
+    async def main():
+        ended = asyncio.Event()
+        with operation("answer"):
+            task = asyncio.create_task(work(ended))
+            await asyncio.sleep(0)
+        ended.set()
+        await task
+
+    with trace() as recorder:
+        asyncio.run(main())
+    answer, *late = recorder.graph.operations.values()
+    assert [one.parent for one in late] == [answer.id] * 2
 
 
 def test_a_trace_left_inside_another_does_not_end_that():
