@@ -489,6 +489,18 @@ def test_one_operation_covers_its_steps_with_what_they_read_from_outside_and_wha
     assert list(graph.backward_slice(ingest.output_ids("entry")[0]).operations) == [ingest.id]
 
 
+@pytest.mark.parametrize("given", [3, "train", ["first"]])
+def test_the_steps_of_a_folded_operation_take_the_place_of_an_attribute_of_that_name(given: object, tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    with trace(path), attributes(steps=given):
+        for _ in range(2):
+            with operation("ingest", fold=True):
+                shout("text")
+        with operation("own", steps=given, fold=True):
+            shout("text")
+    assert [one.attributes for one in load_trace(path).graph.operations.values()] == [{"steps": ["shout"]}] * 3
+
+
 # --- many at once ----------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tracing import (
     Operation,
+    Redaction,
     Session,
     TraceError,
     Variable,
@@ -304,6 +305,21 @@ def test_a_forked_child_neither_hangs_nor_writes(tmp_path: Path):
     graph = load_trace(path).graph
     assert [one.name for one in graph.operations.values()] == ["shout"]
     assert graph_of(records_of(graph)).variables == recorder.graph.variables
+
+
+def test_an_interrupt_at_the_end_of_a_trace_leaves_its_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracing.recording.writer.NAP_S", 60)
+    interrupts = [KeyboardInterrupt()]
+
+    def clean(text):
+        if interrupts:
+            raise interrupts.pop()
+        return text
+
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(KeyboardInterrupt), trace(path, redaction=Redaction(function=clean)):
+        shout("text")
+    assert [one.value for one in load_trace(path).graph.variables.values()] == ["text", "TEXT"]
 
 
 def test_a_trace_that_is_never_left_is_written_when_the_process_ends(tmp_path: Path):

@@ -28,15 +28,17 @@ class _Growing:
         inputs, outputs: links that it has not been given yet.
         known: ids of the variables it has links to, these included.
         made: its outputs, likewise.
+        steps: names of the steps that it covers.
     """
 
-    __slots__ = ("inputs", "known", "made", "outputs", "record")
+    __slots__ = ("inputs", "known", "made", "outputs", "record", "steps")
 
     def __init__(self, record: Operation) -> None:
         self.record = record
         self.inputs: list[Link] = []
         self.outputs: list[Link] = []
         self.made = set(record.outputs)
+        self.steps: list[str] = []
         self.known = {vid for _, vid in (*record.inputs, *record.outputs)}
 
 
@@ -130,7 +132,8 @@ class GraphBuilder:
         fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.known]
         growing.known.update(vid for _, vid in fresh)
         growing.inputs += fresh
-        record.attributes.setdefault("steps", []).append(self.redaction.text(noted.name))
+        growing.steps.append(self.redaction.text(noted.name))
+        record.attributes["steps"] = growing.steps
         return record
 
     def _end(self, noted: RunningOperation, record: Operation) -> None:

@@ -308,11 +308,13 @@ class Recorder:
         """Write the operations that are still open, and close the file."""
         self.ended = True
         if self._writer is not None:
-            with self.lock:
-                for item in self.graph.operations.values():
-                    if item.status == "open":
-                        self.builder.written(item)
-            self._writer.close()
+            try:
+                with self.lock:
+                    for item in self.graph.operations.values():
+                        if item.status == "open":
+                            self.builder.written(item)
+            finally:
+                self._writer.close()
 
 
 @contextlib.contextmanager
