@@ -586,6 +586,21 @@ def test_a_process_pool_records_as_part_of_the_place_that_handed_over(tmp_path: 
         pass
 
 
+@pytest.mark.parametrize("prefix", ["", "x"])
+def test_work_handed_over_in_a_recording_that_is_built_on_gets_ids_of_its_own(prefix: str):
+    def recorded(earlier, text):
+        with trace(prefix=prefix) as recorder:
+            recorder.adopt(earlier)
+            with take_over(hand_over()) as child:
+                shout(text)
+            recorder.adopt(child.records())
+        return recorder
+
+    first = recorded([], "first")
+    second = recorded(first.records(), "second")
+    assert [one.value for one in second.graph.variables.values()] == ["first", "FIRST!", "second", "SECOND!"]
+
+
 # --- redaction -------------------------------------------------------------------------------------------------------
 
 

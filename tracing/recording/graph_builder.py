@@ -342,7 +342,9 @@ class GraphBuilder:
 
     def skip_id(self, used: str) -> None:
         """Never give this id."""
-        letter, number = used.removeprefix(self.prefix)[:1], used.removeprefix(self.prefix)[1:]
+        # What another process recorded has the id that was handed over to it, and a dash, before its own.
+        own = used.removeprefix(self.prefix).partition("-")[0]
+        letter, number = own[:1], own[1:]
         if used.startswith(self.prefix) and letter in self._counts and number.isdecimal():
             self._counts[letter] = max(self._counts[letter], int(number))
 
