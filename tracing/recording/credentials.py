@@ -47,11 +47,11 @@ SECRET_ENDINGS = (
 _WORDS = ("key", "Key", "KEY", "oken", "OKEN", "ecret", "ECRET", "assword", "ASSWORD")
 _SIGN = re.compile("[=:]")
 _LONGEST_NAME = 40
-_OPENING = re.compile(r"\s*(\\{0,15})([\"'])")
+_OPENING = re.compile(r"\s*[bBfFrRuU]{0,2}(\\{0,15})([\"'])")
 _BARE = re.compile(r"[^\s\"'\\&,;)=][^\s\"'\\&,;)]*")
 _BARE_JSON = re.compile(r"\s*(?!(?:null|true|false|None|True|False)\b)([^\s\"'\\,;:(){}\[\]]+)")
-_BRACKET = re.compile(r"\s*([\[{])")
-_CLOSING = {"[": "]", "{": "}"}
+_BRACKET = re.compile(r"\s*([\w.]{0,80}([\[{(]))")
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 _SHORTEST_SECRET = 6
 """Characters of a known secret below which it is taken for a word: local servers want any key, such as "none"."""
@@ -118,18 +118,24 @@ def _value_at(text: str, at: int, sign: str, unclosed: set[tuple[str, int]]) -> 
     opening = _OPENING.match(text, at)
     if opening is not None:
         return opening.end(), _end_of_string(text, opening.end(), opening[2], len(opening[1]), unclosed)
+    bracket = _BRACKET.match(text, at)
     if sign == "=":
         bare = _BARE.match(text, at)
-        return bare.span() if bare is not None else (at, at)
-    bracket = _BRACKET.match(text, at)
+        if bare is None:
+            return at, at
+        return at, max(bare.end(), _end_of_bracket(text, bracket, unclosed) if bracket is not None else at)
     if bracket is not None:
-        closing = _CLOSING[bracket[1]]
-        end = -1 if (closing, 0) in unclosed else text.find(closing, bracket.end())
-        if end < 0:
-            unclosed.add((closing, 0))
-        return bracket.start(1), end + 1 or _end_of_line(text, at)
+        return bracket.start(1), _end_of_bracket(text, bracket, unclosed)
     bare = _BARE_JSON.match(text, at)
     return bare.span(1) if bare is not None else (at, at)
+
+
+def _end_of_bracket(text: str, bracket: re.Match[str], unclosed: set[tuple[str, int]]) -> int:
+    closing = _CLOSING[bracket[2]]
+    end = -1 if (closing, 0) in unclosed else text.find(closing, bracket.end())
+    if end < 0:
+        unclosed.add((closing, 0))
+    return end + 1 or _end_of_line(text, bracket.end())
 
 
 def _end_of_string(text: str, start: int, mark: str, slashes: int, unclosed: set[tuple[str, int]]) -> int:
