@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.
         folder = getattr(error.__cause__ or error, "folder", None)
-        saved = f"; saved in {folder}; go on with: memtune run --resume {folder}" if folder else ""
+        saved = f"; saved in {folder}; go on with: memtune run --resume {shlex.quote(str(folder))}" if folder else ""
         say(f"memtune: interrupted{saved}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

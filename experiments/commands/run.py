@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,14 +190,14 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     console.print(result_table(finished.summary, finished.result))
     for line in verdict_lines(finished.summary, finished.result.power):
         console.print(line)
-    option = f" --home {named_home}" if named_home else ""
+    option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
-    say(f"export: memtune export {finished.folder.id}{option} --to text --out PATH")
+    say(f"export: memtune export {finished.folder.named}{option} --to text --out PATH")
     store = without_credentials(settings.tracking.uri or store_uri(home))
     say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
     if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
-        say(f"resume: memtune run --resume {finished.folder.id}{option}{raised}")
+        say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
     for problem in finished.problems[:1]:
         say(f"warning: MLflow did not record everything: {problem}", err=True)
 

@@ -189,7 +189,7 @@ class MlflowRun:
         found = list(self._outbox.refused)
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
-            remedy = f"`memtune mlflow send {self._folder.id}` sends them"
+            remedy = f"`memtune mlflow send {self._folder.named}` sends them"
             found.insert(0, f"{self._outbox.waiting} writes wait{why}; {remedy}")
         return found
 

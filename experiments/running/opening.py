@@ -86,7 +86,7 @@ def open_named(
     config.prompts.limits().check(system.prompts)
     if resume is not None:
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
-    depends_on = fingerprint(config, dataset.splits, seed, access.identities(), rewrites)
+    depends_on = fingerprint(config, system, dataset.splits, seed, access.identities(), rewrites)
     return Opened(
         system, attributor, matcher, optimizer, proposers, objectives, access, seed, rewrites, depends_on, server
     )

@@ -49,7 +49,7 @@ def check_run(
         else:
             held.enter_context(locked(resume.path / LOCK))
             check_fingerprint(resume, parts.fingerprint)
-            held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=home / "cache")))
+            held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=where / "cache")))
         check_store(config.tracking.uri, config.tracking.experiment, home)
 
 

@@ -246,16 +246,10 @@ def _studies(server: StudyServer | None, folder: RunFolder) -> Studies:
 
 
 def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, str], bool] | None) -> LoopResult:
-    """Calibrate the judge, where a model judges, and search."""
+    """Search, once the judge is calibrated, where a model judges."""
     from optimizer.search.optimize import optimize
 
     splits, config = run.dataset.splits, run.config
-    calibrate_judge(
-        run.evaluator,
-        run.parts.seed,
-        splits.train,
-        progress=partial(observer.progress, "calibration of the judge"),
-    )
     return optimize(
         evaluator=run.evaluator,
         splits=splits,
@@ -281,6 +275,13 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         optimizer=run.parts.optimizer,
         proposers=run.parts.proposers,
         variants=run.variants,
+        begin=partial(
+            calibrate_judge,
+            run.evaluator,
+            run.parts.seed,
+            splits.train,
+            progress=partial(observer.progress, "calibration of the judge"),
+        ),
     )
 
 

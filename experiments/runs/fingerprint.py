@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,14 +15,16 @@ from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import FINGERPRINT, RunFolder
-from experiments.runs.run_settings import lasting_params
+from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
 from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS, Proposal
 from optimizer.search.optimizers import OPTIMIZERS, optimizers_of
 from tracing.errors import RunError
+from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import SYSTEMS
 from tracing.version import memtune_version
 
@@ -29,12 +33,18 @@ _PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
 
 def fingerprint(
-    config: RunConfig, splits: Splits, seed: Candidate, identities: Mapping[str, str], hand: Sequence[Proposal] = ()
+    config: RunConfig,
+    system: MemorySystem,
+    splits: Splits,
+    seed: Candidate,
+    identities: Mapping[str, str],
+    hand: Sequence[Proposal] = (),
 ) -> dict[str, str]:
     """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
     return {
         **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
+        **{f"system.{key}": str(value) for key, value in _own_settings(system).items()},
         "data": digest(data),
         **{f"prompts.{name}": digest(text) for name, text in seed.items()},
         "candidates": digest([[each.prompt, each.text] for each in hand]),
@@ -72,8 +82,9 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     before = read_fingerprint(folder)
     if different := differing(before, now):
         told = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
+        again = f"memtune run --resume {shlex.quote(str(folder.path))}"
         raise RunError(
-            f"{folder.path}: not resumed, since it began otherwise: {told}; `memtune run --resume {folder.path}` alone "
+            f"{folder.path}: not resumed, since it began otherwise: {told}; `{again}` alone "
             "takes the run's own settings; or start a new run (its calls are cached)"
         )
 
@@ -87,7 +98,12 @@ def _difference(key: str, before: str | None, now: str | None) -> str:
         return f"the code of {name if kind == 'code' else 'memtune'} {_changed(before, now)}"
     if key in _DIGESTS:
         return _DIGESTS[key]
-    shown = {"config": name, "models": f"the {name} model", "memtune": f"memtune's {name}"}.get(kind, key)
+    shown = {
+        "config": name,
+        "system": f"the system's {name}",
+        "models": f"the {name} model",
+        "memtune": f"memtune's {name}",
+    }.get(kind, key)
     return f"{shown}: {before or 'not set'} then, {now or 'not set'} now"
 
 
@@ -105,6 +121,12 @@ _DIGESTS = {
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The keys, sorted, that one side lacks or that have other values there."""
     return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+
+
+def _own_settings(system: MemorySystem) -> Mapping[str, Any]:
+    """The settings of a user's own system: those of an object may stand in no configuration."""
+    said = describe(system)
+    return {} if said.code is None else without_secrets(said.settings)
 
 
 def _own_code(config: RunConfig) -> dict[str, str]:

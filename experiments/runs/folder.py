@@ -26,6 +26,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -123,6 +124,11 @@ class RunFolder:
         return self.path.resolve().name
 
     @property
+    def named(self) -> str:
+        """The run as a command line names it: by its id in a home, and elsewhere by its folder."""
+        return shlex.quote(str(self.path)) if (self.path / HOME).exists() else self.id
+
+    @property
     def home(self) -> Path | None:
         """The home it was begun in; None if unknown or no longer there."""
         folder = self.path.resolve()
@@ -146,7 +152,7 @@ class RunFolder:
         except OSError as error:
             raise RunError(
                 f"{path}: cannot be written ({error.strerror}); "
-                f"make room, then go on with: memtune run --resume {self.path}"
+                f"make room, then go on with: memtune run --resume {shlex.quote(str(self.path))}"
             ) from None
         return path
 

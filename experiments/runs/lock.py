@@ -17,7 +17,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, which names the holding process. The system releases it however the process ends.
 
     Raises:
-        RunError: another process holds it.
+        RunError: another process holds it, or its folder cannot be written to.
     """
     try:
         held = FileLock(path).acquire(blocking=False)
@@ -26,6 +26,8 @@ def locked(path: Path) -> Iterator[None]:
         raise RunError(
             f"{path.parent}: process {holder} is working on this run; wait for it, or end it first"
         ) from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror}); make its folder writable") from None
     with held:
         path.write_text(str(os.getpid()))
         yield

@@ -25,7 +25,7 @@ def dump_config(config: RunConfig) -> str:
         del values["modules"]
     for settings in values["models"].values():
         settings.pop("api_key", None)
-    values["system_settings"] = _without_secrets(values["system_settings"])
+    values["system_settings"] = without_secrets(values["system_settings"])
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
@@ -45,7 +45,7 @@ def check_secrets(config: RunConfig) -> None:
 
 def params_of(config: RunConfig) -> dict[str, Any]:
     """The settings as flat `key.path` → value, without keys, credentials and unset values."""
-    return _flat(_without_secrets(config.model_dump(mode="json", exclude=None if config.modules else {"modules"})))
+    return _flat(without_secrets(config.model_dump(mode="json", exclude=None if config.modules else {"modules"})))
 
 
 def lasting_params(config: RunConfig) -> dict[str, Any]:
@@ -80,11 +80,11 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _without_secrets(value: Any) -> Any:
+def without_secrets(value: Any) -> Any:
     """A JSON value without what is named like a secret, passwords in URLs, and texts in the form of a credential."""
     if isinstance(value, Mapping):
         hides = Redaction().hides
-        return {key: _without_secrets(each) for key, each in value.items() if not hides(key)}
+        return {key: without_secrets(each) for key, each in value.items() if not hides(key)}
     if isinstance(value, list):
-        return [_without_secrets(each) for each in value]
+        return [without_secrets(each) for each in value]
     return redact(without_password(value)) if isinstance(value, str) else value

@@ -35,6 +35,7 @@ def optimize(
     optimizer: Optimizer,
     proposers: Sequence[ProposerFactory] | None = None,
     variants: Variants | None = None,
+    begin: Callable[[], None] | None = None,
 ) -> LoopResult:
     """Tune the prompts of a system on the train conversations, compare on validation, and test the champion once.
 
@@ -46,6 +47,7 @@ def optimize(
         optimizer: searches.
         proposers: write the rewrites that an optimizer may take from `Tuning.sources`; the built-in ones by default.
         variants: the system under other settings, which the local search may tune too; None for its own alone.
+        begin: called first, within the budgets, such as to calibrate a judge.
 
     Raises:
         RunError: the seed prompts cannot be scored because calls fail or are cut short; or the optimizer fails.
@@ -60,6 +62,8 @@ def optimize(
 
     def searched() -> str:
         nonlocal cost
+        if begin is not None:
+            begin()
         tuning.baselines()
         budget = access.budget
         before, since = budget.spent, budget.seconds

@@ -15,6 +15,7 @@ from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.noise import NoiseFloor
 
 
 class TuningRun(Tuning):
@@ -54,16 +55,14 @@ class TuningRun(Tuning):
             best = self._score("test", self.champion, self._scores)
             self._tokens = {"baseline": spent, "champion": _tokens_a_question(best)}
             self._verdict = verdict_of(base, best, seed=self.settings.seed)
-            # A budget that is spent by now leaves the verdict as it is.
+        try:
+            # A budget that is spent by now, or an interruption, leaves the verdict as it is.
             with suppress(BudgetExceededError):
                 self._verdict = replace(self._verdict, prompts_alone=self._prompts_alone(base))
-        if self._fresh is not None:
-            # A budget that is spent by now leaves the verdict as it is.
             with suppress(BudgetExceededError):
-                seed = self._systems.evaluator, self.seed
-                noise = self._fresh.noise(seed, base, self._phases.evaluation("noise floor"))
-                self._verdict = replace(self._verdict, noise=noise)
-        self._observer.verdict(self._verdict)
+                self._verdict = replace(self._verdict, noise=self._noise(base))
+        finally:
+            self._observer.verdict(self._verdict)
 
     def result(self, stopped: str) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
@@ -85,6 +84,13 @@ class TuningRun(Tuning):
             settings=self._changed(),
             prompts_alone=said.prompts_alone if said else None,
         )
+
+    def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:
+        """How much fresh replies to the seed prompts differ from their outcomes; None if the model samples none."""
+        if self._fresh is None:
+            return None
+        seed = self._systems.evaluator, self.seed
+        return self._fresh.noise(seed, base, self._phases.evaluation("noise floor"))
 
     def _prompts_alone(self, base: Sequence[Outcome]) -> Verdict | None:
         """The champion's prompts under the run's own settings against the seed's outcomes there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,11 +146,14 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(
 
 
 def test_a_dry_run_that_resumes_refuses_a_run_that_has_become_another(
-    run: Run, scripted_server: ScriptedServer
+    run: Run, scripted_server: ScriptedServer, memtune_home: Path
 ) -> None:
     assert run("--out", "done")[0] == 0
     spent = scripted_server.count
     assert run("--resume", "done", "--dry-run")[0] == 0
+    shutil.rmtree(memtune_home / "cache")
+    assert run("--resume", "done", "--dry-run")[0] == 0
+    assert not (memtune_home / "cache").exists()
     changed = ("--resume", "done", "--seed", "5")
     code, said = run(*changed, "--dry-run")
     assert code == 2

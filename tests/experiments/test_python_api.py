@@ -21,6 +21,7 @@ from experiments.api.result import Result
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.tracking import store_file
 from experiments.runs.config_file import load_config
+from experiments.runs.fingerprint import differing, fingerprint
 from tracing.errors import ConfigError, RunError
 from tracing.llm.settings import ModelSettings
 from tracing.systems.conversations import Conversation, Question
@@ -98,6 +99,13 @@ def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
     names = [given(one) for one in (first, second, first)]
     assert names[0] == names[2] != names[1]
     assert [open_system(name) for name in names] == [first, second, first]
+
+
+def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> None:
+    config = load_config(None)
+    splits = load_dataset(config).splits
+    three, four = (fingerprint(config, Shortened(top_k=most), splits, {}, {}) for most in (3, 4))
+    assert differing(three, four) == ["system.top_k"]
 
 
 @pytest.mark.parametrize(

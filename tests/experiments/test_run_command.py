@@ -261,6 +261,10 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
+    # A budget that is spent on the judge's calibration ends a run as it does anywhere else.
+    code, out, err = command("run", "rag.yaml", "--out", "short", "--home", "another", "--budget-calls", "2")
+    assert code == 0, err
+    assert RunFolder(Path("short")).summary().stopped.startswith("budget: the budget of 2 calls")
     # Whoever looks at the run's failures later counts by the same judge.
     code, out, err = command("attribute", "run", "--traces-of", "seed")
     assert (code, out.startswith("0 wrong answers"), err) == (0, True, "")

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from experiments.command import main
 from experiments.running.journal import RunJournal
 from experiments.runs.cases_file import RunCase, read_cases, write_cases
 from experiments.runs.comparison import compare, list_runs
-from experiments.runs.folder import CASES, CONFIG, SUMMARY, RunFolder, read_prompts
+from experiments.runs.folder import CASES, CONFIG, LOCK, SUMMARY, RunFolder, read_prompts
+from experiments.runs.lock import locked
 from experiments.runs.manifest import manifest_of
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts
@@ -156,6 +158,22 @@ def test_a_run_that_could_not_be_begun_leaves_nothing(
     made = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2), files={CONFIG: ""}, out=out)
     assert made.home == home
     assert (made.path / CONFIG).is_file()
+
+
+def test_a_command_line_names_a_run_in_its_home_by_its_id_and_any_other_by_its_folder(tmp_path: Path) -> None:
+    given = {"system": "rag", "now": datetime(2026, 1, 2), "files": {CONFIG: ""}}
+    inside = RunFolder.create(tmp_path, **given)
+    assert inside.named == inside.id
+    for out in ("apart", "runs/apart", "two words"):
+        made = RunFolder.create(tmp_path, out=tmp_path / out, **given)
+        (named,) = shlex.split(made.named)
+        assert RunFolder.find(tmp_path / "other", named) == made
+
+
+def test_a_run_in_a_folder_that_cannot_be_written_to_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / LOCK).mkdir()
+    with pytest.raises(RunError, match="lock: cannot be written "), locked(tmp_path / LOCK):
+        pass
 
 
 def test_the_latest_run_is_one_that_can_be_gone_on_with(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         model: Callable[[dict[str, Any]], Reply | str],
         temperature: float,
         optimizer: Optimizer | None = None,
+        observer: Notes | None = None,
         **settings: Any,
     ) -> LoopResult:
         scripted_server.script = model
@@ -59,7 +60,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
             settings=LoopSettings(rounds=1, proposals=2, **settings),
             access=access,
             failures=Failures(survival, access, system.operations),
-            observer=Notes(lambda: 0),
+            observer=observer or Notes(lambda: 0),
             optimizer=optimizer or open_optimizer("closed-loop"),
         )
 
@@ -87,6 +88,22 @@ def test_the_noise_counts_what_the_same_prompts_reply_otherwise(run: Run) -> Non
     assert result.noise is not None
     assert result.noise.changed > 0
     assert result.noise.noise > 0
+
+
+class Interrupted(Notes):
+    """Ctrl-C while the noise is measured."""
+
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        if phase == "noise floor":
+            raise KeyboardInterrupt
+
+
+def test_a_verdict_that_is_reached_is_told_whatever_ends_the_measurement_of_the_noise(run: Run) -> None:
+    notes = Interrupted(lambda: 0)
+    with pytest.raises(KeyboardInterrupt):
+        run(WeakModel("answer"), 0.7, observer=notes)
+    (verdict,) = notes.verdicts
+    assert (verdict.delta > 0, verdict.noise) == (True, None)
 
 
 def test_a_deterministic_model_is_not_asked_twice(run: Run) -> None:
