@@ -58,7 +58,9 @@ class TraceLine(_Line):
     Unless `all_judged`, only wrong answers are known, and nothing of how many were right.
     The prompts of operations are null unless the system is known, see `prompts_known`.
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
-    what was said of the trace before void.
+    what was said of the trace before void. `wrong` identifies the wrong answers as the second part of `CaseLine.key`
+    does: the trace's other cases no longer count. It is null where that is unknown, and where only one answer was
+    looked at.
     """
 
     type: Literal["trace"] = "trace"
@@ -68,6 +70,7 @@ class TraceLine(_Line):
     cases: int = 0
     failed: int = 0
     all_judged: bool = False
+    wrong: tuple[str, ...] | None = None
     operations: tuple[OperationLine, ...] = ()
     prompts_known: bool = True
     problem: str | None = None
@@ -242,8 +245,10 @@ class Attributions:
             self.cases[said.key] = said
             return
         before = self.traces.get(said.trace)
-        if before is not None and before.digest != said.digest:
-            self.cases = {key: case for key, case in self.cases.items() if case.trace != said.trace}
+        changed = before is not None and before.digest != said.digest
+        if before is not None and (changed or said.wrong is not None):
+            kept = () if changed else said.wrong or ()
+            self.cases = {key: case for key, case in self.cases.items() if key[0] != said.trace or key[1] in kept}
         self.traces[said.trace] = said
 
 

@@ -144,16 +144,16 @@ class Batch:
             self._write(TraceLine(trace=name, digest=_digest(source), problem=in_one_line(error)))
             return
         wrong = [case for case in found.cases if not case.passed]
+        keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
         tally.malformed += found.problem is not None
         before = self._said.traces.get(name)
         if source.complaint is None or before is None or before.digest != digest:
-            self._write(_trace_line(name, digest, found, len(wrong)))
-        self.wrong += [(name, case.prediction or case.question.id) for case in wrong]
+            self._write(_trace_line(name, digest, found, keys, alone=source.complaint is not None))
+        self.wrong += [(name, key) for key in keys]
         self._tell()
         method: Attributor | Exception | None = None
-        for case in wrong:
-            key = (name, case.prediction or case.question.id)
-            known = self._said.cases.get(key)
+        for key, case in zip(keys, wrong, strict=True):
+            known = self._said.cases.get((name, key))
             if known is not None and known.done and known.answers == tuple(map(redact, case.question.answers)):
                 tally.known += 1
                 tally.abstained += known.abstained is not None
@@ -211,7 +211,7 @@ class Batch:
         self._progress(self._where, self.tally.fresh + self.tally.known, len(self.wrong))
 
 
-def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
+def _trace_line(name: str, digest: str, found: Found, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
     known = found.system_known
     operations = tuple(
         OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if known else None)
@@ -222,8 +222,9 @@ def _trace_line(name: str, digest: str, found: Found, failed: int) -> TraceLine:
         digest=digest,
         conversation=found.recording.conversation.id,
         cases=len(found.cases),
-        failed=failed,
+        failed=len(wrong),
         all_judged=found.all_judged,
+        wrong=None if alone else wrong,
         operations=operations,
         prompts_known=known,
         problem=found.problem,

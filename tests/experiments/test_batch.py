@@ -245,6 +245,28 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
         sources_of(["latest"], tmp_path / "home", complaint=Complaint("Where did Mara move to?"))
 
 
+def test_an_answer_that_is_wrong_no_longer_is_no_case_of_the_file(folder: RunFolder, tmp_path: Path) -> None:
+    out, data = tmp_path / "a.jsonl", tmp_path / "data.jsonl"
+    traces = str(folder.path / "traces" / "key-one" / "one.jsonl")
+
+    def go(gold: str, complaint: Complaint | None = None) -> int:
+        told = json.loads((folder.path / "data.jsonl").read_text().splitlines()[0])
+        told["questions"][1]["answers"] = [gold]
+        data.write_text(json.dumps(told) + "\n")
+        with AttributionsFile.open(out, SURVIVAL) as file:
+            batch = Batch(survival, file.said, file.append, folder=out.parent)
+            batch.run(sources_of([traces], tmp_path / "home", data=data, complaint=complaint))
+        return batch.tally.fresh
+
+    assert go("Oslo") == 2
+    assert go("Oslo", Complaint("What does Ilya's gecko eat?")) == 1
+    assert go("Oslo") == 0
+    assert set(verdicts(out)) == {"one-food", "one-city", "one-gecko"}, "a complaint adds to what the data set says"
+    go("Bergen")
+    assert set(verdicts(out)) == {"one-food"}, "its gold answer was corrected"
+    assert go("Oslo") == 1
+
+
 def test_the_model_that_judged_a_run_decides_which_answers_were_wrong(folder: RunFolder, tmp_path: Path) -> None:
     found = run_sources(folder, "champion")[0].read()
     asked = {one.question.id: one for one in found.cases}
