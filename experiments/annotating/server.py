@@ -17,7 +17,7 @@ from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annot
 from experiments.annotating.lineage import element, safe
 from experiments.annotating.methods import Methods
 from experiments.annotating.shown import shown_case, shown_entry, shown_explanation, shown_label, timeline
-from experiments.annotating.workspace import Workspace
+from experiments.annotating.workspace import NotReadYetError, Workspace
 from tracing.errors import ConfigError, MemtuneError
 from tracing.llm.serving.loopback import Document, LoopbackServer, RefusalError, Request
 
@@ -205,6 +205,8 @@ def _route(made: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapp
     def route(request: Request) -> Mapping[str, Any]:
         try:
             return made(request.body if request.body is not None else {})
+        except NotReadYetError as error:
+            raise RefusalError(503, safe(str(error))) from None
         except MemtuneError as error:  # told beside the field or button that it is about
             raise RefusalError(422, safe(str(error))) from None
 

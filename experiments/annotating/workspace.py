@@ -16,7 +16,7 @@ from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Found, Source
-from tracing.errors import DataError, TraceError, in_one_line
+from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.any_trace import read_graph
 
@@ -24,6 +24,10 @@ State = Literal["wrong", "right", "not judged"]
 
 _KEPT = 4
 """Graphs kept in memory, the latest used ones; others are read again when somebody looks at them."""
+
+
+class NotReadYetError(MemtuneError):
+    """A trace is still being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +144,16 @@ class Workspace:
         """A case in the list.
 
         Raises:
-            TraceError: there is none, or it was not read yet.
+            NotReadYetError: its trace is still being read.
+            TraceError: there is none.
         """
-        if case not in self.entries:
-            raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
-        return self.entries[case]
+        opened = self.opened.get(case.trace)
+        was_read = opened is None or opened.is_read  # asked first: the reader may end in between
+        if case in self.entries:
+            return self.entries[case]
+        if not was_read:
+            raise NotReadYetError(f"{self.opened[case.trace].name} is still being read; try again in a moment")
+        raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
 
     def graph(self, trace: str) -> GraphInUse:
         """A trace's graph, read if it is not in memory.

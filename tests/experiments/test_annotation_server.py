@@ -1,6 +1,7 @@
 """The annotation server: for bearers of its token, with checked ids; others' labels are shown only afterwards."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -112,6 +113,33 @@ def test_names_that_only_one_has_are_taken_for_ids(client: Client) -> None:
     assert status == 200
     assert said["mine"]["evidence"] == ["v1"]
     assert "sk-abcdef" not in said["mine"]["note"]
+
+
+def test_a_label_of_a_trace_that_is_still_being_read_is_to_be_sent_again(tmp_path: Path) -> None:
+    trace, labels = tmp_path / "a.jsonl", LabelStore(tmp_path / "labels.sqlite")
+    write_trace(trace)
+    known = Workspace([Source(trace)])
+    known.read()
+    case = known.queue()[0].id
+    workspace = Workspace([Source(trace)])
+    with ExitStack() as stack:
+        given = {"home": tmp_path, "prompts": "champion", "access": _no_model, "calls": None, "seconds": 9.0}
+        methods = Methods(workspace, stack, **given)  # type: ignore[arg-type]
+        server = AnnotationServer(workspace, labels, methods, exports=tmp_path / "out", port=None)
+        stack.callback(server.close)
+        with workspace._lock:  # the reader waits for it
+            server.start()
+            client = Client(server.address)
+            label = {"annotator": "ann", "action": "labelled", "error_type": "UpdateError"}
+            label |= {"graph": case.trace, "case": case.case, "request": "one"}
+            status, said = client.ask("/v1/label", label)
+            assert (status, said["error"]["message"][:7]) == (503, "a.jsonl")
+        while not workspace.done:
+            time.sleep(0.01)
+        assert client.ask("/v1/label", label)[0] == 200
+        gone = {**label, "case": "v999"}
+        assert client.ask("/v1/label", gone)[0] == 422
+    assert len(labels.in_force()) == 1
 
 
 def test_others_are_shown_once_one_has_labelled_too_and_agreement_follows(client: Client) -> None:

@@ -191,7 +191,7 @@ async function save(label) {
       return options.saved();
     } catch (error) {
       if (error instanceof Unreachable) {
-        options.tell("not saved yet: the server does not answer; trying again …", true);
+        options.tell(`not saved yet: ${error.message} (trying again …)`, true);
         await new Promise((done) => setTimeout(done, 1500));
         continue;
       }

@@ -6,6 +6,7 @@ if (given.get("annotator") && !sessionStorage.getItem("annotator")) sessionStora
 if (location.hash) history.replaceState(null, "", location.pathname);
 
 export class Refused extends Error {}
+/* The same request may succeed later. */
 export class Unreachable extends Error {}
 
 export async function call(method, path, body) {
@@ -21,6 +22,7 @@ export async function call(method, path, body) {
   }
   const said = await reply.json();
   if (reply.status === 401) throw new Refused("open the address that memtune annotate prints: this tab has no valid token");
+  if (reply.status === 503) throw new Unreachable(said.error.message);
   if (!reply.ok) throw new Refused(said.error?.message || `status ${reply.status}`);
   return said;
 }
