@@ -43,7 +43,7 @@ def judged_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
     graph = recording.graph
     cases: list[Case] = []
     for operation in graph.operations.values():
-        score = _score(graph, operation)
+        score = judge_score(graph, operation)
         if score is None:
             continue
         read = {graph.variables[vid].kind: graph.variables[vid] for vid in operation.input_ids()}
@@ -162,7 +162,8 @@ def _case(
     return Case(recording.conversation.id, question, reply, judgement, prediction.id)
 
 
-def _score(graph: ExecutionGraph, operation: Operation) -> float | None:
+def judge_score(graph: ExecutionGraph, operation: Operation) -> float | None:
+    """The score that an operation gave a reply; None if it is no judge, or its score no number."""
     for vid in operation.output_ids():
         variable = graph.variables[vid]
         if variable.kind == "judge_score":

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from attribution.attributor import Attributor, Guarded
-from attribution.cases import Attribution, Case
-from attribution.failures import answers_in, complaint
+from attribution.cases import PASS_SCORE, Attribution, Case
+from attribution.failures import answers_in, complaint, judge_score, judged_cases
 from attribution.methods import survival
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
@@ -82,7 +82,7 @@ class OpenedTrace:
 
 @dataclass(slots=True)
 class GraphInUse:
-    """A graph in memory: its recording, its wrong answers, and the methods that were set up for it."""
+    """A graph in memory: its recording, its judged answers, and the methods that were set up for it."""
 
     recording: Recording
     cases: dict[str, Case]
@@ -201,7 +201,7 @@ class Workspace:
         method = Guarded(lambda: survival(used.recording))
         for cid, entry in entries.items():
             if entry.state == "wrong" and not self._stopped.is_set():
-                entries[cid] = replace(entry, verdict=method.attribute(used.cases[cid.case]))
+                entries[cid] = replace(entry, verdict=method.attribute(self.case(cid)))
         self._publish(opened, entries)
 
     def _publish(self, opened: OpenedTrace, entries: dict[CaseId, ListedCase]) -> None:
@@ -219,14 +219,17 @@ def _read(opened: OpenedTrace) -> GraphInUse:
         # Nothing tells which of its answers are wrong; people may.
         graph, problem = read_graph(source.path)
         found = Found(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
-    cases = {case.prediction or case.question.id: case for case in found.cases}
+    judged = (*judged_cases(found.recording), *found.cases)  # of an annotated graph, some may not be annotated
+    cases = {case.prediction or case.question.id: case for case in judged}
     return GraphInUse(found.recording, cases, found.problem)
 
 
 def _judged(graph: ExecutionGraph, prediction: str) -> State:
-    """What the graph's own judge said about a reply that is no wrong answer."""
-    made = [graph.variables[vid] for one in graph.consumers(prediction) for vid in one.output_ids()]
-    return "right" if any(one.kind == "judge_score" for one in made) else "not judged"
+    """What the graph's own judge said about a reply, the right answer to which is not known."""
+    scores = [score for one in graph.consumers(prediction) if (score := judge_score(graph, one)) is not None]
+    if not scores:
+        return "not judged"
+    return "right" if min(scores) >= PASS_SCORE else "wrong"
 
 
 def _names(sources: Sequence[Source]) -> list[str]:

@@ -18,6 +18,7 @@ from experiments.command import main
 from tracing.files.loading import load_trace
 from tracing.files.saving import save_trace
 from tracing.interchange import smartcomment
+from tracing.recording.recorder import operation, trace, variable
 
 
 @pytest.fixture
@@ -118,6 +119,32 @@ def test_several_operations_share_the_fault_and_annotators_who_differ_are_told(
     assert set(cases) == {"UpdateError", "JudgeError"}
     assert cases["UpdateError"].operation_ids == tuple(operations[0][:2])
     assert cases["JudgeError"].operation_ids == ()
+
+
+def test_of_an_annotated_graph_the_other_wrong_answers_stay_wrong(opened: Workspace, tmp_path: Path) -> None:
+    case = next(one for one in ids(opened) if opened.opened[one.trace].name == "ours.jsonl")
+    store = LabelStore(tmp_path / "labels.sqlite")
+    store.add("ann", case, Assessment("labelled", *decisive(opened, case)[:1]), request="1")
+    (path,) = export(opened, store.in_force(), tmp_path / "out").files
+    again = Workspace([Source(path)])
+    again.read()
+    assert sorted(one.state for one in again.entries.values()) == ["right", "wrong", "wrong"]
+    assert all(one.verdict is not None for one in again.queue())
+
+
+@pytest.mark.parametrize(("score", "state"), [(1.0, "right"), (0.0, "wrong"), ("unclear", "not judged")])
+def test_a_judge_without_the_right_answer_is_believed_if_its_score_is_a_number(
+    score: float | str, state: str, tmp_path: Path
+) -> None:
+    with trace(tmp_path / "a.jsonl"):
+        query = variable("Where does Mara live?", name="q1", kind="query")
+        with operation("answer", inputs={"query": query}) as answer:
+            prediction = answer.output("prediction", "Bergen", kind="prediction")
+        with operation("judge", inputs={"prediction": prediction}) as judge:
+            judge.output("score", score, kind="judge_score")
+    workspace = Workspace([Source(tmp_path / "a.jsonl")])
+    workspace.read()
+    assert [one.state for one in workspace.entries.values()] == [state]
 
 
 def test_a_trace_that_nothing_judged_can_be_labelled_too(tmp_path: Path) -> None:
