@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -33,6 +33,7 @@ class AgreementReport:
         pairs: each two annotators with a case in common.
         disputed: cases on which annotators differ in error type or operations.
         accepted: method → its verdicts accepted, and those that were accepted, corrected or rejected.
+        elsewhere: labels of traces that are not open, which do not count.
     """
 
     labelled: Mapping[str, int]
@@ -42,11 +43,16 @@ class AgreementReport:
     pairs: tuple[PairAgreement, ...]
     disputed: tuple[CaseId, ...]
     accepted: Mapping[str, tuple[int, int]]
+    elsewhere: int
 
 
-def agreement_of(labels: Iterable[Label]) -> AgreementReport:
-    """The agreement of labels in force; a rejected verdict without an error type is no label of the case."""
-    everything = list(labels)
+def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementReport:
+    """The agreement of labels in force, on cases of these traces.
+
+    A rejected verdict without an error type is no label of the case.
+    """
+    given = list(labels)
+    everything = [one for one in given if one.case.trace in traces]
     by_case: dict[CaseId, dict[str, Label]] = defaultdict(dict)
     for one in everything:
         if one.assessment.error_type is not None:
@@ -63,6 +69,7 @@ def agreement_of(labels: Iterable[Label]) -> AgreementReport:
         tuple(pair for pair in pairs if pair.cases),
         tuple(disputed),
         _accepted(everything),
+        len(given) - len(everything),
     )
 
 

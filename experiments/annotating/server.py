@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from attribution.cases import OUTSIDE_THE_SYSTEM
-from experiments.annotating.agreement import AgreementReport, agreement_of
+from experiments.annotating.agreement import agreement_of
 from experiments.annotating.export import export
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
@@ -75,7 +75,7 @@ class AnnotationServer:
             "POST /v1/explain": self._explain,
             "POST /v1/label": self._label,
             "POST /v1/undo": self._undo,
-            "GET /v1/agreement": lambda body: _agreement(agreement_of(self._store.in_force()), self._workspace),
+            "GET /v1/agreement": lambda body: self._agreement(),
             "POST /v1/export": self._export,
         }
         self._http = _listening({path: _route(made) for path, made in routes.items()}, port, key)
@@ -168,6 +168,24 @@ class AnnotationServer:
         self._store.undo(name, case, request=_request_id(body))
         return self._said(name, case)
 
+    def _agreement(self) -> Mapping[str, Any]:
+        report = agreement_of(self._store.in_force(), self._workspace.opened)
+        entries = self._workspace.entries
+        return {
+            "labelled": dict(report.labelled),
+            "shared": report.shared,
+            "error_type": report.error_type,
+            "operations": report.operations,
+            "pairs": [[one.first, one.second, one.cases, one.error_type, one.operations] for one in report.pairs],
+            "accepted": {method: list(counts) for method, counts in report.accepted.items()},
+            "elsewhere": report.elsewhere,
+            "disputed": [
+                {"graph": one.trace, "case": one.case, "question": safe(entries[one].question)}
+                for one in report.disputed
+                if one in entries
+            ],
+        }
+
     def _export(self, body: Any) -> Mapping[str, Any]:
         labels = self._store.in_force()
         if body.get("only_mine"):
@@ -220,19 +238,3 @@ def _case_id(body: Any) -> CaseId:
 def _request_id(body: Any) -> str:
     """The page's own number of a request, by which one that is sent twice counts once."""
     return str(body.get("request") or secrets.token_urlsafe(12))[:80]
-
-
-def _agreement(report: AgreementReport, workspace: Workspace) -> Mapping[str, Any]:
-    return {
-        "labelled": dict(report.labelled),
-        "shared": report.shared,
-        "error_type": report.error_type,
-        "operations": report.operations,
-        "pairs": [[one.first, one.second, one.cases, one.error_type, one.operations] for one in report.pairs],
-        "accepted": {method: list(counts) for method, counts in report.accepted.items()},
-        "disputed": [
-            {"graph": one.trace, "case": one.case, "question": safe(workspace.entries[one].question)}
-            for one in report.disputed
-            if one in workspace.entries
-        ],
-    }

@@ -99,7 +99,7 @@ def annotate(
     if agreement or target is not None:
         given = store.in_force()
         if agreement:
-            _print_agreement(agreement_of(given))
+            _print_agreement(agreement_of(given, workspace.opened))
         if target is not None:
             workspace.read()
             done = export(workspace, [one for one in given if annotator in ("", one.annotator)], target)
@@ -158,6 +158,9 @@ def _print_agreement(report: AgreementReport) -> None:
     )
     for method, (accepted, judged) in report.accepted.items():
         say(f"{method}: {accepted:,} of {judged:,} verdicts accepted")
+    if report.elsewhere:
+        labels = "label" if report.elsewhere == 1 else "labels"
+        say(f"left out: {report.elsewhere:,} {labels} of traces that are not open")
 
 
 def _figure(value: float | None) -> str:

@@ -1,12 +1,16 @@
 """Agreement of annotators: published worked examples, and what is not defined stays undefined."""
 
+from pathlib import Path
+
 import pytest
+from annotated_traces import write_trace
 from sklearn.metrics import cohen_kappa_score
 
 from attribution.cases import ErrorType
 from experiments.annotating.agreement import agreement_of, cohen_kappa, krippendorff_alpha
-from experiments.annotating.label_store import Label
+from experiments.annotating.label_store import Label, LabelStore
 from experiments.annotating.labels import Assessment, CaseId
+from experiments.command import main
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), sections A, B and C: a row for each observer.
 BINARY = ("0100000010", "1110010000")
@@ -50,7 +54,8 @@ def test_a_report_counts_shared_cases_and_names_the_disputed_ones() -> None:
             label("ben", "2", "RetrievalError", "o3"),
             label("ann", "3", "UpdateError", "o4"),
             label("ben", "4", None, method="survival"),
-        ]
+        ],
+        {"t"},
     )
     assert (found.labelled, found.shared) == ({"ann": 3, "ben": 2}, 2)
     assert found.disputed == (CaseId("t", "2"),)
@@ -60,3 +65,22 @@ def test_a_report_counts_shared_cases_and_names_the_disputed_ones() -> None:
     ]
     assert (first, second, cases) == ("ann", "ben", 2)
     assert kappa == pytest.approx(cohen_kappa_score(["E", "R"], ["E", "T"]))
+
+
+def test_labels_of_traces_that_are_not_open_do_not_count() -> None:
+    labels = [label("ann", "1", "ExtractionError", method="survival"), label("ben", "1", "ResponseError")]
+    found = agreement_of(labels, {"other"})
+    assert (found.labelled, found.shared, found.disputed, found.accepted, found.elsewhere) == ({}, 0, (), {}, 2)
+
+
+def test_the_command_counts_the_labels_of_the_traces_it_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_trace(tmp_path / "a.jsonl")
+    labels = tmp_path / "labels.sqlite"
+    LabelStore(labels).add("ann", CaseId("elsewhere", "v1"), Assessment("labelled", "UpdateError"), request="1")
+    with pytest.raises(SystemExit):
+        main(["annotate", str(tmp_path / "a.jsonl"), "--labels", str(labels), "--agreement"])
+    said = capsys.readouterr().out
+    assert "ann:" not in said
+    assert "left out: 1 label of traces that are not open" in said

@@ -22,6 +22,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
+from experiments.attributing.case_sources import Source
 from experiments.bench.gold_answers.suite import conversations_to_spoil
 from experiments.command import cli, main
 from experiments.mlflow_tracking.tracking import store_uri
@@ -54,7 +55,8 @@ class World:
         shutil.copytree(made, folder / f"copy {ARGUMENT.replace('/', ' ')}")
         (folder / "home" / "runs" / f"0 {ARGUMENT.replace('/', ' ')}").mkdir()
         store = LabelStore(folder / "labels.sqlite")
-        store.add(f"ann {TEXT}", CaseId("trace", "case"), Assessment("labelled", "UpdateError"), request="1")
+        case = CaseId(Source(folder / "annotated.json").digest, "case")
+        store.add(f"ann {TEXT}", case, Assessment("labelled", "UpdateError"), request="1")
         copied = folder / f"copy {ARGUMENT.replace('/', ' ')}" / "summary.json"
         copied.write_text(copied.read_text().replace('"dataset": "jsonl"', f'"dataset": {json.dumps(TEXT)}'))
 

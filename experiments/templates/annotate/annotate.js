@@ -126,6 +126,7 @@ async function agreement() {
     el("p", {}, `${counted(said.shared, "case")} labelled by several. Krippendorff's alpha: `, el("b", {}, figure(said.error_type)), " on the error type, ", el("b", {}, figure(said.operations)), " on the operations."),
     said.pairs.length ? el("table", { id: "pairs" }, el("tr", {}, ...["annotators", "cases", "Cohen's kappa, error type", "operations"].map((one) => el("th", {}, one))), ...said.pairs.map(([a, b, count, type, operations]) => el("tr", {}, el("td", {}, `${a}, ${b}`), el("td", {}, String(count)), el("td", {}, figure(type)), el("td", {}, figure(operations))))) : "",
     ...Object.entries(said.accepted).map(([name, [accepted, judged]]) => el("p", {}, `${name}: ${accepted} of ${judged} verdicts accepted.`)),
+    said.elsewhere ? el("p", { class: "muted" }, `Left out: ${counted(said.elsewhere, "label")} of traces that are not open.`) : "",
     ...(said.disputed.length ? [el("h3", {}, `Disputed (${said.disputed.length})`), el("div", { class: "links" }, ...said.disputed.map((one) => el("button", { onclick: () => go(one) }, one.question)))] : []));
 }
 async function exported(only_mine = false) {
