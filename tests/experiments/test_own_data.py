@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from experiments.data.checking import problems_of_dataset
 from experiments.data.datasets import conversations_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations
 
 
@@ -165,6 +167,24 @@ def test_traces_with_feedback_become_questions_whose_truth_is_known(tmp_path: Pa
     ]
     assert "Mara: My tortoise only comes out for radicchio." in [turn.spoken for turn in found["one"].turns()]
     assert reading.omissions["one"] == {"wrong answers without a correction": 1}
+
+
+@pytest.mark.parametrize("within", [lambda: session("chat"), nullcontext])
+def test_several_answers_of_one_session_or_of_none_are_questions_of_their_own(
+    tmp_path: Path, within: Callable[[], AbstractContextManager[object]]
+) -> None:
+    asked = {"Where does Mara live?": "Bergen", "Who is Mara?": "a friend"}
+    with trace(tmp_path / "t.jsonl"), within():
+        variable("Mara: I live in Bergen.", name="m1", kind="message")
+        for question, reply in asked.items():
+            query = variable(question, name="query", kind="query")
+            with operation("answer", kind="llm", inputs={"query": query}) as answer:
+                answer.output("prediction", reply, kind="prediction")
+    rows = [{"trace": "t", "question": one, "right": True} for one in asked]
+    written(tmp_path / "feedback.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    (found,) = conversations_of("traces", tmp_path)
+    assert {one.question: one.answers for one in found.questions} == {one: (reply,) for one, reply in asked.items()}
+    assert len({one.id for one in found.questions}) == 2
 
 
 def test_spans_of_other_tools_are_exchanges_and_what_was_judged_is_no_part_of_the_dialogue(tmp_path: Path) -> None:

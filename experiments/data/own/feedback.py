@@ -26,7 +26,7 @@ class FeedbackRow(BaseModel):
     Attributes:
         trace: name of the trace file, with or without its ending, relative to the folder.
         right: whether the answer was right.
-        question: as it was asked, or its id in the trace; may be left out where the trace has one answer.
+        question: as it was asked, or its name in the trace; may be left out where the trace has one answer.
         reply: as it was given; may be left out where the question has one reply.
         answers: what would have been right; empty if nobody said.
     """
@@ -45,12 +45,14 @@ class RecordedAnswer:
     """An answer that a trace records.
 
     Attributes:
-        id: of the question in the trace.
+        id: of the question; no other answer of the trace has it.
+        name: of the question in the trace, which others may share.
         question: as it was asked.
         reply: as it was given.
     """
 
     id: str
+    name: str
     question: str
     reply: str
 
@@ -101,7 +103,7 @@ def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> Recorde
     found = [
         each
         for each in answers
-        if (not row.question or row.question == each.id or _plain(row.question) == _plain(each.question))
+        if (not row.question or row.question in (each.id, each.name) or _plain(row.question) == _plain(each.question))
         and (not row.reply or _plain(row.reply) == _plain(each.reply))
     ]
     if len({(_plain(each.question), _plain(each.reply)) for each in found}) == 1:

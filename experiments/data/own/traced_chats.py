@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from attribution.failures import answers_in
 from attribution.recordings import conversation_of
 from attribution.text.content import text_of
 from experiments.data.own.feedback import RecordedAnswer
-from tracing.graph.elements import Operation
+from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
@@ -42,13 +43,25 @@ def chat_of(graph: ExecutionGraph, name: str) -> TracedChat:
     """
     recorded = answers_in(graph)
     if recorded or not _calls(graph):
-        answers = []
-        for query, prediction in recorded:
-            session = graph.sessions.get(prediction.session or "")
-            key = session.name if session is not None else query.name
-            answers.append(RecordedAnswer(key, text_of(query.value), text_of(prediction.value)))
-        return TracedChat(conversation_of(graph, name), tuple(answers), {})
+        names = [_name(graph, query, prediction) for query, prediction in recorded]
+        shared = Counter(names)
+        answers = tuple(
+            RecordedAnswer(
+                # A recorder of one's own may put several answers into one session, or name every query alike.
+                named if shared[named] == 1 else f"{named}/{prediction.id}",
+                named,
+                text_of(query.value),
+                text_of(prediction.value),
+            )
+            for named, (query, prediction) in zip(names, recorded, strict=True)
+        )
+        return TracedChat(conversation_of(graph, name), answers, {})
     return _of_spans(graph, name)
+
+
+def _name(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
+    session = graph.sessions.get(prediction.session or "")
+    return session.name if session is not None else query.name
 
 
 def _calls(graph: ExecutionGraph) -> list[Operation]:
@@ -73,7 +86,7 @@ def _of_spans(graph: ExecutionGraph, name: str) -> TracedChat:
             for number, (role, text) in enumerate((*said, *reply), start=1)
         ]
         turns += new
-        answers.append(RecordedAnswer(call.id, said[0][1], reply[0][1]))
+        answers.append(RecordedAnswer(call.id, call.id, said[0][1], reply[0][1]))
         asked[call.id] = frozenset(turn.id for turn in new)
     made = tuple(DialogueSession(id=key, turns=tuple(turns)) for key, turns in sessions.items())
     conversation = Conversation(id=name, speakers=_SPOKEN, sessions=made or (DialogueSession(id="session", turns=()),))
