@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from experiments.data.datasets import DATASETS, DatasetLoader, checked
-from experiments.data.loaders import FEWEST, assign_splits
+from experiments.data.loaders import assign_splits
 from experiments.data.reading import Progress, Reading, Reports
 from tracing.errors import MemtuneError, in_one_line
 from tracing.systems.conversations import Conversation
@@ -67,10 +67,8 @@ def _for_runs(found: list[Conversation], path: Path) -> list[str]:
         return []
     if not any(one.questions for one in found):
         return ["it has no questions, which a run needs; docs/data-format.md says how to add them"]
-    if len(found) < FEWEST:
-        return [f"a run needs {FEWEST} conversations or more, for train, validation and test"]
     try:
-        assign_splits([one for one in found if one.split != "sealed"], where=str(path))
+        assign_splits(found, where=str(path))
     except MemtuneError as error:
         return [str(error)]
     return []

@@ -47,11 +47,12 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
     """
     reading = Reading(progress=progress)
     conversations = read_dataset(config, reading)
-    splits = assign_splits([c for c in conversations if c.split != "sealed"], where=_where(config))
+    splits = assign_splits(conversations, where=_where(config))
     cut = limit_conversations(splits, config.limits.conversations)
-    dropped = Counter[str]()
+    unasked = [c.id for c in conversations if not c.questions and c.split != "sealed"]
+    dropped = Counter({"conversations without questions": len(unasked)})
     taken = {conversation.id for conversation in (*cut.train, *cut.validation, *cut.test)}
-    not_taken = {conversation.id for conversation in conversations} - taken
+    not_taken = {conversation.id for conversation in conversations} - taken - set(unasked)
     for name, left_out in reading.omissions.items():
         if name not in not_taken:
             dropped.update(left_out)
@@ -97,7 +98,7 @@ def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
 
 
 def assign_splits(conversations: Sequence[Conversation], *, where: str) -> Splits:
-    """Conversations by their `split`, or where none has one, by a fixed rule.
+    """Conversations with questions by their `split`, or where none has one, by a fixed rule; without the sealed ones.
 
     The rule orders conversations by the SHA-256 of their id, so it depends on neither their order in the file nor on a
     seed, and gives 40 % to test, 25 % to validation and the rest to train, each at least one: 3 are split 1/1/1, 10 are
@@ -106,31 +107,34 @@ def assign_splits(conversations: Sequence[Conversation], *, where: str) -> Split
     Raises:
         DataError: only some have a split, a split is empty, or there are fewer than three.
     """
-    without = [conversation.id for conversation in conversations if conversation.split is None]
-    if without and len(without) < len(conversations):
+    usable = [c for c in conversations if c.questions and c.split != "sealed"]
+    without = [conversation.id for conversation in usable if conversation.split is None]
+    if without and len(without) < len(usable):
         raise DataError(
             f"{where}: conversation {without[0]!r} has no split but others have; give every row a split, or none"
         )
-    if not without:
-        by_name = {name: tuple(c for c in conversations if c.split == name) for name in ("train", "validation", "test")}
+    if usable and not without:
+        by_name = {name: tuple(c for c in usable if c.split == name) for name in ("train", "validation", "test")}
         empty = [name for name, group in by_name.items() if not group]
         if empty:
             raise DataError(
-                f'{where}: no conversation has the split {empty[0]!r}; give some rows "split": "{empty[0]}"'
+                f"{where}: no conversation with questions has the split {empty[0]!r}; "
+                f'give some rows "split": "{empty[0]}"'
             )
         return Splits(**by_name)
-    count = len(conversations)
+    count = len(usable)
     if count < FEWEST:
         raise DataError(
-            f"{where}: holds {count} conversations; at least {FEWEST} are needed for train, validation and test"
+            f"{where}: holds {count} conversations with questions; "
+            f"at least {FEWEST} are needed for train, validation and test"
         )
-    order = sorted(conversations, key=lambda c: hashlib.sha256(c.id.encode()).hexdigest())
+    order = sorted(usable, key=lambda c: hashlib.sha256(c.id.encode()).hexdigest())
     test = min(math.ceil(count * TEST_SHARE), count - 2)
     validation = min(max(1, math.ceil(count * VALIDATION_SHARE)), count - test - 1)
     chosen = {c.id: place for place, c in enumerate(order)}
 
     def between(first: int, last: int) -> tuple[Conversation, ...]:
-        return tuple(c for c in conversations if first <= chosen[c.id] < last)
+        return tuple(c for c in usable if first <= chosen[c.id] < last)
 
     return Splits(
         train=between(test + validation, count), validation=between(test, test + validation), test=between(0, test)

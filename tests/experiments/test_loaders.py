@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.data.checking import problems_of_dataset
 from experiments.data.loaders import assign_splits, limit_conversations, load_dataset, load_sealed, shorten
 from experiments.data.published.locomo import NOT_TOLD, read_locomo
 from experiments.data.reading import Reading
@@ -181,7 +182,7 @@ def test_too_few_or_half_split_conversations_are_refused() -> None:
         assign_splits([conversation("a"), conversation("b")], where="x")
     with pytest.raises(DataError, match="'b' has no split"):
         assign_splits([conversation("a", split="train"), conversation("b"), conversation("c")], where="x")
-    with pytest.raises(DataError, match="no conversation has the split 'test'"):
+    with pytest.raises(DataError, match="no conversation with questions has the split 'test'"):
         assign_splits([conversation("a", split="train"), conversation("b", split="validation")], where="x")
 
 
@@ -213,6 +214,17 @@ def test_sealed_conversations_are_read_only_when_asked_for(tmp_path: Path) -> No
     loaded = {c.id for group in load_dataset(config).splits.named().values() for c in group}
     assert loaded == {"c-train", "c-validation", "c-test"}
     assert [c.id for c in load_sealed(config)] == ["c-sealed"]
+
+
+def test_conversations_without_questions_take_up_no_room_in_the_splits(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    write_conversations(path, [conversation(f"c{n}", questions=2 if n >= 30 else 0) for n in range(40)])
+    loaded = load_dataset(load_config(None, overrides={"dataset": "jsonl", "data": path, "limits.conversations": 9}))
+    assert [len(group) for group in loaded.splits.named().values()] == [3, 3, 3]
+    assert "30 conversations without questions left out" in loaded.notes
+    write_conversations(path, [conversation(f"c{n}", questions=2 if n >= 38 else 0) for n in range(40)])
+    (note,) = problems_of_dataset("jsonl", path).notes
+    assert note.startswith(f"{path}: holds 2 conversations with questions; at least 3 are needed")
 
 
 def test_the_bundled_sample_is_split_and_its_sealed_part_stays_out() -> None:
