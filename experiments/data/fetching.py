@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from tracing.errors import DataError
 
 SUMS = "SHA256SUMS"
@@ -62,30 +64,48 @@ def fetch(file: RemoteFile, folder: Path, *, otherwise: str, arrived: Arrived) -
             disk is full. Nothing but verified bytes ever has the file's name.
     """
     target = folder / file.name
-    wanted = file.sha256 or _recorded(folder).get(file.name)
-    if target.is_file():
-        if wanted is not None and sha256_of(target) == wanted:
-            return target
-        if wanted is not None and file.sha256 is None:
-            raise DataError(
-                f"{target}: differs from what was fetched first, by {folder / SUMS}; delete the file to fetch it again"
-            )
-        if wanted is None:
-            _record(folder, file.name, sha256_of(target))
-            return target
-    part = target.with_name(f"{target.name}.part")
+    if _is_verified(file, folder):
+        return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _download(file, part, otherwise, arrived)
-        _verified(file, part, wanted, folder, otherwise)
-        if wanted is None:
-            _record(folder, file.name, sha256_of(part))
-        part.replace(target)
+        with FileLock(
+            folder.with_name(f".{folder.name}.lock")
+        ):  # the partial file and the sums are one fetch's at a time
+            if not _is_verified(file, folder):
+                _fetch(file, folder, otherwise, arrived)
     except OSError as error:
         if error.errno in _FULL:
             raise DataError(f"{folder}: the disk is full; free some space and start it again to continue") from None
         raise DataError(f"{folder}: cannot be written ({error.strerror}); give --home another folder") from None
     return target
+
+
+def _is_verified(file: RemoteFile, folder: Path) -> bool:
+    """Whether the file is there with the bytes that it must have; one of unknown hash is trusted from now on."""
+    target = folder / file.name
+    wanted = file.sha256 or _recorded(folder).get(file.name)
+    if not target.is_file():
+        return False
+    if wanted is None:
+        _record(folder, file.name, sha256_of(target))
+    elif sha256_of(target) != wanted:
+        if file.sha256 is None:
+            raise DataError(
+                f"{target}: differs from what was fetched first, by {folder / SUMS}; delete the file to fetch it again"
+            )
+        return False
+    return True
+
+
+def _fetch(file: RemoteFile, folder: Path, otherwise: str, arrived: Arrived) -> None:
+    target = folder / file.name
+    part = target.with_name(f"{target.name}.part")
+    wanted = file.sha256 or _recorded(folder).get(file.name)
+    _download(file, part, otherwise, arrived)
+    _verified(file, part, wanted, folder, otherwise)
+    if wanted is None:
+        _record(folder, file.name, sha256_of(part))
+    part.replace(target)
 
 
 def is_here(file: RemoteFile, folder: Path) -> bool:

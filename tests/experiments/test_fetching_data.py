@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -94,6 +95,25 @@ def test_a_download_that_was_cut_is_continued(home: Home, tmp_path: Path, ranges
     home.cut = None
     assert fetched(home.file(), tmp_path).read_bytes() == CONTENT
     assert home.asked == [None, "bytes=1000000-"]
+
+
+def test_two_that_fetch_a_file_at_once_share_one_download(home: Home, tmp_path: Path) -> None:
+    halfway, both = threading.Event(), []
+
+    def slowly(name: str, done: int, total: int) -> None:
+        halfway.set()
+        time.sleep(0.1)
+
+    def first() -> None:
+        both.append(fetch(home.file(), tmp_path / "d", otherwise=OTHERWISE, arrived=slowly))
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert halfway.wait(20)
+    both.append(fetched(home.file(), tmp_path / "d"))
+    thread.join()
+    assert [path.read_bytes() for path in both] == [CONTENT] * 2
+    assert home.asked == [None]
 
 
 def test_one_that_ended_before_it_got_its_name_is_not_asked_for_again(home: Home, tmp_path: Path) -> None:
