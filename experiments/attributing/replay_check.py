@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attribution.replay.method import Checked, Replay
 from attribution.survival.matching.matcher import WORDS, open_matcher
+from attribution.text.content import text_of
 from experiments.data.loaders import load_dataset
 from experiments.running.judging import calibrate_judge
 from experiments.running.wiring import open_parts
@@ -18,7 +19,9 @@ from experiments.runs.folder import CONFIG, RunFolder
 if TYPE_CHECKING:
     from attribution.recordings import Recording
     from experiments.attributing.batch import Make
+    from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
+    from tracing.systems.prompts import Candidate
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def checked_by_replay(
         make: sets the method up.
         name: of the run: its id, `latest` (finished), its folder, or a trace in it.
         home: where the runs and the cache are.
-        prompts: `seed` or `champion`, those the traces were made with.
+        prompts: `seed` or `champion`, for what a trace does not show: it is run with the prompts that it was made with.
         calls: most calls to the run's models.
 
     Raises:
@@ -54,7 +57,7 @@ def checked_by_replay(
         def checked(recording: Recording) -> Checked:
             replay = Replay(
                 parts.system,
-                candidate,
+                {**candidate, **_shown(recording.graph, candidate)},
                 parts.access,
                 recording.conversation,
                 parts.evaluator.judged,
@@ -64,3 +67,8 @@ def checked_by_replay(
             return Checked(make(recording), replay)
 
         yield checked, parts.access
+
+
+def _shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
+    """The prompts that a trace was made with, as far as it shows them."""
+    return {one.name: text_of(one.value) for one in graph.find_variables(kind="prompt") if one.name in candidate}

@@ -385,6 +385,13 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
     code, _, err = command("attribute", "run", "--reply", "Bergen")
     assert (code, "give its --question too" in err) == (2, True)
 
+    folder = RunFolder(Path("run"))
+    folder.write_prompts("champion", {name: f"{text}\nBe brief." for name, text in folder.prompts("seed").items()})
+    trace = min(folder.path.glob("traces/*/*.jsonl"))
+    code, _, err = command("attribute", str(trace), "--replay", "--out", "one.jsonl")
+    assert (code, err) == (0, "")
+    assert scripted_server.count == made, "a trace is run again with the prompts it was made with"
+
 
 @pytest.mark.parametrize(
     "command_line", [("run", "rag.yaml", "--out", "run"), ("eval", "rag.yaml", "--prompts", "seed")]
