@@ -87,6 +87,8 @@ def read_recorded(path: Path) -> Recorded:
                 raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
     if not rows_of(found):
         raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
+    if not any("-" in side for row in rows_of(found) for side in row):
+        raise DataError(f"{path}: no answer is wrong (-), so nothing could be better; record some that are")
     return found
 
 

@@ -73,6 +73,7 @@ def test_the_bundled_answers_can_be_drawn_from() -> None:
         ("{", "the whole file"),
         ('{"seed": {"a": 1}}', "seed.a"),
         ('{"seed": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
+        ('{"seed": {"a": "++"}, "other": {"a": "++"}}', "no answer is wrong (-)"),
         ('{"seed": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
     ],
 )
