@@ -164,7 +164,7 @@ def read_projects(path: Path | None) -> list[TracedProject]:
             return read_projects(bundled)
     projects = []
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}); give --data a JSONL file in UTF-8") from None
     for number, line in enumerate(lines, start=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -63,19 +64,19 @@ class JsonRows(Generic[Row]):
         except ValueError:  # an empty file cannot be mapped
             raise DataError(f"{self._path}: is empty; {self._expected} is expected, {self._remedy}") from None
         # The mapping is closed when nothing points into it any more.
-        start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        start = content[:64].lstrip(BOM_UTF8 + b" \t\r\n")[:1]
         return self._lines(content) if start == b"{" else self._elements(content)
 
     def _elements(self, content: mmap.mmap) -> Iterator[tuple[str, bytes]]:
-        begin = 3 if content[:3] == b"\xef\xbb\xbf" else 0
         try:
-            elements = msgspec.json.decode(memoryview(content)[begin:], type=list[msgspec.Raw])
+            elements = msgspec.json.decode(memoryview(content)[_begin(content) :], type=list[msgspec.Raw])
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise DataError(f"{self._path}: not JSON ({error}); {self._expected} is expected, {self._remedy}") from None
         for place, element in enumerate(elements):
             yield f"{self._path}: {place}", bytes(element)
 
     def _lines(self, content: mmap.mmap) -> Iterator[tuple[str, bytes]]:
+        content.seek(_begin(content))
         first = content.readline()
         if not first.rstrip().endswith(b"}"):  # one object over several lines
             yield str(self._path), first + content.read()
@@ -85,6 +86,11 @@ class JsonRows(Generic[Row]):
             if line.strip():
                 yield f"{self._path}:{number}", line
             line, number = content.readline(), number + 1
+
+
+def _begin(content: mmap.mmap) -> int:
+    """Where the text begins: behind the mark that some editors write."""
+    return len(BOM_UTF8) if content[: len(BOM_UTF8)] == BOM_UTF8 else 0
 
 
 def document(path: Path, *, expected: str, remedy: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -25,7 +26,7 @@ from experiments.data.datasets import conversations_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.recording.recorder import operation, session, trace, variable
-from tracing.systems.conversations import Conversation, write_conversations
+from tracing.systems.conversations import Conversation, read_conversations, write_conversations
 
 
 def test_tables_become_conversations_with_facts_and_several_answers(tmp_path: Path) -> None:
@@ -192,6 +193,22 @@ def test_spans_of_other_tools_are_exchanges_and_what_was_judged_is_no_part_of_th
     assert [turn.spoken for turn in first.turns()] == ["user: I moved to Oslo.", "assistant: Noted."]
     assert [session.id for session in first.sessions] == ["chat-1"]
     assert [(q.question, q.answers) for q in first.questions] == [("Where do I live?", ("Oslo",))]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_data(tmp_path: Path) -> None:
+    """Some editors and spreadsheets on Windows write one."""
+    chats = "".join(json.dumps(row) + "\n" for row in sharegpt())
+    (tmp_path / "chats.jsonl").write_bytes(BOM_UTF8 + chats.encode())
+    (tmp_path / "one.json").write_bytes(BOM_UTF8 + json.dumps(sharegpt()[0], indent=1).encode())
+    lines = problems_of_dataset("sharegpt", tmp_path / "chats.jsonl")
+    assert (lines.problems, lines.conversations) == ((), len(sharegpt()))
+    assert problems_of_dataset("sharegpt", tmp_path / "one.json").problems == ()
+    marked = [tmp_path / "own.jsonl", traces(tmp_path / "traces") / "feedback.jsonl"]
+    write_conversations(marked[0], [*conversations_of("csv", tables(tmp_path / "tables"))])
+    for path in marked:
+        path.write_bytes(BOM_UTF8 + path.read_bytes())
+    assert len(read_conversations(marked[0])) == len(CITIES)
+    assert len(list(conversations_of("traces", marked[1].parent))) == 3
 
 
 Change = Callable[[Path], object]

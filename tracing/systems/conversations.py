@@ -157,7 +157,7 @@ def read_conversations(path: Path, report: Callable[[str], None] | None = None) 
     line_of: dict[str, int] = {}
     asked_in: dict[str, int] = {}
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     for number, line in enumerate(lines, start=1):

@@ -123,7 +123,7 @@ def _row(
 
 def _json_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); {_REMEDY}") from None
     except UnicodeDecodeError as error:
