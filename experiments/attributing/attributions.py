@@ -252,6 +252,16 @@ class Attributions:
         self.traces[said.trace] = said
 
 
+def is_attributions(path: Path) -> bool:
+    """Whether a file begins as an attributions file does; one that cannot be read is for others to report."""
+    begin = b'{"type":"attributions"'
+    try:
+        with path.open("rb") as file:
+            return file.read(len(begin)) == begin
+    except OSError:
+        return False
+
+
 class AttributionsFile:
     """An attributions file being written: one process appends complete lines to it. Safe to use from several threads.
 

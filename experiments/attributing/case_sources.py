@@ -15,6 +15,7 @@ from attribution.failures import case_of, complaint, failed_cases
 from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
+from experiments.attributing.attributions import is_attributions
 from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
 from experiments.data.own.traced_chats import chat_of
@@ -192,6 +193,8 @@ def sources_of(
         complaint: about one answer in the one named trace; only this answer is attributed.
         complaints: a log of answers that users called wrong; only these are attributed.
 
+    In a folder, the log and what `memtune attribute` wrote there are no traces.
+
     A folder with `feedback.csv` or `feedback.jsonl` gives the traces that have feedback.
 
     Raises:
@@ -199,6 +202,7 @@ def sources_of(
             is invalid.
     """
     by_data = None if data is None else _judging_by(data)
+    log = complaints.resolve() if complaints is not None else None
     runs: dict[Path, Judging | None] = {}
     found: dict[Path, Source] = {}
 
@@ -211,7 +215,7 @@ def sources_of(
             chosen = [source(path)]
         elif path.is_dir() and not (path / CONFIG).is_file():
             feedback = Feedback(path, Reading()) if has_feedback(path) else None
-            files = traces_in(path)
+            files = [one for one in traces_in(path) if one.resolve() != log and not is_attributions(one)]
             if feedback is None:
                 chosen = [source(one) for one in files]
             else:

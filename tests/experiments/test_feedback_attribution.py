@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from data_files import traces, written
+from traced_runs import conversation, record
 
 from experiments.attributing.attributions import Attributions
 from experiments.attributing.case_sources import sources_of
 from experiments.command import main
 from tracing.errors import DataError
+from tracing.systems.conversations import write_conversations
 
 
 def run(*arguments: str) -> int:
@@ -87,6 +89,20 @@ def test_a_log_of_complaints_is_attributed_and_clustered_by_what_went_wrong(
     assert sum(int(line.split(" × ")[0]) for line in clusters) == 3
     assert any("ResponseError at answer" in line for line in clusters)
     assert "for example 'Where did Mara move to?'" in said
+
+
+def test_what_is_written_beside_the_traces_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "traces").mkdir()
+    record(folder / "one.jsonl", conversation("one"))
+    write_conversations(tmp_path / "data.jsonl", [conversation("one")])
+    written(folder / "log.jsonl", json.dumps({"question": "Where did Mara move to?"}) + "\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MEMTUNE_HOME", str(tmp_path / "home"))
+    assert run("attribute", ".", "--complaints", "log.jsonl") == 0
+    (folder / "log.jsonl").unlink()
+    assert run("attribute", ".", "--data", "../data.jsonl") == 0
+    assert run("attribute", ".", "--data", "../data.jsonl") == 0
+    assert list(Attributions.read(folder / "attributions.jsonl").traces) == ["one.jsonl"]
 
 
 @pytest.mark.parametrize(
