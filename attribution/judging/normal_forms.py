@@ -11,7 +11,7 @@ from datetime import date
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
-from attribution.text.phrases import denies
+from attribution.text.phrases import denies, says_unknown
 from attribution.text.stems import is_number
 from attribution.text.tokens import normalise
 
@@ -94,9 +94,17 @@ def items_of(text: str) -> Sequence[frozenset[str]]:
 
 def _same_decision(answer: str, text: str, said: date | None) -> bool | None:
     wanted, given = decision_of(answer), decision_of(text)
-    if wanted is None or given is None:
+    if wanted is None or given is None or says_unknown(text):
         return None
-    return wanted == given
+    if wanted != given:
+        return False
+    # Yes, to Berlin, and yes, to Paris: what both add may differ.
+    added = _beside_decision(text)
+    return True if not added or _beside_decision(answer) <= added else None
+
+
+def _beside_decision(text: str) -> frozenset[str]:
+    return content_of(_GUARDED.sub("", text.strip(), count=1))
 
 
 def decision_of(text: str) -> bool | None:

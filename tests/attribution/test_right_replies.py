@@ -25,6 +25,17 @@ from tracing.systems.conversations import Question
         ("12", "13 of them", False),
         ("Yes", "Likely yes", True),
         ("Likely no", "Most likely she would", False),
+        ("Yes", "Yes, to Berlin", True),
+        ("Yes, to Berlin", "Yes, she moved to Berlin", True),
+        ("Yes, to Berlin", "Yes", True),
+        ("Yes, to Berlin", "No, to Paris", False),
+        ("Yes, to Berlin", "Yes, to Paris", None),
+        ("No sugar", "No milk", None),
+        ("No", "Not mentioned in the conversation.", None),
+        ("No", "No information available.", None),
+        ("No one", "Not sure", None),
+        ("No siblings", "No idea.", None),
+        ("Likely no", "Not enough information", None),
         ("Oslo", "Bergen", None),
     ],
 )
@@ -80,6 +91,13 @@ def test_values_are_compared_whatever_a_matcher_says(opinion: bool | None) -> No
     asked = Question(id="q", question="How long?", answers=("three years",), evidence=())
     assert said_right(asked, "36 months", Says(opinion))
     assert not said_right(asked, "30 months", Says(opinion))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"), [("No", "Not mentioned."), ("No sugar", "No milk"), ("Yes, to Berlin", "Yes, to Paris")]
+)
+def test_a_reply_that_shares_only_yes_or_no_with_the_answer_is_not_right(answer: str, reply: str) -> None:
+    assert not said_right(Question(id="q", question="Did she?", answers=(answer,), evidence=()), reply, None)
 
 
 def test_an_unknown_or_withdrawn_answer_is_not_pardoned_by_a_matcher() -> None:

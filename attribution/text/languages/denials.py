@@ -37,7 +37,7 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"|,\s*\w+n['’]t (?:i|you|he|she|it|we|they|there|that)\s*\?",
         r"\b(?:unknown|unanswerable|undecided|forgotten"
         r"|not? (?:longer )?(?:known|mentioned|specified|stated|given|provided|available|sure|decided)"
-        r"|no (?:information|record|answer|memory|data)"
+        r"|no (?:information|record|answer|memory|data|idea)|not enough (?:information|data)"
         r"|(?:do not|dont|cannot|cant) (?:know|say|tell|be answered|answer|determine))\b",
     ),
     "de": _denials(
