@@ -14,7 +14,7 @@ from attribution.gold_answers.suspicion import Finding, Suspicion
 from attribution.gold_answers.transcript import Transcript
 from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
-from attribution.text.phrases import says_unknown
+from attribution.text.phrases import is_unknown
 from attribution.text.tokens import CJK_CHARACTER
 from tracing.systems.conversations import Conversation, Question
 
@@ -55,7 +55,7 @@ class Audit:
 
     def findings(self, question: Question, reply: str = "") -> list[Finding]:
         """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known."""
-        known = [answer for answer in question.answers if answer.strip() and not says_unknown(answer)]
+        known = any(answer.strip() and not is_unknown(answer, question.question) for answer in question.answers)
         if question.unanswerable or not known:
             return []
         talk, claim = self._talk, claim_of(question, self._talk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attribution.survival.need import Need
 from attribution.survival.needs import stating
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.phrases import says_unknown
+from attribution.text.phrases import is_unknown
 from tracing.systems.conversations import Conversation, Fact, Question
 
 
@@ -44,4 +44,4 @@ def fact_of(question: Question, conversation: Conversation) -> Fact | None:
 
 def is_unknowable(question: Question) -> bool:
     """Whether the right answer is that there is none."""
-    return question.unanswerable or all(map(says_unknown, question.answers))
+    return question.unanswerable or all(is_unknown(answer, question.question) for answer in question.answers)

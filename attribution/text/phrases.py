@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from attribution.text.content import content_of
 from attribution.text.languages.denials import DENIALS
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.languages.withdrawals import WITHDRAWALS
-from attribution.text.tokens import normalise
+from attribution.text.tokens import normalise, words
 
 _CJK_UNKNOWN = re.compile("不知道|未知|没有提到|不明|分かりません|わかりません")
 _CJK_RETRACTED = re.compile("忘|删除|取消|作废")
@@ -34,6 +35,14 @@ def says_unknown(text: str) -> bool:
     return _says_unknown(text, language())
 
 
+def is_unknown(answer: str, question: str) -> bool:
+    """Whether an answer says that it is not known, and nothing more than the question says.
+
+    A title or a name may hold such a phrase: The Forgotten Garden, the Tomb of the Unknown Soldier.
+    """
+    return says_unknown(answer) and _beside_unknown(answer, language()) <= content_of(question.casefold())
+
+
 def says_retracted(text: str) -> bool:
     """Whether a text says that something no longer holds, or that what was said is to be forgotten or kept private."""
     return _says_retracted(text, language())
@@ -52,6 +61,16 @@ def _says_unknown(text: str, language: Language) -> bool:
         said = " ".join(normalise(text)) or text
     # A reply may be in English though the conversation is not.
     return any(DENIALS[one].unknown.search(said) for one in {language, "en"}) or bool(_CJK_UNKNOWN.search(text))
+
+
+@lru_cache(maxsize=8192)
+def _beside_unknown(text: str, language: Language) -> frozenset[str]:
+    """The content of a text without the phrases that say that something is not known."""
+    with reading(language):
+        left = " ".join(words(_CJK_UNKNOWN.sub(" ", text)))
+        for one in {language, "en"}:
+            left = DENIALS[one].beside.sub(" ", DENIALS[one].unknown.sub(" ", left))
+        return content_of(left)
 
 
 @lru_cache(maxsize=8192)

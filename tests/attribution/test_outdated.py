@@ -33,3 +33,23 @@ def test_a_question_may_be_unanswerable_in_any_words() -> None:
     question = Question(id="q", question="?", answers=("that was called off",), kind="trick", unanswerable=True)
     assert is_unknowable(question)
     assert not is_unknowable(question.model_copy(update={"unanswerable": False}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "unknowable"),
+    [
+        ("Where does Mara live?", "unknown", True),
+        ("Where does Mara live?", "I don't know.", True),
+        ("Where does Mara live?", "不知道", True),
+        ("Where does Mara live?", "Not mentioned in the conversation", True),
+        ("What colour is Mara's car?", "The colour of Mara's car is still unknown", True),
+        ("Which novel is Mara reading?", "The Forgotten Garden", False),
+        ("What did Mara visit in Paris?", "the Tomb of the Unknown Soldier", False),
+        ("Which contract does Mara lack?", "No record deal", False),
+        ("What did Mara's phone come with?", "No data plan", False),
+    ],
+)
+def test_an_answer_that_says_more_than_that_it_is_unknown_is_an_answer(
+    asked: str, answer: str, unknowable: bool
+) -> None:
+    assert is_unknowable(Question(id="q", question=asked, answers=(answer,))) is unknowable

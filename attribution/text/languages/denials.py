@@ -16,15 +16,17 @@ class DenialPatterns:
         denied: words that deny what is said beside them.
         affirmed: phrases with such a word that deny nothing: can't wait, not only, no doubt, isn't it?
         unknown: phrases that say that something is not known.
+        beside: words that may stand beside such a phrase without saying more: by what, or for how long.
     """
 
     denied: re.Pattern[str]
     affirmed: re.Pattern[str]
     unknown: re.Pattern[str]
+    beside: re.Pattern[str]
 
 
-def _denials(denied: str, affirmed: str, unknown: str) -> DenialPatterns:
-    return DenialPatterns(re.compile(denied, re.I), re.compile(affirmed, re.I), re.compile(unknown, re.I))
+def _denials(denied: str, affirmed: str, unknown: str, beside: str) -> DenialPatterns:
+    return DenialPatterns(*(re.compile(pattern, re.I) for pattern in (denied, affirmed, unknown, beside)))
 
 
 DENIALS: dict[Language, DenialPatterns] = {
@@ -39,6 +41,8 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"|not? (?:longer )?(?:known|mentioned|specified|stated|given|provided|available|sure|decided)"
         r"|no (?:information|record|answer|memory|data|idea)|not enough (?:information|data)"
         r"|(?:do not|dont|cannot|cant) (?:know|say|tell|be answered|answer|determine))\b",
+        r"\b(?:conversations?|dialogues?|chats?|discussions?|texts?|contexts?|messages?|transcripts?|questions?"
+        r"|information|available|provided|yet|still|currently|anymore)\b",
     ),
     "de": _denials(
         r"\b(?:nicht|nichts|nie|niemals|niemand(?:em|en)?|kein(?:e[mnrs]?)?|ohne|weder|kaum|nirgend(?:s|wo)?"
@@ -48,6 +52,8 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"\b(?:unbekannt|unentschieden|nicht (?:bekannt|erwähnt|angegeben|genannt|sicher)"
         r"|keine (?:angaben?|informationen?|antwort|daten)|wei(?:ß|ss) (?:es |ich (?:es )?|das )?nicht|keine ahnung"
         r"|kann (?:ich |man )?(?:es |das )?nicht (?:sagen|beantworten))\b",
+        r"\b(?:gesprächs?|dialogs?|chats?|unterhaltung|texte?s?|kontext|nachrichten|fragen?|verfügbar|vorhanden"
+        r"|bisher|bislang|derzeit)\b",
     ),
     "es": _denials(
         r"\b(?:no|nunca|jamás|nadie|ningun[oa]s?|ningún|sin|tampoco|apenas|dej[óa](?:ron)? de|se neg\w+)\b",
@@ -56,6 +62,7 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"\b(?:desconocid[oa]|indecis[oa]|no (?:lo )?(?:sé|sabe|sabemos|se sabe|consta)"
         r"|no se (?:menciona|indica|especifica|dice)|no hay (?:información|datos|respuesta)|sin (?:información|datos)"
         r"|no (?:puedo|se puede) (?:saber|decir|responder))\b",
+        r"\b(?:conversación|diálogo|chat|textos?|contexto|mensajes?|preguntas?|disponibles?|todavía|aún|actualmente)\b",
     ),
     "fr": _denials(
         r"\bne\b|\bn['’]|\b(?:pas|jamais|aucune?|sans|rien|refus\w+|arrêté de)\b",
@@ -64,5 +71,7 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"\b(?:inconnue?s?|indécise?s?|(?:ne |n['’])?(?:sais|sait|savons) pas|pas (?:mentionnée?|précisée?|indiquée?"
         r"|connue?|sûre?)|aucune (?:information|donnée|réponse|idée)|pas d['’]informations?"
         r"|ne (?:peux|peut) pas (?:dire|savoir|répondre))\b",
+        r"\b(?:conversation|dialogue|discussion|textes?|contexte|messages?|questions?|disponibles?|encore"
+        r"|actuellement)\b",
     ),
 }
