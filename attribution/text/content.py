@@ -15,6 +15,7 @@ from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
 from attribution.text.languages.function_words import FUNCTION_WORDS, Language
 from attribution.text.languages.reading import language, language_of, reading
+from attribution.text.numbers import AMOUNT
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
 
@@ -55,7 +56,7 @@ def time_words(text: str) -> frozenset[str]:
 
 def is_date(text: str) -> bool:
     """Whether an answer is a point or span of time, so that it may be stated relative to when it was said."""
-    found = content_of(text)
+    found = content_of(AMOUNT.sub(" ", text))
     years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
     return years or bool(found & _DATE_STEMS)
 

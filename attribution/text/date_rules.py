@@ -29,6 +29,8 @@ _DIGITS_ALONE = re.compile(rf"\b(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{
 _SATURDAY = 5
 _UNIT = r"(?:day|night|weekend|week|month|year)"
 _LAST = r"(?:last|previous|past|preceding|prior)"
+# Months with a capital letter, and mostly verbs without one: this may be late, those 3 march on.
+_VERB = r"(?-i:may|march)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +173,24 @@ def _season(name: str, year: int) -> Span:
     return _whole_month(year, first)[0], _whole_month(year, last)[1]
 
 
+def _year_nearest(month: int, said: date) -> int:
+    """The year of a month named without one: that in which it is nearest to when it is said."""
+    return min((said.year - 1, said.year, said.year + 1), key=lambda y: abs((y - said.year) * 12 + month - said.month))
+
+
 def _named_month(found: re.Match[str], said: date) -> Span:
-    """A month without a year is the one nearest to when it is said."""
-    named = found.groupdict()
-    month = month_number(named.get("month") or named["month2"])
-    year = min((said.year - 1, said.year, said.year + 1), key=lambda y: abs((y - said.year) * 12 + month - said.month))
-    day = named.get("day") or named.get("day2")
-    return _day(date(year, month, int(day))) if day else _whole_month(year, month)
+    """`last March` and `next March` are not the current month; without such a word it is the nearest."""
+    month, way = month_number(found["month"]), found["way"].lower()
+    if way == "last":
+        return _whole_month(said.year - (month >= said.month), month)
+    if way == "next":
+        return _whole_month(said.year + (month <= said.month), month)
+    return _whole_month(_year_nearest(month, said), month)
+
+
+def _day_of_month(found: re.Match[str], said: date) -> Span:
+    month = month_number(found["month"] or found["month2"])
+    return _day(date(_year_nearest(month, said), month, int(found["day"] or found["day2"])))
 
 
 def _numbered_day(found: re.Match[str], said: date) -> Span:
@@ -187,7 +200,8 @@ def _numbered_day(found: re.Match[str], said: date) -> Span:
 
 
 def _numbered_month(found: re.Match[str], said: date) -> Span:
-    return _day(date(said.year, int(found["month"]), int(found["day"])))
+    month = int(found["month"])
+    return _day(date(_year_nearest(month, said), month, int(found["day"])))
 
 
 def _before(found: re.Match[str], _: date) -> Span | None:
@@ -340,10 +354,13 @@ RELATIVE: tuple[Rule, ...] = (
     _rule(rf"(?P<n>\d+|{CJK_NUMERAL})年前", lambda m, day: _whole_year(day.year - _cjk_quantity(m["n"]))),
     _rule(
         rf"\b(?P<month>{MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b"
-        rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{MONTH})",
+        rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of |(?!{_VERB}))(?P<month2>{MONTH})",
+        _day_of_month,
+    ),
+    _rule(
+        rf"\b(?P<way>in|since|until|during|by|last|this(?!.{_VERB})|next|early|late|mid)[- ](?P<month>{MONTH})",
         _named_month,
     ),
-    _rule(rf"\b(?:in|since|until|during|by|last|this|next|early|late|mid)[- ](?P<month>{MONTH})", _named_month),
     _rule(r"\b(?:on|until|by|since) the (?P<d>\d{1,2})(?:st|nd|rd|th)\b", _numbered_day),
     _rule(r"(?P<month>1[0-2]|[1-9])月(?P<day>\d{1,2})[日号]", _numbered_month),
 )

@@ -1,8 +1,9 @@
 """The points and spans of time that a text names, resolved against the day on which it was said.
 
 A week runs from Monday to Sunday, a weekend from Friday to Sunday; `last week` and `the week before` a day are the
-seven days before it; `last Friday` is the latest Friday before the day it is said on; an approximate time
-(`a few weeks ago`) is a span as vague as its words. 5/8/2024 is 5 August, except in English, where it is 8 May too.
+seven days before it; `last Friday` is the latest Friday before the day it is said on, and `last March` the latest
+before the month; a month without a year or such a word is the nearest; an approximate time (`a few weeks ago`) is a
+span as vague as its words. 5/8/2024 is 5 August, except in English, where it is 8 May too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE,
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language
 from attribution.text.languages.times import in_english
-from attribution.text.numbers import in_digits
+from attribution.text.numbers import AMOUNT, in_digits
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -89,8 +90,8 @@ def as_precise_as(found: Span, wanted: Span) -> bool:
 def _spans_of(text: str, said: date | None, language: Language) -> tuple[Span, ...]:
     if language == "en" and not _CUE.search(text):
         return ()
-    # 2,004 is no year.
-    text = in_digits(_GROUPED.sub("¦", _GLUED.sub(" ", text)), language)
+    # 2,004 is no year, and neither is $2004.
+    text = in_digits(_GROUPED.sub("¦", AMOUNT.sub("¦", _GLUED.sub(" ", text))), language)
     numeric, left = numeric_days(text, language)
     phrases, left = in_english(left, language)
     spans = (span for phrase in (*phrases, left) for span in _english_spans(phrase, said))

@@ -58,6 +58,9 @@ _IN_WORDS = rf"(?:{_TENS})(?:[- ](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed
 QUANTITY = rf"(?:\d{{1,3}}|an?|{_IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
 """Pattern of how many: in digits, in English words up to ninety-nine, or vaguely."""
 
+AMOUNT = re.compile(r"[$€£¥]\s?\d[\d.,]*|(?<![\d.,])\d[\d.,]*\s?[$€£¥](?!\d)")
+"""An amount of money, which is no year."""
+
 CJK_NUMERAL = f"[{''.join((*_CJK_DIGITS, *_CJK_UNITS))}]+"
 """Pattern of a Chinese or Japanese numeral."""
 

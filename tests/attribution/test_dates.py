@@ -4,7 +4,10 @@ from datetime import date
 
 import pytest
 
+from attribution.text.content import is_date
 from attribution.text.dates import moment, same_time, spans_of, without_stamp
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import reading
 
 SAID = date(2023, 5, 25)  # a Thursday
 
@@ -32,6 +35,9 @@ SAID = date(2023, 5, 25)  # a Thursday
         ("先週会った", "2023-05-15", "2023-05-21"),
         ("2023年5月3日", "2023-05-03", "2023-05-03"),
         ("三天前", "2023-05-22", "2023-05-22"),
+        ("this May I ran", "2023-05-01", "2023-05-31"),
+        ("on 2 May I ran", "2023-05-02", "2023-05-02"),
+        ("I ran in March", "2023-03-01", "2023-03-31"),
     ],
 )
 def test_a_time_is_resolved_against_the_day_it_is_said_on(text: str, first: str, last: str) -> None:
@@ -46,6 +52,38 @@ def test_a_time_is_resolved_against_the_day_it_is_said_on(text: str, first: str,
 def test_a_text_without_a_time_names_none_and_a_relative_one_none_without_its_day() -> None:
     assert spans_of("You may march on, in a fall", SAID) == ()
     assert spans_of("I went yesterday") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "said", "named"),
+    [
+        ("Last March I ran", "en", "2024-02-02", "2023-03"),
+        ("Last March I ran", "en", "2024-03-02", "2023-03"),
+        ("Last January I ran", "en", "2023-12-20", "2023-01"),
+        ("next January I run", "en", "2023-03-02", "2024-01"),
+        ("next April I run", "en", "2023-03-02", "2023-04"),
+        ("letzten August bin ich gelaufen", "de", "2024-06-02", "2023-08"),
+        ("in December I ran", "en", "2024-01-02", "2023-12"),
+        ("12月30日我搬到了北京", "en", "2024-01-02", "2023-12"),
+    ],
+)
+def test_a_month_without_a_year_is_the_last_the_next_or_the_nearest(
+    text: str, language: Language, said: str, named: str
+) -> None:
+    with reading(language):
+        (span,) = spans_of(text, date.fromisoformat(said))
+    assert date.fromordinal(span[0]).isoformat().startswith(named)
+
+
+@pytest.mark.parametrize("text", ["This may sound silly", "Those 2 may come", "These 3 march on"])
+def test_a_verb_names_no_month(text: str) -> None:
+    assert spans_of(text, SAID) == ()
+
+
+@pytest.mark.parametrize("text", ["$2000", "€ 2000", "2000 €", "$1,999"])
+def test_an_amount_of_money_is_no_year(text: str) -> None:
+    assert spans_of(text, SAID) == ()
+    assert not is_date(text)
 
 
 def test_times_are_the_same_told_precisely_or_roughly_but_not_told_apart() -> None:
