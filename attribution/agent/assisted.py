@@ -69,7 +69,7 @@ def assisted(
 
 @dataclass(slots=True)
 class Probe:
-    """Asks a model about single variables; equal questions are answered from the model's cache.
+    """Asks a model about single variables. What was asked about a case is not asked again, so its verdict stays.
 
     Attributes:
         model: the model, asked at temperature 0.
@@ -87,6 +87,8 @@ class Probe:
     tokens: int = MOST_TOKENS
     _spent: dict[tuple[str, str | None], int] = field(default_factory=dict, repr=False)
     """By case: its question and prediction."""
+    _opinions: dict[tuple[tuple[str, str | None], str], bool | None] = field(default_factory=dict, repr=False)
+    """By case and prompt; None as well where time or tokens did not allow to ask."""
 
     def review(self, view: CaseView, trail: Trail) -> Trail:
         """The trail as the model sees it, from the context backwards; unchanged where it has no opinion.
@@ -114,24 +116,31 @@ class Probe:
         return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
     def _tells(self, view: CaseView, text: str, deadline: float | None) -> bool | None:
-        if deadline is not None and self.clock() > deadline:
-            return None
         question = view.case.question
         prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
         case = question.id, view.case.prediction
+        if (case, prompt) not in self._opinions:
+            try:
+                self._opinions[case, prompt] = self._asked(case, prompt, text, deadline)
+            except (ModelError, BudgetExceededError):
+                # Another time the model may answer.
+                self.unusable += 1
+                return None
+        return self._opinions[case, prompt]
+
+    def _asked(self, case: tuple[str, str | None], prompt: str, text: str, deadline: float | None) -> bool | None:
+        if deadline is not None and self.clock() > deadline:
+            return None
         spent = self._spent.get(case, 0)
         if spent + tokens_at_most(prompt) + _REPLY_TOKENS > self.tokens:
             return None
         self.asked += 1
-        try:
-            with operation("attribution_probe", kind="llm", inputs={"text": text}):
-                reply = self.model.chat(
-                    [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
-                )
-            self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
-            opinion = opinion_of(reply.text, text)
-        except (ModelError, BudgetExceededError):
-            opinion = None
+        with operation("attribution_probe", kind="llm", inputs={"text": text}):
+            reply = self.model.chat(
+                [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
+            )
+        self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
+        opinion = opinion_of(reply.text, text)
         self.unusable += opinion is None
         return opinion
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
@@ -49,7 +49,10 @@ class Trail:
 
 
 class CaseView:
-    """A case with everything that its verdicts use; `matcher` decides what carries the content."""
+    """A case with everything that its verdicts use.
+
+    `matcher` decides what carries the content, and `review` may say otherwise before a verdict is drawn from it.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class CaseView:
         conversation: Conversation,
         vocabulary: Vocabulary,
         matcher: Matcher,
+        review: Callable[[CaseView, Trail], Trail] | None = None,
     ) -> None:
         self.case, self.answering, self.flow = case, answering, flow
         self.conversation, self.vocabulary, self.matcher = conversation, vocabulary, matcher
@@ -69,6 +73,8 @@ class CaseView:
         """Whose a text is and what about, by its words."""
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
+        self._review = review
+        self._trails: dict[Need, Trail] = {}
         self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
         self._turns = {turn.id: turn for turn in conversation.turns()}
 
@@ -103,6 +109,13 @@ class CaseView:
         return [(variable, self._best(grades)) for (variable, _), grades in zip(found.values(), graded, strict=True)]
 
     def trail(self, need: Need) -> Trail:
+        """Where a need has survived, as reviewed; found once, so that a verdict and its explanation agree."""
+        if need not in self._trails:
+            followed = self._followed(need)
+            self._trails[need] = followed if self._review is None else self._review(self, followed)
+        return self._trails[need]
+
+    def _followed(self, need: Need) -> Trail:
         """Follow a need through the stages.
 
         What reaches the context well enough has survived. Otherwise the threshold is set in the middle of the greatest

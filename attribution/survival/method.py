@@ -102,14 +102,7 @@ class Survival:
     @in_its_language
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
-        view = self._view(case)
-        if isinstance(view, str):
-            return Attribution(case, abstained=view)
-        found = self._verdicts(view, case)
-        if isinstance(found, str):
-            return Attribution(case, abstained=found)
-        blames = tuple(_calibrated(blame, grounds) for blame, grounds in found)
-        return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
+        return self._attributed(case, self._view(case))
 
     @in_its_language
     def verdicts(self, case: Case) -> list[GroundedBlame] | str:
@@ -120,9 +113,19 @@ class Survival:
     @in_its_language
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with what carries each need at every stage."""
-        said, view = self.attribute(case), self._view(case)
+        view = self._view(case)
+        said = self._attributed(case, view)
         trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
         return Explained(said, steps_of(trails, case))
+
+    def _attributed(self, case: Case, view: CaseView | str) -> Attribution:
+        if isinstance(view, str):
+            return Attribution(case, abstained=view)
+        found = self._verdicts(view, case)
+        if isinstance(found, str):
+            return Attribution(case, abstained=found)
+        blames = tuple(_calibrated(blame, grounds) for blame, grounds in found)
+        return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 
     def _view(self, case: Case) -> CaseView | str:
         if case.passed:
@@ -131,7 +134,7 @@ class Survival:
         if answering is None:
             return f"the trace has no answer operation for {case.question.id}"
         asked = self._with_evidence(case)
-        return CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher)
+        return CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher, self._review)
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
@@ -228,8 +231,7 @@ class Survival:
         """Where what the answer needs and the reply lacks has survived."""
         # What the reply gives has survived.
         missing = [need for need in known if not view.reply_says(need)] or known
-        trails = [view.trail(need) for need in missing]
-        return trails if self._review is None else [self._review(view, trail) for trail in trails]
+        return [view.trail(need) for need in missing]
 
 
 def _answer_alone(view: CaseView) -> list[Blame] | None:

@@ -19,6 +19,7 @@ from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation, Question
 
 CRUNCHY = "Mara's reptile loves bitter red leaves."
+GREENS = ("Mara's tortoise finds greens outside.", "What Mara's tortoise likes is bitter.")
 
 
 def question(conversation: Conversation) -> Question:
@@ -28,9 +29,9 @@ def question(conversation: Conversation) -> Question:
     )
 
 
-def unsure(conversation: Conversation, hits: list[str]) -> tuple[Case, Recording]:
+def unsure(conversation: Conversation, hits: list[str], *more: str) -> tuple[Case, Recording]:
     with ScriptedMemory(conversation) as memory:
-        memory.remember(("D1:1", "D1:2"), CRUNCHY, "Ilya's gecko eats mashed papaya.")
+        memory.remember(("D1:1", "D1:2"), CRUNCHY, "Ilya's gecko eats mashed papaya.", *more)
         case = memory.answer(question(conversation), hits, "cabbage")
     return case, Recording(memory.recorder.graph, conversation, memory.operations)
 
@@ -137,7 +138,7 @@ def test_probes_end_when_their_time_is_over(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     scripted_server.script = lambda body: '{"quote": "", "tells": false}'
-    case, recording = unsure(pets, ["m1", "m2"])
+    case, recording = unsure(pets, ["m1", "m2", "m3", "m4"], *GREENS)
     now = iter(range(0, 1000, 10))
     probe = Probe(open_access(cache=False, retries=0).task, 15, lambda: float(next(now)))
     found = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review).attribute(case)
@@ -149,7 +150,7 @@ def test_probes_about_a_case_end_when_their_tokens_are_spent(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     scripted_server.script = lambda body: '{"quote": "", "tells": false}'
-    case, recording = unsure(pets, ["m1", "m2"])
+    case, recording = unsure(pets, ["m1", "m2", "m3", "m4"], *GREENS)
     access = open_access(cache=False)
     unlimited = Probe(access.task)
     assert unlimited.tokens == 2000
@@ -164,3 +165,28 @@ def test_probes_about_a_case_end_when_their_tokens_are_spent(
         if not probe.asked:
             assert found == assisted_without_model(case, recording)
     assert counts[0] == 0 < counts[1] < counts[2]
+
+
+def test_a_case_has_the_same_verdict_again_and_its_explanation_is_of_that_verdict(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = tells
+    case, recording = unsure(pets, ["m2", "m3", "m4"], *GREENS)
+    for most in range(200, 1400, 100):
+        probe = Probe(open_access(cache=False).task, tokens=most)
+        survival = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
+        first, asked = survival.explain(case), probe.asked
+        assert survival.explain(case) == first
+        assert survival.attribute(case) == first.attribution
+        assert probe.asked == asked, "nothing is asked again"
+
+
+def test_a_verdict_and_its_explanation_are_one_review(
+    pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    scripted_server.script = lambda body: '{"quote": "", "tells": false}'
+    case, recording = unsure(pets, ["m1", "m2", "m3", "m4"], *GREENS)
+    now = iter(range(0, 1000, 10))
+    probe = Probe(open_access(cache=False).task, 15, lambda: float(next(now)))
+    Survival(recording.graph, recording.conversation, recording.operations, review=probe.review).explain(case)
+    assert scripted_server.count == 1
