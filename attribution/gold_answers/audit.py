@@ -14,6 +14,7 @@ from attribution.gold_answers.suspicion import Finding, Suspicion
 from attribution.gold_answers.transcript import Transcript
 from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
+from attribution.text.languages.reading import in_its_language, language_of, reading
 from attribution.text.phrases import is_unknown
 from attribution.text.tokens import CJK_CHARACTER
 from tracing.systems.conversations import Conversation, Question
@@ -26,8 +27,11 @@ class Audit:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._talk = Transcript(conversation)
-        self._days = days_of(conversation)
+        self.language = language_of(turn.text for turn in conversation.turns())
+        """The conversation's language, in which texts are read."""
+        with reading(self.language):
+            self._talk = Transcript(conversation)
+            self._days = days_of(conversation)
 
     def suspicions(self) -> Iterator[Suspicion]:
         """The suspicious gold answers of all questions, in their order."""
@@ -53,6 +57,7 @@ class Audit:
         sure = confidence_of(main, prior=prior)
         return Suspicion(question.id, main.doubt, sure, reason, main.turns, main.supported)
 
+    @in_its_language
     def findings(self, question: Question, reply: str = "") -> list[Finding]:
         """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known."""
         known = any(answer.strip() and not is_unknown(answer, question.question) for answer in question.answers)

@@ -6,6 +6,7 @@ import pytest
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Blame
+from attribution.gold_answers.audit import Audit
 from tracing.systems.conversations import Conversation, Question
 
 FRIENDS = Conversation.model_validate(
@@ -129,3 +130,20 @@ def test_a_reply_that_the_conversation_supports_counts_against_the_gold_answer_t
 
 def test_evidence_that_was_only_assumed_speaks_against_no_gold_answer() -> None:
     assert blame("What did Nadia repair?", "an accordion", "", "a clock").error_type != "AnnotationError"
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "gold", "sound"),
+    [
+        ("Auf dem Hof habe ich hundertfünfzig Schafe.", "Was hat Mara auf dem Hof?", "150 Schafe", True),
+        ("Im Dezember 2022 bin ich umgezogen.", "Wann ist Mara umgezogen?", "11.12.2022", True),
+        ("Vor drei Wochen war meine Ausstellung.", "Wann war Maras Ausstellung?", "August 2022", False),
+    ],
+)
+def test_an_audit_reads_a_conversation_in_its_language(said: str, asked: str, gold: str, sound: bool) -> None:
+    answer = "Das ist ja toll, ich war gestern im Kino und habe viel gelacht."
+    turns = [{"id": "D1:1", "speaker": "Mara", "text": said}, {"id": "D1:2", "speaker": "Jan", "text": answer}]
+    session = {"id": "D1", "time": "9. Mai 2023, 10:00", "turns": turns}
+    question = Question(id="q", question=asked, answers=(gold,), evidence=("D1:1",))
+    talk = Conversation.model_validate({"id": "c", "speakers": ["Mara", "Jan"], "sessions": [session]})
+    assert (list(Audit(talk.model_copy(update={"questions": (question,)})).suspicions()) == []) is sound
