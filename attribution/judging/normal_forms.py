@@ -11,6 +11,8 @@ from datetime import date
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
+from attribution.text.languages.reading import language
+from attribution.text.numbers import in_digits
 from attribution.text.phrases import denies, says_unknown
 from attribution.text.stems import is_number
 from attribution.text.tokens import normalise
@@ -25,8 +27,10 @@ _UNITS: tuple[tuple[str, str, int], ...] = (
     (r"hours?|hrs?|stunden?|horas?|heures?", "hours", 1),
 )
 _LENGTH = re.compile(
-    r"(?P<n>\d+(?:\.\d+)?|an?|one|ein\w*|una?|une?|half an?)[\s-]+"
-    rf"(?P<unit>{'|'.join(unit for unit, _, _ in _UNITS)})\b",
+    # A rate is no length: twice a day, 3 hours a week.
+    r"(?<!\bonce )(?<!\btwice )(?<!\btimes )(?<!\bdays )(?<!\bhours )"
+    r"\b(?P<n>\d+(?:\.\d+)?|an?|one|ein(?:e[mnrs]?)?|una?|une?|half an?)(?P<half>\s+and\s+a\s+half)?[\s-]+"
+    rf"(?P<unit>{'|'.join(unit for unit, _, _ in _UNITS)})\b(?P<more>\s+and\s+a\s+half\b)?",
     re.IGNORECASE,
 )
 _AROUND = content_of("for about around nearly almost roughly over more than exactly approximately after ago")
@@ -119,10 +123,10 @@ def decision_of(text: str) -> bool | None:
 def lengths_of(text: str) -> frozenset[tuple[str, float]]:
     """The lengths of time that a text names, as ("months", number) or ("hours", number)."""
     found: set[tuple[str, float]] = set()
-    for one in _LENGTH.finditer(_in_digits(text)):
+    for one in _LENGTH.finditer(in_digits(text.casefold(), language())):
         base, factor = next((base, size) for unit, base, size in _UNITS if re.fullmatch(unit, one["unit"], re.I))
-        number = float(one["n"]) if one["n"][0].isdigit() else 0.5 if one["n"].lower().startswith("half") else 1.0
-        found.add((base, number * factor))
+        number = float(one["n"]) if one["n"][0].isdigit() else 0.5 if one["n"].startswith("half") else 1.0
+        found.add((base, (number + 0.5 * bool(one["half"] or one["more"])) * factor))
     return frozenset(found)
 
 
@@ -145,7 +149,7 @@ def _far_apart(wanted: frozenset[tuple[str, float]], given: frozenset[tuple[str,
 
 
 def _is_only_a_length(answer: str) -> bool:
-    rest = content_of(_LENGTH.sub(" ", _in_digits(answer)))
+    rest = content_of(_LENGTH.sub(" ", in_digits(answer.casefold(), language())))
     return rest <= _AROUND
 
 

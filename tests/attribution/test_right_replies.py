@@ -7,6 +7,8 @@ import pytest
 from attribution.judging.normal_forms import decision_of, lengths_of, same_items, same_value
 from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.verdicts.other_words import said_right
+from attribution.text.languages.function_words import Language
+from attribution.text.languages.reading import reading
 from tracing.systems.conversations import Question
 
 
@@ -18,6 +20,14 @@ from tracing.systems.conversations import Question
         ("two weeks", "about 14 days", True),
         ("3 Jahre", "36 Monate", True),
         ("2 semanas", "14 días", True),
+        ("a year", "12 months", True),
+        ("half a year", "6 months", True),
+        ("an hour", "2 hours", False),
+        ("18 months", "a year and a half", True),
+        ("a year", "a year and a half", False),
+        ("5 days", "5 extra days", None),
+        ("1 hour", "extra hours", None),
+        ("1 day", "twice a day", None),
         ("7 May 2023", "2023-05-07", True),
         ("7 May 2023", "2023-05-08", False),
         ("The week before 6 July 2023", "29 June 2023", None),
@@ -56,6 +66,28 @@ def test_values_are_compared_in_normal_form(answer: str, reply: str, same: bool 
 )
 def test_a_list_has_the_same_items_in_any_order(reply: str, same: bool | None) -> None:
     assert same_items("What do they do?", "hiking, chess and swimming", reply) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "lengths"),
+    [
+        ("an hour", "en", {("hours", 1.0)}),
+        ("half an hour", "en", {("hours", 0.5)}),
+        ("one and a half years", "en", {("months", 18.0)}),
+        ("a 3-day trip", "en", {("hours", 72.0)}),
+        ("fun days", "en", set()),
+        ("3 hours a day", "en", {("hours", 3.0)}),
+        ("ein Jahr", "de", {("months", 12.0)}),
+        ("einige Tage", "de", set()),
+        ("un año", "es", {("months", 12.0)}),
+        ("une semaine", "fr", {("hours", 168.0)}),
+    ],
+)
+def test_an_article_before_a_unit_is_one_and_the_end_of_a_word_is_none(
+    text: str, language: Language, lengths: set[tuple[str, float]]
+) -> None:
+    with reading(language):
+        assert lengths_of(text) == lengths
 
 
 def test_lengths_of_time_and_decisions_are_read() -> None:
