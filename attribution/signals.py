@@ -68,7 +68,7 @@ class Signals:
         signals: one for each operation, those without a failure included.
         failures: wrong answers seen.
         abstained: those of them that could not be attributed.
-        outside: those of them due to the annotation or the judge, not an operation.
+        outside: those of them due to the annotation, the judge, or a step that is no operation of the system.
         total: cases judged, right or wrong.
         prompts: the loss by prompt, the greatest first.
     """
@@ -108,7 +108,7 @@ def aggregate(
     """
     failed = [attribution for attribution in attributions if not attribution.case.passed]
     names = [spec.name for spec in operations]
-    blamed = [(attribution, _within(attribution)) for attribution in failed]
+    blamed = [(attribution, _within(attribution, names)) for attribution in failed]
     abstained = sum(attribution.abstained is not None for attribution in failed)
     outside = sum(bool(attribution.decisive) and not blames for attribution, blames in blamed)
     lossy = [attribution.case.conversation for attribution, blames in blamed if blames]
@@ -174,8 +174,13 @@ class _Resample:
         return sum(self.shares[name] for name in operations) * self.lossy
 
 
-def _within(attribution: Attribution) -> tuple[Blame, ...]:
-    return tuple(blame for blame in attribution.decisive if blame.error_type not in OUTSIDE_THE_SYSTEM)
+def _within(attribution: Attribution, names: Collection[str]) -> tuple[Blame, ...]:
+    """The blames on operations of the system; a trace may hold others too, whose loss is not that of these."""
+    return tuple(
+        blame
+        for blame in attribution.decisive
+        if blame.error_type not in OUTSIDE_THE_SYSTEM and blame.operation in names
+    )
 
 
 def _weights(blamed: Sequence[_Blamed]) -> dict[str, _Weight]:

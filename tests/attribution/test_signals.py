@@ -52,6 +52,14 @@ def test_abstentions_and_faults_outside_the_system_are_counted_apart() -> None:
     assert found.signals[0].loss == pytest.approx(0.1)
 
 
+def test_what_another_step_of_the_trace_is_blamed_for_is_no_operations_loss() -> None:
+    rows = [attributed("c1", ("answer", "ResponseError", 0.9)), attributed("c2", ("grade_reply", "ResponseError", 0.9))]
+    found = aggregate(rows, FACT_MEMORY, total_cases=10, seed=0)
+    assert (found.failures, found.abstained, found.outside) == (2, 0, 1)
+    assert found.signals[0].operation == "answer"
+    assert found.signals[0].loss == pytest.approx(0.1)
+
+
 def test_representatives_are_the_surest_from_different_conversations() -> None:
     sure = [attributed("c1", ("answer", "ResponseError", 0.9 - at / 100)) for at in range(6)]
     others = [attributed(f"d{at}", ("answer", "ResponseError", 0.3)) for at in range(3)]
