@@ -11,7 +11,7 @@ response cache answers, so only what is downstream costs calls. An access withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -133,18 +133,45 @@ class Replay:
         attribution = Attribution(case, blames, None if blames else abstained)
         return Replayed(attribution, tuple(replayed.checks), replayed.runs, watch.calls)
 
-    def verdict(self, case: Case, blame: Blame) -> ReplayVerdict:
-        """Whether repairing a blamed operation makes the answer right. Raises as `examine`."""
-        places = [
-            wrong.place
-            for wrong in self.run(case.question, ()).wrong_outputs
-            if wrong.place.operation == blame.operation
-            and blame.operation_id in (None, self._operation_id(wrong, case))
-        ]
+    def verdicts(self, case: Case, blames: Sequence[Blame]) -> Sequence[ReplayVerdict]:
+        """Whether repairing blamed operations makes the answer right, alone or else together. Raises as `examine`."""
+        wrong = self.run(case.question, ()).wrong_outputs
+        alone = [self._alone(case, self._places(wrong, blame, case)) for blame in blames]
+        if len(blames) < 2 or "refuted" not in alone or "confirmed" in alone:
+            return alone
+        helping = self._helping_together(case, blames)
+        return ["confirmed" if at in helping else verdict for at, verdict in enumerate(alone)]
+
+    def _alone(self, case: Case, places: Sequence[Execution]) -> ReplayVerdict:
         if not places:
             return "not repairable"
         rescued = any(self.run(case.question, (place,)).rescued for place in places)
         return "confirmed" if rescued else "refuted"
+
+    def _helping_together(self, case: Case, blames: Sequence[Blame]) -> Collection[int]:
+        """Which blames' repairs make the answer right together; none if they do not."""
+        # What an operation does wrong may show only once those before it are repaired.
+        wrong = self.run(case.question, None).wrong_outputs
+        placed = {at: self._places(wrong, blame, case) for at, blame in enumerate(blames)}
+        needed = {at: places for at, places in placed.items() if places}
+        if len(needed) < 2 or not self._rescue(case, needed):
+            return ()
+        for at in reversed(list(needed)):
+            rest = {other: places for other, places in needed.items() if other != at}
+            if len(rest) > 1 and self._rescue(case, rest):
+                needed = rest
+        return needed.keys()
+
+    def _rescue(self, case: Case, placed: Mapping[int, Sequence[Execution]]) -> bool:
+        return self.run(case.question, [place for places in placed.values() for place in places]).rescued
+
+    def _places(self, wrong_outputs: Sequence[WrongOutput], blame: Blame, case: Case) -> Sequence[Execution]:
+        return [
+            wrong.place
+            for wrong in wrong_outputs
+            if wrong.place.operation == blame.operation
+            and blame.operation_id in (None, self._operation_id(wrong, case))
+        ]
 
     def run(self, question: Question, chosen: Collection[Execution] | None) -> Run:
         """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong).
@@ -244,7 +271,7 @@ def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tu
 class Checked:
     """An `Attributor` whose blames on operations have replay's verdict.
 
-    If a call that the check needs fails, the blame has no verdict.
+    If a call that the check needs fails, no blame of the case has a verdict.
     """
 
     first: Attributor
@@ -261,23 +288,25 @@ class Checked:
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with the steps of `first` and what replay finds about each blame."""
         first = explained(self.first, case)
-        checked = tuple(self._checked(case, blame) for blame in first.attribution.decisive)
-        steps = (ExplainedStep(f"Replay of {one.operation}", _found(one.verdict)) for one in checked)
+        checked = self._checked(case, first.attribution.decisive)
+        confirmed = sum(one.verdict == "confirmed" for one in checked)
+        steps = (ExplainedStep(f"Replay of {one.operation}", _found(one.verdict, confirmed)) for one in checked)
         return Explained(replace(first.attribution, decisive=checked), (*first.steps, *steps))
 
-    def _checked(self, case: Case, blame: Blame) -> Blame:
-        if blame.error_type in OUTSIDE_THE_SYSTEM:
-            return blame
+    def _checked(self, case: Case, blames: Sequence[Blame]) -> tuple[Blame, ...]:
+        within = [blame for blame in blames if blame.error_type not in OUTSIDE_THE_SYSTEM]
         try:
-            return replace(blame, verdict=self.replay.verdict(case, blame))
+            verdicts = iter(self.replay.verdicts(case, within) if within else ())
         except ModelError:
-            return blame
+            return tuple(blames)
+        return tuple(replace(blame, verdict=next(verdicts)) if blame in within else blame for blame in blames)
 
 
-def _found(verdict: ReplayVerdict | None) -> str:
+def _found(verdict: ReplayVerdict | None, confirmed: int) -> str:
     if verdict is None:
         return "not replayed"
     if verdict == "not repairable":
         return "not repairable: there was no wrong output to correct"
     rescued = "makes" if verdict == "confirmed" else "does not make"
-    return f"{verdict}: correcting its output {rescued} the answer right"
+    others = ", alone or with the others that are confirmed," if verdict == "confirmed" and confirmed > 1 else ""
+    return f"{verdict}: correcting its output{others} {rescued} the answer right"

@@ -148,25 +148,29 @@ def test_an_operation_is_not_blamed_for_what_it_was_not_given(
         "decide_update": "not repairable",
     }
     for operation, verdict in blames.items():
-        assert replay.verdict(case, Blame(operation, None, "ResponseError", 0.9, "a guess")) == verdict
+        assert replay.verdicts(case, [Blame(operation, None, "ResponseError", 0.9, "a guess")]) == [verdict]
 
 
 def test_every_blame_of_another_method_gets_its_own_verdict(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    let_answer(scripted_server, pets, mistakes=[forgets("radicchio"), answers("papaya", "What food")])
+    mistakes = forgets("radicchio"), answers("papaya", "What food"), decides("NONE", "suitcase")
+    let_answer(scripted_server, pets, mistakes=mistakes)
     replay, case = replayed(MEMORY, pets, "food", open_access())
-    found = Checked(replay, replay).explain(case)
+    operations = "extract_facts", "decide_update", "retrieve", "answer"
+    guesses = tuple(Blame(operation, None, "ResponseError", 0.9, "a guess") for operation in operations)
+    found = Checked(Saying(Attribution(case, guesses)), replay).explain(case)
     checked = found.attribution
     assert [(one.title, one.text.partition(":")[0]) for one in found.steps] == [
-        ("Replay of extract_facts", "refuted"),
-        ("Replay of answer", "not repairable"),
+        ("Replay of extract_facts", "confirmed"),
+        ("Replay of decide_update", "not repairable"),
+        ("Replay of retrieve", "not repairable"),
+        # Only what the repaired extraction brings gives it something to correct.
+        ("Replay of answer", "confirmed"),
     ]
-    assert {blame.operation: blame.verdict for blame in checked.decisive} == {
-        "extract_facts": "refuted",
-        # The context lacks what only the repaired extraction brings.
-        "answer": "not repairable",
-    }
+    assert "alone or with the others" in found.steps[0].text
+    assert replay.verdicts(case, guesses[:1]) == ["refuted"], "alone it does not help"
+    assert replay.verdicts(case, guesses[:2]) == ["refuted", "not repairable"]
     scripted_server.script = lambda body: Reply("out of order", status=500)
     candidate = seed_candidate(MEMORY.prompts)
     failing = Replay(MEMORY, candidate, open_access(cache=False, retries=0), pets, judged)
@@ -250,7 +254,7 @@ def test_an_extraction_that_reads_what_another_made_of_the_messages_is_replayed(
     assert graph is not None
     assert blame.operation == "extract_facts"
     assert graph.operations[str(blame.operation_id)].session == graph.find_operations(name="write_episode")[0].session
-    assert replay.verdict(case, blame) == "confirmed"
+    assert replay.verdicts(case, [blame]) == ["confirmed"]
 
 
 @pytest.mark.parametrize(
