@@ -14,7 +14,10 @@ from tracing.recording.redaction import REDACTED, Redaction, redact
 
 
 def dump_config(config: RunConfig) -> str:
-    """The configuration as YAML, without any API key, password or token: what a run's folder keeps."""
+    """The configuration as YAML, without any API key, password or token: what a run's folder keeps.
+
+    It shows which models were given a key, so that a resumed run does not send their endpoint that of another one.
+    """
     values = config.model_dump(mode="json", exclude_none=True)
     if config.tracking.uri is not None:
         values["tracking"]["uri"] = without_credentials(config.tracking.uri)
@@ -24,7 +27,8 @@ def dump_config(config: RunConfig) -> str:
     if not config.modules:
         del values["modules"]
     for settings in values["models"].values():
-        settings.pop("api_key", None)
+        if settings.get("api_key"):
+            settings["api_key"] = REDACTED
     values["system_settings"] = without_secrets(values["system_settings"])
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 

@@ -42,7 +42,7 @@ def configured(
     """Writes `run.yaml` for the scripted server and an experiment of this name, or for the store of the run's home."""
     monkeypatch.chdir(tmp_path)
     scripted_server.script = GoldModel(delay=0.002)
-    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0, api_key: sk-test"
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
 
     def write(experiment: str | None = None) -> None:
         shared = f"uri: '{store_uri(mlflow_home)}', experiment: {tmp_path.name}-{experiment}, " if experiment else ""

@@ -159,7 +159,8 @@ def test_an_api_key_does_not_reach_the_file_that_a_run_keeps(tmp_path: Path) -> 
     kept = dump_config(config)
     assert "hidden" not in kept
     assert "base_url: http://h/v1" in kept
-    assert load_config(write(tmp_path, kept)).models.task.model == "m"
+    with pytest.raises(ConfigError, match=r"m at http://h/v1: its api_key is not kept .*--resume RUN"):
+        load_config(write(tmp_path, kept)).models.task.key()
 
 
 def test_every_bundled_configuration_is_valid() -> None:

