@@ -89,7 +89,8 @@ def run(
     Args:
         system: a name (`fact-memory`, `rag`, `mem0`), `module:Object`, or your own class or object.
         data: `sample`, a JSONL file, or conversations.
-        model: the task model: a name, `http://host/v1#name`, or a mapping of `ModelSettings`.
+        model: the task model: the name of an embedded one, `http://host/v1#name` (the key comes from $OPENAI_API_KEY),
+            or a mapping of `ModelSettings`.
         config: a YAML file; the arguments override its settings.
         home: folder of runs and caches; by default `$MEMTUNE_HOME`, else `.memtune`.
         out: folder of the run; by default a new one in the home.

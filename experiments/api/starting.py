@@ -25,7 +25,7 @@ DATA = "data"
 """Folder of a home that keeps conversations given as objects."""
 
 Model = str | Mapping[str, Any] | ModelSettings
-"""A model: its name, `http://host/v1#name`, a mapping of its settings, or the settings themselves."""
+"""A model: an embedded one's name, `http://host/v1#name`, a mapping of its settings, or the settings themselves."""
 
 
 def settings_from(
@@ -89,7 +89,7 @@ def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:
     if not isinstance(model, str):
         return model
     if not model.startswith(("http://", "https://")):
-        return {"model": model}
+        return {"model": model, "base_url": None}
     url, _, name = model.partition("#")
     if not name:
         raise ConfigError(f"{role}: {model}: names no model; write {url}#NAME, or give a mapping of model and base_url")

@@ -29,7 +29,7 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
 
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
-        overrides: values that are None are ignored.
+        overrides: values that are None are ignored. Another `base_url` of a model goes without the key in `source`.
         smoke: lay the bundled `smoke` configuration over `source`; its model only where that was pulled and `source`
             names no endpoint, and its limit of sessions only where `source` takes the bundled sample.
 
@@ -44,8 +44,10 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     if smoke:
         values = _merged(values, _fitting(_read("smoke")[2], values))
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    above: dict[str, Any] = {}
     for key, value in given.items():
-        values = _merged(values, _nested(key, value))
+        above = _merged(above, _nested(key, value))
+    values = _merged(_without_keys(values, above), above)
     config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
     return _complete(config, label)
 
@@ -58,6 +60,18 @@ def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     if values.get("models", {}).get("task", {}).get("base_url") or not stored_path(small).is_file():
         del smoke["models"]
     return smoke
+
+
+def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration without the API keys of models whose endpoint `above` replaces: they are for no other host."""
+    models, replaced = values.get("models"), above.get("models")
+    if not isinstance(models, Mapping) or not isinstance(replaced, Mapping):
+        return values
+    kept = dict(models)
+    for role, settings in replaced.items():
+        if isinstance(settings, Mapping) and "base_url" in settings and isinstance(kept.get(role), Mapping):
+            kept[role] = {key: value for key, value in kept[role].items() if key not in ("api_key", "api_key_env")}
+    return {**values, "models": kept}
 
 
 def read_config(source: str) -> RunConfig:

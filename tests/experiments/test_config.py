@@ -163,6 +163,19 @@ def test_an_api_key_does_not_reach_the_file_that_a_run_keeps(tmp_path: Path) -> 
         load_config(write(tmp_path, kept)).models.task.key()
 
 
+@pytest.mark.parametrize("key", ["api_key: sk-hidden123456", "api_key_env: CORP_KEY"])
+def test_another_endpoint_is_not_sent_the_key_of_the_one_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("CORP_KEY", "corp")
+    monkeypatch.setenv("OPENAI_API_KEY", "usual")
+    path = write(tmp_path, f"models: {{task: {{model: m, temperature: 1, base_url: 'http://a/v1', {key}}}}}")
+    assert load_config(path, overrides={"models.task.model": "n"}).models.task.key() in ("sk-hidden123456", "corp")
+    for other in ({"models.task.base_url": "http://b/v1"}, {"models.task": {"model": "n", "base_url": "http://b/v1"}}):
+        task = load_config(path, overrides=other).models.task
+        assert (task.base_url, task.key(), task.temperature) == ("http://b/v1", "usual", 1)
+
+
 def test_every_bundled_configuration_is_valid() -> None:
     assert {"demo", "smoke"} <= set(bundled_configs())
     for name in bundled_configs():

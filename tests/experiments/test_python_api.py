@@ -18,6 +18,7 @@ import memtune
 from attribution.cases import Case
 from attribution.judging.words import judge
 from experiments.api.result import Result
+from experiments.api.starting import settings_from
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.tracking import store_file
 from experiments.runs.config_file import load_config
@@ -123,6 +124,16 @@ def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> 
 def test_what_does_not_fit_is_an_error_that_names_it(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         memtune.run(**{"model": "http://127.0.0.1:9/v1#m", **given})
+
+
+@pytest.mark.parametrize(("model", "base_url"), [("https://b/v1#m", "https://b/v1"), ("qwen2.5-coder-0.5b", None)])
+def test_a_model_that_is_named_is_not_reached_by_the_endpoint_and_key_of_the_configuration(
+    tmp_path: Path, model: str, base_url: str | None
+) -> None:
+    path = tmp_path / "experiment.yaml"
+    path.write_text("models: {task: {model: a, base_url: 'https://a/v1', api_key_env: A_KEY}}")
+    task = settings_from(tmp_path, config=path, models={"task": model}, settings={}).models.task
+    assert (task.base_url, task.api_key_env) == (base_url, "OPENAI_API_KEY")
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:
