@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
@@ -63,13 +63,26 @@ def settings_from(
 
 
 def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    keys = {option.removeprefix("--").replace("-", "_"): key for key, option in OPTIONS.items()}
-    keys |= {name: name for name in RunConfig.model_fields}
-    for name in settings:
-        if name not in keys:
-            close = difflib.get_close_matches(name, keys, n=1)
-            raise ConfigError(f"{name}: unknown setting; {f'did you mean {close[0]}?' if close else ', '.join(keys)}")
-    return {keys[name]: value for name, value in settings.items()}
+    options = {option.removeprefix("--").replace("-", "_"): key for key, option in OPTIONS.items()}
+    names = [*options, *(name for name in RunConfig.model_fields if name not in options)]
+    keyed: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            raise ConfigError(f"{name}: unknown setting; {f'did you mean {close[0]}?' if close else ', '.join(names)}")
+        # `prompts` and `executor` are sections of a configuration and options, which take one value.
+        section = name in RunConfig.model_fields and isinstance(value, Mapping | BaseModel)
+        keyed[name if section else options.get(name, name)] = _switched(name, value)
+    return keyed
+
+
+def _switched(name: str, value: Any) -> Any:
+    """The value of the key that an option sets: one named `no_…` switches its key off."""
+    if not name.startswith("no_") or value is None:
+        return value
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name}: must be True or False, not {value!r}; leave it out, or give one of these")
+    return not value
 
 
 def model_settings(role: str, model: Model) -> ModelSettings:

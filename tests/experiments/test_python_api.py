@@ -21,6 +21,7 @@ from experiments.api.result import Result
 from experiments.api.starting import settings_from
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.tracking import store_file
+from experiments.runs.config import ExecutorSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint
 from tracing.errors import ConfigError, RunError
@@ -119,6 +120,7 @@ def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> 
         ({"system": 7}, "system"),
         ({"system": "nowhere:Memory"}, "nowhere"),
         ({"rounds": -1}, "rounds"),
+        ({"no_attribution": "yes"}, "no_attribution: must be True or False"),
     ],
 )
 def test_what_does_not_fit_is_an_error_that_names_it(given: dict[str, Any], told: str) -> None:
@@ -134,6 +136,16 @@ def test_a_model_that_is_named_is_not_reached_by_the_endpoint_and_key_of_the_con
     path.write_text("models: {task: {model: a, base_url: 'https://a/v1', api_key_env: A_KEY}}")
     task = settings_from(tmp_path, config=path, models={"task": model}, settings={}).models.task
     assert (task.base_url, task.api_key_env) == (base_url, "OPENAI_API_KEY")
+
+
+def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Path) -> None:
+    given = {"no_attribution": True, "no_local_objectives": True, "prompts": "mine", "executor": "ray", "rounds": 2}
+    config = settings_from(tmp_path, models={}, settings=given)
+    assert (config.search.attribution, config.search.local_objectives) == (False, False)
+    assert (config.prompts.start, config.executor.kind, config.rounds) == (Path("mine"), "ray", 2)
+    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_attribution": False}
+    config = settings_from(tmp_path, models={}, settings=sections)
+    assert (config.prompts.max_tokens, config.executor.kind, config.search.attribution) == (9, "ray", True)
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:
