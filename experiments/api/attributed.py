@@ -32,14 +32,12 @@ class Attributed:
         attributions: the result for each trace and case.
         title, subtitle: what was attributed, for people.
         folder: the paths of the traces are relative to it.
-        notes: what a reader of the results must know, one sentence each.
     """
 
     attributions: Attributions
     title: str
     subtitle: str
     folder: Path
-    notes: tuple[str, ...] = ()
 
     @cached_property
     def cases(self) -> pd.DataFrame:
@@ -70,21 +68,27 @@ class Attributed:
 
         return Page(render_html(self._facts, slices_of(self._facts, self.folder)))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results must know, first the problems of traces that could not be used as a whole."""
+        return (*self._facts.damaged, *self._facts.notes)
+
     @cached_property
     def _facts(self) -> Diagnosis:
         from experiments.diagnosis.findings import diagnose
 
-        return diagnose(self.attributions, title=self.title, subtitle=self.subtitle, notes=self.notes)
+        return diagnose(self.attributions, title=self.title, subtitle=self.subtitle)
 
     def __repr__(self) -> str:
         counts = self._facts.counts
+        damaged = f", {counts.damaged} of {counts.traces} traces with a problem" if counts.damaged else ""
         return (
             f"Attributed({self.title!r}: {counts.failures} wrong answers, {counts.attributed} attributed, "
-            f"{counts.abstained} abstained from)"
+            f"{counts.abstained} abstained from{damaged})"
         )
 
     def _repr_html_(self) -> str:
-        return template("attributed.html").render(facts=self._facts)
+        return template("attributed.html").render(facts=self._facts, notes=self.notes)
 
 
 def blamed(line: CaseLine | None) -> Mapping[str, Any]:

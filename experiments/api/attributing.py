@@ -18,7 +18,7 @@ from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, run_traces, sources_of
 from experiments.running.wiring import open_access
 from experiments.runs.folder import RunFolder
-from tracing.errors import DataError
+from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def attributed(
     """Attribute the wrong answers of a source (`memtune.attribute`).
 
     Raises:
-        ConfigError, DataError, RunError, TraceError: an argument is invalid or cannot be read.
+        ConfigError, DataError, RunError, TraceError: an argument is invalid, or nothing of its traces can be used.
     """
     factory = open_attributor(method, matcher=matcher)
     config = settings_from(home, models={"task": model}, settings={})
@@ -74,6 +74,10 @@ def attributed(
         Batch(make, said, said.add, folder=Path.cwd(), access=access).run(
             sources_of([str(source)], home, traces_of=traces_of, data=data)
         )
+    problems = [trace.problem for trace in said.traces.values() if trace.problem is not None and not trace.cases]
+    if problems and len(problems) == len(said.traces):
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise TraceError(f"{problems[0]}{more}")
     return Attributed(said, str(source), method, Path.cwd())
 
 

@@ -13,6 +13,7 @@ import pytest
 from gold_runs import GoldModel
 from html_pages import Page
 from scripted_server import ScriptedServer
+from traced_runs import conversation, record
 
 import memtune
 from attribution.cases import Case
@@ -24,9 +25,9 @@ from experiments.mlflow_tracking.tracking import store_file
 from experiments.runs.config import ExecutorSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint
-from tracing.errors import ConfigError, RunError
+from tracing.errors import ConfigError, RunError, TraceError
 from tracing.llm.settings import ModelSettings
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, Question, write_conversations
 from tracing.systems.fact_memory import FactMemory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,6 +166,22 @@ def test_a_graph_is_attributed_with_its_cases() -> None:
     found = memtune.attribute(recorder.graph, [case])
     assert found.cases["operation"].tolist() == ["extract_facts"]
     assert found.blame.index.tolist() == ["extract_facts"]
+
+
+def test_traces_that_cannot_be_used_are_told_and_refused_where_there_are_no_others(tmp_path: Path) -> None:
+    told = conversation("one")
+    record(tmp_path / "traces" / "one.jsonl", told)
+    write_conversations(tmp_path / "data.jsonl", [told])
+    for name in ("traces/garbage.jsonl", "damaged/one.jsonl", "damaged/two.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("garbage\n")
+    found = memtune.attribute(tmp_path / "traces", data=tmp_path / "data.jsonl")
+    assert len(found.cases) == 2
+    assert "garbage.jsonl" in found.notes[0]
+    assert "1 of 2 traces with a problem" in repr(found)
+    assert "garbage.jsonl" in found._repr_html_()
+    with pytest.raises(TraceError, match=r"damaged/one\.jsonl.*\(and 1 more\)"):
+        memtune.attribute(tmp_path / "damaged", data=tmp_path / "data.jsonl")
 
 
 def python(*arguments: str, paths: tuple[Path, ...], cwd: Path) -> subprocess.CompletedProcess[str]:
