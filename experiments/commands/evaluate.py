@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate, PromptSpec
 
 
+SEED = "seed"
+"""Names the system's own prompts."""
+
+
 def _a_score(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     # click's own range lets nan pass, and no score is below that.
     if value is not None and not 0 <= value <= 1:
@@ -88,6 +92,8 @@ def evaluate(
 ) -> None:
     """Score prompts on one split of a data set, and print the table.
 
+    Without CONFIG.yaml, the settings are those of the run that --prompts names, or else the defaults.
+
     With --against, a second line has the score of those prompts, and the difference is tested with the conversation as
     unit: whether a gain transfers to another model takes `--prompts RUN --against seed --model OTHER`.
 
@@ -103,7 +109,7 @@ def evaluate(
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.prompts import check_candidate
 
-    settings = config_from(config, given)
+    settings = config_from(config or _config_of(prompts, home), given)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
@@ -135,6 +141,8 @@ def evaluate(
     for side, own in scores.items():
         for score in own:
             table.add_row(*((side, named) if against else (named,)), *score_cells(score), str(len(chosen)))
+    data = settings.dataset if settings.data is None else f"{settings.dataset} {settings.data}"
+    say(f"{settings.system} on {data}, {settings.models.task.model}")
     LiteralConsole().print(table)
     if against is not None:
         units = [_by_conversation(found[side]) for side in (prompts, against)]
@@ -153,6 +161,24 @@ def evaluate(
         context.exit(1)
 
 
+def _config_of(named: str, home: Path | None) -> str | None:
+    """The configuration of the run that is named; None if it is none."""
+    from experiments.running.wiring import home_path
+    from experiments.runs.folder import CONFIG, RunFolder
+    from tracing.errors import RunError
+
+    if named == SEED or _holds_prompts(Path(named)):
+        return None
+    try:
+        return str(RunFolder.find(home_path(home), named, finished=True).path / CONFIG)
+    except RunError:
+        return None  # `_candidate` says what is missing, once the system's prompts are known
+
+
+def _holds_prompts(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.txt"))
+
+
 def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -> Candidate:
     """The system's own prompts (`seed`), those of a folder, or a run's champion.
 
@@ -164,11 +190,10 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     from tracing.errors import RunError
     from tracing.systems.prompts import seed_candidate
 
-    if named == "seed":
+    if named == SEED:
         return seed_candidate(specs)
-    folder = Path(named)
-    if folder.is_dir() and any(folder.glob("*.txt")):
-        return read_prompts(folder, specs)
+    if _holds_prompts(Path(named)):
+        return read_prompts(Path(named), specs)
     try:
         run = RunFolder.find(home_path(home), named, finished=True)
     except RunError as error:

@@ -4,12 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import traced_runs
 from data_files import traces
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset, load_sealed
 from experiments.runs.config_file import load_config
+from experiments.runs.folder import CONFIG, RunFolder
+from tracing.systems.conversations import write_conversations
+from tracing.systems.prompts import seed_candidate
+from tracing.systems.rag import Rag
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -80,6 +85,30 @@ def test_a_gain_is_compared_with_the_seed_on_another_model(
     code, _, err = command("eval", "--prompts", "seed", "--against", "no-such-run")
     assert code == 2
     assert "no-such-run" in err
+
+
+def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(
+    tmp_path: Path, scripted_server: ScriptedServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = RunFolder(tmp_path / "home" / "runs" / "r1")
+    splits = ("train", "validation", "test")
+    told = [traced_runs.conversation(split).model_copy(update={"split": split}) for split in splits]
+    write_conversations(tmp_path / "mine.jsonl", told)
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    run.write(
+        CONFIG,
+        "system: rag\ndataset: jsonl\ndata: ../../../mine.jsonl\n"
+        f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n",
+    )
+    run.write_prompts("champion", seed_candidate(Rag.prompts))
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "--prompts", "latest", "--home", "home"])
+    said = capsys.readouterr()
+    assert ended.value.code == 0, said.err
+    assert said.out.startswith("rag on jsonl ")
+    assert "mine.jsonl, m\n" in said.out
+    assert any(told[2].questions[0].question in prompt_of(body) for body in scripted_server.requests)
 
 
 @pytest.mark.usefixtures("half_right")
