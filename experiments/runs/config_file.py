@@ -30,8 +30,8 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
         overrides: values that are None are ignored. Another `base_url` of a model goes without the key in `source`.
-        smoke: lay the bundled `smoke` configuration over `source`; its model only where that was pulled and `source`
-            names no endpoint, and its limit of sessions only where `source` takes the bundled sample.
+        smoke: lay the bundled `smoke` configuration over `source`; its model only where that was pulled and no
+            endpoint is named, and its limit of sessions only where the bundled sample is taken.
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
@@ -41,13 +41,14 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     label = "options"
     if source is not None:
         label, folder, values = _read(source)
-    if smoke:
-        values = _merged(values, _fitting(_read("smoke")[2], values))
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     above: dict[str, Any] = {}
     for key, value in given.items():
         above = _merged(above, _nested(key, value))
-    values = _merged(_without_keys(values, above), above)
+    values = _without_keys(values, above)
+    if smoke:
+        values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
+    values = _merged(values, above)
     config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
     return _complete(config, label)
 

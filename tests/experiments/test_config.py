@@ -89,6 +89,15 @@ def test_smoke_keeps_data_and_endpoint_of_the_file(tmp_path: Path) -> None:
     assert (config.models.task.model, config.rounds) == ("m", 1)
 
 
+def test_smoke_keeps_data_and_endpoint_of_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path))
+    stored_path(CATALOGUE["smollm2-135m"]).write_bytes(b"")
+    (tmp_path / "rows.jsonl").write_text("{}")
+    given = {"dataset": "jsonl", "data": tmp_path / "rows.jsonl", "models.task.base_url": "http://127.0.0.1:9/v1"}
+    config = load_config(write(tmp_path, "models: {task: {model: m}}"), overrides=given, smoke=True)
+    assert (config.limits.conversations, config.limits.sessions, config.models.task.model) == (3, None, "m")
+
+
 def test_smoke_keeps_the_model_where_the_smallest_was_not_pulled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
