@@ -31,7 +31,8 @@ Examples:
 @click.option("--build", is_flag=True, help="Also build a memory of two turns, and ask it a question.")
 @home_option
 def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> int:
-    """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system.
+    """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system, and
+    whether a run would start with its data set and everything else that CONFIG.yaml names.
 
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
@@ -41,6 +42,7 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
         check_build,
         check_home,
         check_models,
+        check_start,
         check_stores,
         check_system,
         check_tracking,
@@ -58,6 +60,8 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
         *check_models(run),
         check_tracking(run, place),
     ]
+    if not any(one.state == "broken" for one in findings):
+        findings.append(check_start(run, place))  # it would repeat what is broken above
     if build and not any(one.state == "broken" for one in findings):
         findings.append(check_build(run))
     _show(findings)

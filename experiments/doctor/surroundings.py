@@ -8,9 +8,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments.data.loaders import load_dataset
 from experiments.doctor.health_check import HealthCheck
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
+from experiments.running.preflight import check_run
 from experiments.running.wiring import open_access, open_parts, ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
@@ -123,6 +125,15 @@ def check_system(config: RunConfig) -> HealthCheck:
     except MemtuneError as error:
         return HealthCheck(subject, "broken", *_told(error))
     return HealthCheck(subject, "ok", "can be opened")
+
+
+def check_start(config: RunConfig, home: Path) -> HealthCheck:
+    """Whether a run of a configuration would start: with its data set, and all that it names for the search."""
+    try:
+        check_run(config, load_dataset(config), home)
+    except MemtuneError as error:
+        return HealthCheck("run", "broken", *_told(error))
+    return HealthCheck("run", "ok", f"would start, on the data set {config.dataset}")
 
 
 def check_build(config: RunConfig) -> HealthCheck:

@@ -47,6 +47,33 @@ def test_where_all_is_well_nothing_is_broken_and_nothing_is_made(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("attribution: 'not_there:Method'", "not_there"),
+        ("optimizer: 'not_there:search'", "not_there"),
+        ("prompts: {pinned: {summarize: [x]}}", "summarize"),
+        ("search: {settings: {tok_k: [3]}}", "tok_k"),
+        ("search: {storage: 'mysql://127.0.0.1:9/none'}", "search.storage"),
+        ("dataset: jsonl\ndata: rows.jsonl", "rows.jsonl"),
+    ],
+)
+def test_what_a_run_would_be_refused_for_is_broken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scripted_server: ScriptedServer, line: str, told: str
+) -> None:
+    Path("rows.jsonl").write_text("{}")
+    endpoint = f"base_url: '{scripted_server.base_url}', retries: 0"
+    Path("run.yaml").write_text(
+        f"{line}\nmodels:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
+    )
+    code, said = doctor(capsys, "run.yaml", "--home", "made")
+    assert code == 1
+    (broken,) = [found for found in said.splitlines() if found.startswith("broken")]
+    assert told in broken
+    assert "1 to fix before a run" in said
+    assert not (tmp_path / "made").exists()
+
+
 def test_each_thing_that_is_broken_comes_with_its_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
