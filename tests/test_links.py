@@ -1,4 +1,4 @@
-"""Every relative link of the documents leads somewhere, to a heading too."""
+"""Every relative link of the documents leads somewhere, to a heading too, and every program they run is there."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             dead.append(f"{file}#{anchor}" if anchor else file)
     assert not dead
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_program_of_ours_that_a_page_runs_is_there(page: Path) -> None:
+    named = re.findall(r"\bpython ((?:docs|examples|tests)/\S+\.py)", page.read_text(encoding="utf-8"))
+    assert [file for file in named if not (ROOT / file).exists()] == []
 
 
 def test_the_site_has_every_page() -> None:
