@@ -58,9 +58,16 @@ def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     if values.get("dataset", SAMPLE) != SAMPLE:
         del smoke["limits"]["sessions"]  # what is asked about may be told in later ones
     small = CATALOGUE[smoke["models"]["task"]["model"]]
-    if values.get("models", {}).get("task", {}).get("base_url") or not stored_path(small).is_file():
+    if _at(values, "models", "task", "base_url") or not stored_path(small).is_file():
         del smoke["models"]
     return smoke
+
+
+def _at(values: Any, *path: str) -> Any:
+    """What is at a path of values that are not validated yet; None if there is nothing."""
+    for key in path:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
 
 
 def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

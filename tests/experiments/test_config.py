@@ -107,6 +107,16 @@ def test_smoke_keeps_the_model_where_the_smallest_was_not_pulled(
     assert load_config(None, smoke=True).models.task.model == "smollm2-135m"
 
 
+@pytest.mark.parametrize("models", ["", "m", "{task: m}"])
+def test_smoke_refuses_what_the_file_alone_is_refused_for(tmp_path: Path, models: str) -> None:
+    path = write(tmp_path, f"models: {models}")
+    with pytest.raises(ConfigError) as alone:
+        load_config(path)
+    with pytest.raises(ConfigError, match="models") as smoke:
+        load_config(path, smoke=True)
+    assert str(smoke.value) == str(alone.value)
+
+
 def test_a_wrong_option_is_named_as_the_option(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--rounds: "):
         load_config(write(tmp_path, "rounds: 2"), overrides={"rounds": -1})
