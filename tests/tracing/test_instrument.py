@@ -328,6 +328,39 @@ def test_an_async_mem0_is_recorded_alike(own_memory):
     check_mem0(recorder, found[0]["memory"])
 
 
+def test_what_a_mem0_is_given_by_name_is_recorded_alike(own_memory):
+    memory, beside = own_memory(), own_memory("AsyncMemory")
+
+    async def beside_as_well():
+        await beside.add(messages="I live in Lima.", user_id="u")
+        return await beside.search(query="Where?", user_id="u")
+
+    def all_of_it():
+        memory.add(messages="I live in Lima.", user_id="u")
+        return memory.search(query="Where?", user_id="u"), asyncio.run(beside_as_well())
+
+    with instrument.mem0(memory), instrument.mem0(beside):
+        with trace() as recorder:
+            found = all_of_it()
+        assert [hit["memory"] for one in found for hit in one["results"]] == ["I live in Lima."] * 2
+        all_of_it()
+    for name, takes, given in (("add", "messages", "I live in Lima."), ("retrieve", "query", "Where?")):
+        recorded = recorder.graph.find_operations(name=name)
+        assert [values(recorder.graph, one.input_ids(takes)) for one in recorded] == [[given]] * 2
+
+
+def test_a_recorded_mem0_refuses_what_it_refuses_alone(own_memory):
+    from mem0.exceptions import ValidationError
+
+    memory = own_memory()
+    with instrument.mem0(memory), trace() as recorder:
+        with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'messages'"):
+            memory.add(user_id="u")
+        with pytest.raises(ValidationError, match="messages must be"):
+            memory.add(None, user_id="u")
+    assert [one.status for one in recorder.graph.operations.values()] == ["error", "error"]
+
+
 def test_a_recorded_mem0_does_what_it_does_alone_and_what_it_held_before_is_known(own_memory):
     memory, alone = own_memory(), own_memory()
     for one in (memory, alone):

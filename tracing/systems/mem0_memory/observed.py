@@ -75,14 +75,14 @@ class _Observer:
 
     def attach(self, replace: Replace) -> None:
         memory, store = self._memory, self._memory.vector_store
-        for name, inner, around in (
-            ("add", "_add_to_vector_store", self._adding),
-            ("search", "_search_vector_store", self._searching),
+        for name, takes, inner, around in (
+            ("add", "messages", "_add_to_vector_store", self._adding),
+            ("search", "query", "_search_vector_store", self._searching),
         ):
             crossing = _Crossing()
             if not iscoroutinefunction(getattr(memory, name)):
                 replace(memory, inner, _arriving(crossing))
-            replace(memory, name, self._outer(around, crossing))
+            replace(memory, name, self._outer(around, takes, crossing))
         replace(memory.llm, "generate_response", self._hook(self._asked))
         replace(store, "search", self._hook(self._shown))
         replace(store, "insert", self._hook(self._inserted))
@@ -100,26 +100,28 @@ class _Observer:
 
         return wrap
 
-    def _outer(self, around: Callable[..., Any], crossing: _Crossing) -> Callable[[Any], Any]:
+    def _outer(self, around: Callable[..., Any], takes: str, crossing: _Crossing) -> Callable[[Any], Any]:
+        """A wrapper that opens `around` with the argument `takes`, which is the first one if it has no keyword."""
+
         def wrap(original: Any) -> Any:
             if iscoroutinefunction(original):
 
-                async def called_async(given: Any, *args: Any, **kwargs: Any) -> Any:
+                async def called_async(*args: Any, **kwargs: Any) -> Any:
                     if current_recorder() is None:
-                        return await original(given, *args, **kwargs)
-                    with around(given) as finish:
-                        result = await original(given, *args, **kwargs)
+                        return await original(*args, **kwargs)
+                    with around(args[0] if args else kwargs.get(takes)) as finish:
+                        result = await original(*args, **kwargs)
                         finish(result)
                         return result
 
                 return called_async
 
-            def called(given: Any, *args: Any, **kwargs: Any) -> Any:
+            def called(*args: Any, **kwargs: Any) -> Any:
                 if current_recorder() is None:
-                    return original(given, *args, **kwargs)
-                with around(given) as finish:
+                    return original(*args, **kwargs)
+                with around(args[0] if args else kwargs.get(takes)) as finish:
                     with crossing.led():
-                        result = original(given, *args, **kwargs)
+                        result = original(*args, **kwargs)
                     finish(result)
                     return result
 
@@ -305,7 +307,7 @@ def _decisions(reply: str, facts: Sequence[str], shown: int) -> Sequence[Decisio
 
 
 def _texts(given: Any) -> Iterator[tuple[str, str]]:
-    for number, one in enumerate([given] if isinstance(given, str | Mapping) else list(given), start=1):
+    for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
         content = one.get("content") if isinstance(one, Mapping) else one
         name = one.get("role", "message") if isinstance(one, Mapping) else "message"
         yield f"{name}{number}", content if isinstance(content, str) else str(content)
