@@ -17,7 +17,7 @@ from tracing.recording.recorder import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.evermemos import EverMemOS
-from tracing.systems.evermemos.clusters import Clusters, moment_of
+from tracing.systems.evermemos.clusters import Clusters
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import open_system
@@ -225,22 +225,6 @@ def test_the_same_again_makes_no_new_call(scripted_server: ScriptedServer, open_
     assert (scripted_server.count, len(scripted_server.embedding_requests)) == calls
 
 
-@pytest.mark.parametrize(
-    ("time", "day"),
-    [
-        ("2024-03-04 10:00", 4),
-        ("1:56 pm on 8 May, 2023", 8),
-        ("2024-03-04", 4),
-        ("2024-03-04T10:00:00Z", 4),
-        ("", None),
-    ],
-)
-def test_times_are_read_as_data_sets_write_them(time: str, day: int | None) -> None:
-    moment = moment_of(time)
-    assert (None if moment is None else moment.day) == day
-    assert moment is None or moment.tzinfo is None
-
-
 def test_an_episode_joins_the_likest_cluster_of_the_last_days() -> None:
     clusters = Clusters(similarity=0.6, days=7)
     named = [
@@ -248,8 +232,8 @@ def test_an_episode_joins_the_likest_cluster_of_the_last_days() -> None:
         for vector, time in (
             ((1.0, 0.0), "2024-01-01 10:00"),
             ((0.0, 1.0), "2024-01-02 10:00"),
-            ((0.8, 0.6), "2024-01-03 10:00"),
-            ((1.0, 0.0), "2024-01-20 10:00"),
+            ((0.8, 0.6), "2024-01-03T10:00:00Z"),
+            ((1.0, 0.0), "10 am on 20 January, 2024"),
             ((0.0, 1.0), "no date"),
         )
     ]

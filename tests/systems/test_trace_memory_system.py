@@ -24,6 +24,7 @@ from tracing.systems.trace_memory_system import TraceMemorySystem
 from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
 from tracing.systems.trace_memory_system.parsing import events_of_turn, shown
 from tracing.trace_memory import Event
+from tracing.trace_memory.events import when
 
 
 def scripted(body: dict[str, Any]) -> str:
@@ -183,6 +184,20 @@ def test_what_the_question_names_comes_first(
     assert recalled(access, "What did the buyer do?")[0] == "e-S1:4"
     assert recalled(access, "What was decided on 9 March?", top_k=1) == ["e-S2:1"]
     assert len(recalled(access, "What was decided on 9 March?", filtered=False)) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "begun"),
+    [("1:56 pm on 8 May, 2023", "2023-05-08 13:56"), ("2023/05/20 (Sat) 02:21", "2023-05-20 02:21"), ("once", "")],
+)
+def test_events_have_the_time_of_their_session_as_a_data_set_writes_it(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], said: str, begun: str
+) -> None:
+    scripted_server.script = lambda body: '{"facts": []}'
+    system = TraceMemorySystem()
+    dated = TRACE.model_copy(update={"sessions": (TRACE.sessions[0].model_copy(update={"time": said}),)})
+    memory = system.build(dated, seed_candidate(system.prompts), open_access())
+    assert {when(row["event"]["time"]) for row in memory.state["entries"]} == {begun}
 
 
 def test_an_events_text_is_in_the_memory_once(

@@ -98,7 +98,10 @@ def test_what_everos_asks_and_stores_is_recorded_and_a_re_run_asks_nothing_new(
     scripted_server: ScriptedServer, open_access: Open
 ) -> None:
     scripted_server.script = whole
-    memory, graph = build(open_access())
+    first, second = SMALL_TALK.sessions
+    first = first.model_copy(update={"time": "10 am on 4 March, 2024"})
+    talk = SMALL_TALK.model_copy(update={"sessions": (first, second)})
+    memory, graph = build(open_access(), talk)
     one = ["detect_boundaries", "extract_episode", "store", "extract_facts", "store", "store"]
     assert [op.name for op in graph.operations.values()] == [*one, *one, "embed"]
     entries = memory.state["entries"]
@@ -117,7 +120,7 @@ def test_what_everos_asks_and_stores_is_recorded_and_a_re_run_asks_nothing_new(
     asked = SMALL_TALK.questions[0]
     answer = open_system("everos").answer(memory, asked, SEED, open_access())
     made = (scripted_server.count, len(scripted_server.embedding_requests))
-    again, _ = build(open_access())
+    again, _ = build(open_access(), talk)
     assert again.state == memory.state
     assert open_system("everos").answer(again, asked, SEED, open_access()).text == answer.text
     assert (scripted_server.count, len(scripted_server.embedding_requests)) == made

@@ -110,7 +110,9 @@ def test_what_memori_recalls_is_read_by_the_next_extraction_and_dated_by_its_ses
     scripted_server: ScriptedServer, open_access: Open
 ) -> None:
     scripted_server.script = every_line
-    _, graph = build(open_access())
+    early, late = SMALL_TALK.sessions
+    early = early.model_copy(update={"time": "10 am on 4 March, 2024"})
+    _, graph = build(open_access(), SMALL_TALK.model_copy(update={"sessions": (early, late)}))
     first, second = graph.find_operations(name="extract_facts")
     (context,) = [graph.variables[vid] for vid in second.input_ids() if graph.variables[vid].kind == "context"]
     assert all(graph.variables[vid].kind != "context" for vid in first.input_ids())

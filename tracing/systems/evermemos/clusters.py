@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tracing.systems.entries import similarity
-
-_FORMS = ("%I:%M %p on %d %B, %Y", "%d %B %Y", "%d %B, %Y", "%B %d, %Y")
+from tracing.systems.session_times import moment_of
 
 
 @dataclass(slots=True)
@@ -53,7 +51,7 @@ class Clusters:
 
     def joined(self, vector: Sequence[float], time: str) -> Cluster:
         """The cluster of a new episode: the likest that is near in time, or a new one."""
-        moment = moment_of(time)
+        moment = _local(time)
         near = [cluster for cluster in self._known if cluster.is_near(moment, self._days)]
         likest = max(near, key=lambda cluster: cluster.likeness(vector), default=None)
         if likest is None or likest.likeness(vector) < self._similarity:
@@ -65,11 +63,7 @@ class Clusters:
         return likest
 
 
-def moment_of(time: str) -> datetime | None:
-    """The local time that a session gives as text; None if it gives none, or in a form that is not known."""
-    with suppress(ValueError):
-        return datetime.fromisoformat(time.strip()).replace(tzinfo=None)
-    for form in _FORMS:
-        with suppress(ValueError):
-            return datetime.strptime(time.strip(), form)
-    return None
+def _local(time: str) -> datetime | None:
+    """A session's time without its zone, so that it can be compared with that of any other; None if not known."""
+    moment = moment_of(time)
+    return None if moment is None else moment.replace(tzinfo=None)

@@ -38,7 +38,7 @@ class EverMemOS:
     """
 
     name = "evermemos"
-    version = "1"
+    version = "2"
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec] = (
         OperationSpec("detect_boundaries", "extract", "boundary"),

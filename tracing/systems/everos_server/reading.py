@@ -24,6 +24,7 @@ from tracing.systems.everos_server.prompts import SLOTS, Request
 from tracing.systems.everos_server.server import OWNER, Chat, Server
 from tracing.systems.everos_server.stored import EPISODE, FACT, Stored
 from tracing.systems.prompts import Candidate
+from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted
 
 _AT_ONCE = 400
@@ -248,11 +249,10 @@ class Reader:
                 part.names.append(name)
 
     def _began(self, said: str) -> datetime:
-        """When a session began. EverOS needs a time, so sessions without one are on days after each other."""
+        """When a session began. EverOS needs a time, so sessions without a known one are on days after each other."""
         self._days += 1
-        try:
-            found = datetime.fromisoformat(said)
-        except ValueError:
+        found = moment_of(said)
+        if found is None:
             return _FIRST_DAY + timedelta(days=self._days)
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 

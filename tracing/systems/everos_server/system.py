@@ -44,7 +44,7 @@ class EverOs:
 
     name = "everos"
     # Memories built by another release of the library are other memories.
-    version = f"1 with everos {RELEASE}"
+    version = f"2 with everos {RELEASE}"
     prompts = PROMPTS
     operations = (
         OperationSpec("detect_boundaries", "extract", "boundary_detection"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from tracing.systems.memori_memory.augmentation import PromptedAugmentation
 from tracing.systems.memori_memory.connected import ConnectedMemori
 from tracing.systems.memori_memory.prompts import EXTRACT_PROMPT
 from tracing.systems.prompts import render
+from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted, variables_of
 
 
@@ -167,8 +167,6 @@ class _Recorded(PromptedAugmentation):
 
 
 def _as_written(time_said: str) -> str:
-    """A session's time as sqlite writes one; "" if it is not of that form."""
-    try:
-        return datetime.fromisoformat(time_said).strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return ""
+    """A session's time as sqlite writes one; "" if it is not known."""
+    found = moment_of(time_said)
+    return "" if found is None else found.strftime("%Y-%m-%d %H:%M:%S")

@@ -41,7 +41,7 @@ class Memori:
 
     name = "memori"
     # Memories built by another release of the library are other memories.
-    version = f"1 with memori {RELEASE}"
+    version = f"2 with memori {RELEASE}"
     prompts = PROMPTS
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.errors import DataError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
@@ -22,6 +21,7 @@ from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted, noted_again
 from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
 from tracing.systems.trace_memory_system.parsing import events_of_turn
@@ -59,7 +59,7 @@ class TraceMemorySystem:
     """
 
     name = "trace-memory"
-    version = "1"
+    version = "2"
     prompts = PROMPTS
     operations = (
         OperationSpec("parse_trace", "extract", None),
@@ -205,10 +205,10 @@ class _Writer:
 
     def parse(self, dialogue: DialogueSession, messages: Sequence[Text]) -> None:
         """Store the events of a session's turns."""
-        begun = _time_of(dialogue.time)
+        begun = moment(moment_of(dialogue.time))
         made: list[tuple[str, str, Event]] = []
         for number, (turn, message) in enumerate(zip(dialogue.turns, messages, strict=True)):
-            time = begun + number * _SECOND_A_TURN if begun else 0.0
+            time = begun + number * _SECOND_A_TURN if begun is not None else 0.0
             events = events_of_turn(turn.id, turn.speaker, turn.text, time=time, session=dialogue.id)
             with operation("parse_trace", inputs={"messages": message.variable}) as op:
                 step, read = Step("parse_trace", op.id), [message.variable]
@@ -247,11 +247,3 @@ def _kept(row: Mapping[str, Any]) -> _Kept:
         return _Kept(Entry.from_json(entry), Event(entry["id"], "statement", "statement", ""))
     event = Event(**row["event"])
     return _Kept(Entry.from_json({"text": event.line(), **entry}), event)
-
-
-def _time_of(text: str) -> float:
-    """A session's time; 0 where its text is none."""
-    try:
-        return moment(text) or 0.0
-    except DataError:
-        return 0.0
