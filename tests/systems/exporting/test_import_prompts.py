@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,30 @@ def test_the_prompts_of_a_run_come_in_from_the_registry_that_has_them(tmp_path: 
     assert import_prompts("rag", uri).candidate["answer"] == "second {context} {question} {{}}"
     client.set_prompt_alias("memtune.rag.answer", "champion", 1)
     assert import_prompts("rag", uri).candidate["answer"] == "first {context} {question}"
+
+
+def test_a_store_that_mlflow_would_upgrade_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+    seed = {"answer": ANSWER}
+    store = changed(export("rag", seed, "mlflow", tmp_path / "out", {}) / "mlflow.db", "DROP TABLE tags")
+    before = store.read_bytes()
+    for source in (str(store), f"sqlite:///{store}"):
+        assert import_prompts("rag", source).candidate == seed
+    assert store.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    database = changed(tmp_path / "my #1 app.db", "CREATE TABLE notes(text)")
+    before = database.read_bytes()
+    for source in (str(database), f"sqlite:///{database}"):
+        with pytest.raises(RunError, match="not a store of MLflow's; give --from"):
+            import_prompts("rag", source)
+    assert database.read_bytes() == before
+
+
+def changed(file: Path, statement: str) -> Path:
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute(statement)
+    return file
 
 
 def test_the_instructions_of_mem0_2_and_its_whole_prompt_are_told_apart(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sqlite3
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +78,11 @@ class MlflowRegistry:
         if path and not Path(path).is_file():
             raise RunError(f"{source}: no such file; give --from the store that holds the prompts")
         try:
-            client = _client(uri)
-            found = client.search_prompts(max_results=_MOST)
-            return {prompt.name: _text_of(client, prompt.name) for prompt in found}
-        except (MlflowException, SQLAlchemyError, OSError) as error:
+            with _copied(Path(path)) if path else nullcontext(uri) as opened:
+                client = _client(opened)
+                found = client.search_prompts(max_results=_MOST)
+                return {prompt.name: _text_of(client, prompt.name) for prompt in found}
+        except (MlflowException, SQLAlchemyError, sqlite3.Error, OSError) as error:
             said = " ".join(str(error).replace(uri, without_credentials(uri)).split())[:300]
             raise RunError(f"{without_credentials(source)}: no prompts can be read ({said})") from None
 
@@ -124,6 +127,25 @@ def _text_of(client: Any, name: str) -> str:
     if not isinstance(version.template, str):
         raise RunError(f"{name}: a prompt of several messages; memtune's prompts have one text")
     return version.template
+
+
+@contextmanager
+def _copied(file: Path) -> Iterator[str]:
+    """The address of a copy of a store, since MLflow makes or upgrades the tables of any database that it opens.
+
+    Raises:
+        RunError: it is no store of MLflow's.
+    """
+    with tempfile.TemporaryDirectory(prefix="memtune-registry-") as scratch:
+        copy = Path(scratch) / STORE_FILE
+        with (
+            closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as theirs,
+            closing(sqlite3.connect(copy)) as ours,
+        ):
+            if not theirs.execute("SELECT 1 FROM sqlite_master WHERE name = 'registered_models'").fetchone():
+                raise RunError(f"{file}: not a store of MLflow's; give --from the one that holds the prompts")
+            theirs.backup(ours)
+        yield _uri(copy)
 
 
 def _uri(file: Path) -> str:
