@@ -123,8 +123,23 @@ def test_a_turn_becomes_the_events_that_it_holds() -> None:
     assert [event.id for event in events_of_turn("t", "b", '{"step": "one"}\n{"step": "two"}')] == ["t#1", "t#2"]
 
 
+def returned(content: str) -> str:
+    """A call of a tool that returns this."""
+    row = {"role": "tool", "tool_call_id": "c1", "content": content}
+    return "\n".join((json.dumps({"role": "assistant", "tool_calls": [CALL]}), json.dumps(row)))
+
+
 @pytest.mark.parametrize(
-    "text", ["", "Hello.", "{", "{}", "[1]", '{"a": 1}', '{"step": 3}', "{\n{", "{}" * 3, "\0\ud800"]
+    "text",
+    [
+        *("", "Hello.", "{", "{}", "[1]", '{"a": 1}', '{"step": 3}', "{\n{", "{}" * 3, "\0\ud800"),
+        '{"decision": "supplier", "outcome": "Halden", "confidence": NaN}',
+        '{"decision": "supplier", "outcome": 1e999}',
+        '{"decision": "supplier", "outcome": ' + "[" * 900 + "]" * 900 + "}",
+        '{"role": "assistant", "tool_calls": {"id": "c1"}}',
+        '{"role": "assistant", "tool_calls": [1]}',
+        *(returned('{"free": NaN}'), returned('{"free": 1e999}'), returned("[" * 900 + "]" * 900)),
+    ],
 )
 def test_anything_else_is_a_message_as_it_is(text: str) -> None:
     (event,) = events_of_turn("t\0", "\ud800", text)
@@ -150,6 +165,7 @@ EVENTS = [
         ("What happened on 2026-03-09?", {"since": 1773014400.0, "until": 1773100800.0}),
         ("What happened on March 9?", {"since": 1773014400.0, "until": 1773100800.0}),
         ("What happened on 31 February?", {}),
+        ("What happened on 9999-12-31?", {"since": 253402214400.0, "until": 253402300800.0}),
         ("Did the planner ask the buyer?", {}),
         ("Is it raining?", {}),
         ("What did Ingrid say?", {}),
@@ -159,6 +175,12 @@ def test_a_questions_words_are_its_filters(question: str, strictest: dict[str, A
     tried = filters_of(question, Known.of(EVENTS))
     assert tried[0] == strictest
     assert tried[-1] == {}
+
+
+def test_only_a_name_with_a_word_is_named_by_a_question() -> None:
+    events = [Event("1", "step", "order", "x", process="🤖"), Event("2", "step", "pay", "y", process="buyer")]
+    assert filters_of("What did the buyer do?", Known.of(events))[0] == {"process": "buyer"}
+    assert filters_of("Who knows?", Known.of(events)) == [{}]
 
 
 def recalled(access: ModelAccess, question: str, **settings: Any) -> list[str]:

@@ -6,13 +6,15 @@ import calendar
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from tracing.trace_memory.events import Event
 from tracing.trace_memory.filters import Wanted
 
 FEWEST = 3
 """Events recalled at least: where a filter admits fewer, the nearest of the others follow, since words may mislead."""
+
+_SECONDS_A_DAY = 86_400
 
 _MONTHS = tuple(calendar.month_name[number].lower() for number in range(1, 13))
 _MONTH = "|".join(_MONTHS)
@@ -48,14 +50,14 @@ def filters_of(question: str, known: Known) -> list[Wanted]:
     """Filters to try one after the other, the strictest first and none at last, until one admits an event."""
     words = _words(question)
     strict: Wanted = {}
-    named = [one for one in sorted(known.processes) if one and _words(one) <= words]
+    named = [one for one in sorted(known.processes) if (said := _words(one)) and said <= words]
     if len(named) == 1:
         strict["process"] = named[0]
     if _DECISION.search(question):
         strict["type"] = "decision"
     day = _day(question, known.years)
     if day is not None:
-        strict["since"], strict["until"] = day.timestamp(), (day + timedelta(days=1)).timestamp()
+        strict["since"], strict["until"] = day.timestamp(), day.timestamp() + _SECONDS_A_DAY
     keys = [key for key in sorted(known.keys) if (said := _words(key) - _STOP) and said <= words]
     tried: list[Wanted] = []
     if keys:

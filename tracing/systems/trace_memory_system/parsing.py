@@ -10,23 +10,18 @@ A turn's text may hold, one a line:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from tracing.trace_memory.events import LONGEST_NAME, Event
+from tracing.errors import DataError, MalformedReplyError
+from tracing.llm.http.strict_json import strict_json
+from tracing.trace_memory.events import LONGEST_NAME, Event, as_json
 from tracing.trace_memory.openai_messages import events_of_messages
 
 
 def events_of_turn(turn: str, speaker: str, text: str, *, time: float = 0.0, session: str = "") -> list[Event]:
     """The events of a turn, at least one; their ids begin with the turn's, and their process is the speaker."""
-    rows = _rows(text)
-    found: list[Event] = []
-    if rows is not None:
-        found = events_of_messages([row for row in rows if "role" in row], time, session)
-        found += [event for row in rows if (event := _structured_event(row)) is not None]
-    if not found:
-        found = [Event("", "message", speaker or "user", text)]
+    found = _events_in(text, time, session) or [Event("", "message", speaker or "user", text)]
     return [
         Event(
             _label(turn) if len(found) == 1 else f"{_label(turn)}#{number}",
@@ -46,9 +41,6 @@ def events_of_turn(turn: str, speaker: str, text: str, *, time: float = 0.0, ses
 def shown(spoken: str) -> str:
     """A turn (`speaker: text`) as a model reads it, its events without the form that they were sent in."""
     speaker, _, text = spoken.partition(": ")
-    rows = _rows(text)
-    if rows is None:
-        return spoken
     events = events_of_turn("", speaker, text)
     if all(event.type == "message" for event in events):
         return spoken
@@ -61,15 +53,22 @@ def _label(text: str) -> str:
     return kept[: LONGEST_NAME - len("#999")]
 
 
-def _rows(text: str) -> list[Mapping[str, Any]] | None:
-    """The JSON objects of a text that has one on every line; None for any other text."""
+def _events_in(text: str, time: float, session: str) -> list[Event]:
+    """The events of a text that has a JSON object on every line; none for any other, and if one cannot be stored."""
     if not text.startswith("{"):
-        return None
+        return []
     try:
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError):
-        return None
-    return rows if all(isinstance(row, dict) for row in rows) else None
+        rows = [strict_json(line) for line in text.split("\n") if line.strip()]
+        if not all(isinstance(row, dict) for row in rows):
+            return []
+        found = events_of_messages([row for row in rows if "role" in row], time, session)
+        found += [event for row in rows if (event := _structured_event(row)) is not None]
+        for event in found:
+            # What a tool is given and returns is JSON in a text of its row.
+            strict_json(as_json("event", [event.value, event.metadata]))
+    except (DataError, MalformedReplyError):
+        return []
+    return found
 
 
 def _structured_event(row: Mapping[str, Any]) -> Event | None:
