@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import openai
 import pytest
@@ -387,6 +387,36 @@ def locked(function, lock):
             return function(*args, **kwargs)
 
     return call
+
+
+def test_what_is_not_recorded_is_in_nobody_elses_trace(own_memory):
+    memory = own_memory()
+    begun, go = threading.Event(), threading.Event()
+
+    class Held(dict):
+        """Metadata that Mem0 is slow to copy, before it goes on in its own thread."""
+
+        def __deepcopy__(self, memo):
+            begun.set()
+            go.wait(10)
+            return dict(self)
+
+    def recorded():
+        with trace() as recorder:
+            memory.add("I live in Lima.", user_id="a", metadata=Held(kept="yes"))
+        return recorder
+
+    with instrument.mem0(memory), ThreadPoolExecutor(2) as pool:
+        first = pool.submit(recorded)
+        assert begun.wait(10)
+        second = pool.submit(memory.add, "I live in Oslo.", user_id="b")
+        wait([second], timeout=0.5)
+        go.set()
+        told = json.dumps(first.result().records())
+        second.result()
+    assert "Lima" in told
+    assert "Oslo" not in told
+    assert [one["memory"] for one in memory.get_all(user_id="b")["results"]] == ["I live in Oslo."]
 
 
 def test_many_conversations_of_one_mem0_do_not_mix(own_memory, scripted_server: ScriptedServer):

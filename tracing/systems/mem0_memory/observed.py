@@ -118,7 +118,9 @@ class _Observer:
 
             def called(*args: Any, **kwargs: Any) -> Any:
                 if current_recorder() is None:
-                    return original(*args, **kwargs)
+                    # It arrives in the thread like any other, and must not take another's context there.
+                    with crossing.led():
+                        return original(*args, **kwargs)
                 with around(args[0] if args else kwargs.get(takes)) as finish:
                     with crossing.led():
                         result = original(*args, **kwargs)
