@@ -10,7 +10,6 @@ import pytest
 from evermemos_model import EverMemOSModel
 from scripted_server import ScriptedServer, prompt_of
 
-from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
@@ -20,7 +19,6 @@ from tracing.systems.evermemos import EverMemOS
 from tracing.systems.evermemos.clusters import Clusters
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
-from tracing.systems.registry import open_system
 
 SEED = seed_candidate(EverMemOS.prompts)
 LINES = [turn.spoken for turn in SMALL_TALK.turns()]
@@ -238,9 +236,3 @@ def test_an_episode_joins_the_likest_cluster_of_the_last_days() -> None:
         )
     ]
     assert named == ["g1", "g2", "g1", "g3", "g2"]
-
-
-@pytest.mark.parametrize("setting", ["cell_tokens", "cell_messages", "candidates", "top_k"])
-def test_a_setting_that_leaves_no_room_is_refused(setting: str) -> None:
-    with pytest.raises(ConfigError, match=f"{setting}: at least 1"):
-        open_system("evermemos", {setting: 0})

@@ -7,13 +7,11 @@ from collections.abc import Callable
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.long_context import LongContext
 from tracing.systems.prompts import seed_candidate, tokens_of
-from tracing.systems.registry import open_system
 
 SEED = seed_candidate(LongContext.prompts)
 SAID = [(turn.id, f"{part.time}\n{turn.spoken}") for part in SMALL_TALK.sessions for turn in part.turns]
@@ -51,8 +49,3 @@ def test_given_facts_are_trimmed_too_and_given_entries_are_not(open_access: Call
     system, access, facts = LongContext(window_tokens=8), open_access(), ["An old long fact, all in all.", "New."]
     assert [each["text"] for each in system.build_from_facts([facts], SEED, access).state["entries"]] == ["New."]
     assert [each["text"] for each in system.with_entries(facts, access).state["entries"]] == facts
-
-
-def test_a_window_without_room_is_refused() -> None:
-    with pytest.raises(ConfigError, match="window_tokens: at least 1"):
-        open_system("long-context", {"window_tokens": 0})

@@ -1,4 +1,4 @@
-"""Settings of systems that take one of a few names."""
+"""Settings of systems that take one of a few names, or a number from some least one on."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ def check_choice(setting: str, given: str, choices: Sequence[str]) -> None:
     """
     if given not in choices:
         raise ConfigError(f"system_settings.{setting}: unknown: {given!r}; choose one of {', '.join(choices)}")
+
+
+def check_least(least: int, **given: int) -> None:
+    """Refuse a setting below the least number that makes sense.
+
+    Raises:
+        ConfigError: naming the setting and the number.
+    """
+    for setting, value in given.items():
+        if value < least:
+            raise ConfigError(f"system_settings.{setting}: at least {least} is needed, not {value}")

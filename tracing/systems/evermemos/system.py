@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.building_blocks.recall import given_entries
 from tracing.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
 from tracing.systems.conversations import Conversation, Question
@@ -65,10 +65,8 @@ class EverMemOS:
         top_k: int = 10,
         rerank: int = 0,
     ) -> None:
-        least = {"cell_tokens": cell_tokens, "cell_messages": cell_messages, "candidates": candidates, "top_k": top_k}
-        for name, value in least.items():
-            if value < 1:
-                raise ConfigError(f"system_settings.{name}: at least 1 is needed, not {value}")
+        check_least(1, cell_tokens=cell_tokens, cell_messages=cell_messages, candidates=candidates, top_k=top_k)
+        check_least(0, rerank=rerank)
         self._limits = Limits(cell_tokens, cell_messages, cluster_similarity, cluster_days)
         self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
         if rerank:

@@ -8,7 +8,7 @@ from typing import Any
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice
+from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
 from tracing.systems.everos_server.asking import Asker
@@ -39,7 +39,7 @@ class EverOs:
             model, "always" or "never".
 
     Raises:
-        ConfigError: `method` or `reply_schema` is none of these.
+        ConfigError: `method` or `reply_schema` is none of these, or `top_k` is below 0.
     """
 
     name = "everos"
@@ -60,6 +60,7 @@ class EverOs:
     ) -> None:
         check_choice("method", method, METHODS)
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
+        check_least(0, top_k=top_k)
         self.top_k, self.method, self.max_tokens, self.reply_schema = top_k, method, max_tokens, reply_schema
 
     def require_library(self) -> None:

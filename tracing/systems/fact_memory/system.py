@@ -8,6 +8,7 @@ from typing import Any
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, variable
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.building_blocks.extracting import extract
 from tracing.systems.building_blocks.fact_store import FactStore
 from tracing.systems.building_blocks.recall import given_entries, retrieve
@@ -43,6 +44,8 @@ class FactMemory:
     )
 
     def __init__(self, *, top_k: int = 4, window: int = 4, near: float = 0.9, compared: int = 2) -> None:
+        check_least(1, window=window)
+        check_least(0, top_k=top_k, compared=compared)
         self.top_k, self.window, self.near, self.compared = top_k, window, near, compared
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
@@ -39,8 +39,7 @@ class LongContext:
     )
 
     def __init__(self, *, window_tokens: int = 32_768) -> None:
-        if window_tokens < 1:
-            raise ConfigError(f"system_settings.window_tokens: at least 1 is needed, not {window_tokens}")
+        check_least(1, window_tokens=window_tokens)
         self.window_tokens = window_tokens
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice
+from tracing.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
 from tracing.systems.building_blocks.facts import MAX_FACTS
 from tracing.systems.building_blocks.recall import as_context, given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
@@ -36,7 +36,7 @@ class AnyMem0:
         reply_schema: see `Mem0`.
 
     Raises:
-        ConfigError: `reply_schema` is none of the known choices.
+        ConfigError: `reply_schema` is none of the known choices, or a number is too small.
     """
 
     generation = ONE
@@ -45,6 +45,8 @@ class AnyMem0:
 
     def __init__(self, *, top_k: int, window: int, max_tokens: int, reply_schema: str) -> None:
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
+        check_least(1, window=window)
+        check_least(0, top_k=top_k)
         self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
 
     def require_library(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.building_blocks.recall import given_entries, recorded
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
@@ -52,6 +53,8 @@ class Memori:
     )
 
     def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
+        check_least(1, window=window)
+        check_least(0, top_k=top_k)
         self.top_k, self.window, self.max_tokens = top_k, window, max_tokens
 
     def require_library(self) -> None:

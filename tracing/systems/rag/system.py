@@ -10,6 +10,7 @@ from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
 from tracing.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.building_blocks.ranking import check_retrieval, ranked
 from tracing.systems.building_blocks.recall import found_as_context, given_entries
 from tracing.systems.building_blocks.rerank import RERANK_PROMPT, rerank, rerank_again
@@ -59,6 +60,7 @@ class Rag:
                 f"system_settings.overlap: {overlap} does not fit chunks of {chunk_tokens} tokens; "
                 f"give 0 to {chunk_tokens - 1}"
             )
+        check_least(0, top_k=top_k, rerank=rerank)
         self.chunk_tokens, self.overlap, self.top_k, self.rerank = chunk_tokens, overlap, top_k, rerank
         self.retrieval = check_retrieval(retrieval)
         if rerank:

@@ -12,6 +12,7 @@ from typing import Any
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from tracing.systems.building_blocks.choices import check_least
 from tracing.systems.building_blocks.extracting import extract
 from tracing.systems.building_blocks.fact_store import FactStore
 from tracing.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
@@ -80,6 +81,8 @@ class TraceMemorySystem:
         compared: int = 2,
         filtered: bool = True,
     ) -> None:
+        check_least(1, window=window)
+        check_least(0, top_k=top_k, statements=statements, compared=compared)
         self.top_k, self.statements, self.window = top_k, statements, window
         self.near, self.compared, self.filtered = near, compared, filtered
 
