@@ -389,6 +389,26 @@ def locked(function, lock):
     return call
 
 
+def test_a_request_of_mem0_that_asks_for_a_text_is_neither_extraction_nor_update(own_memory, scripted_server):
+    memory, model = own_memory(), scripted_server.script
+    memory.config.llm.config["enable_vision"] = True
+    seen = "A boat on a beach."
+    scripted_server.script = lambda body: model(body) if "response_format" in body else seen
+    image = {"role": "user", "content": {"type": "image_url", "image_url": {"url": "https://example.org/boat.png"}}}
+    with instrument.mem0(memory):
+        with trace() as recorder:
+            memory.add([{"role": "user", "content": "Sort them."}], agent_id="a", memory_type="procedural_memory")
+        add, store = recorder.graph.operations.values()
+        assert (add.name, store.name) == ("add", "store")
+        assert values(recorder.graph, store.output_ids()) == [seen]
+        with trace() as recorder:
+            memory.add([image], user_id="u")
+    names = [one.name for one in recorder.graph.operations.values()]
+    assert names == ["add", "extract_facts", "update_memory", "decide_update", "store"]
+    (extract,) = recorder.graph.find_operations(name="extract_facts")
+    assert values(recorder.graph, extract.output_ids("facts")) == [seen]
+
+
 def test_what_is_not_recorded_is_in_nobody_elses_trace(own_memory):
     memory = own_memory()
     begun, go = threading.Event(), threading.Event()

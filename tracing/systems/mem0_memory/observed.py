@@ -162,11 +162,14 @@ class _Observer:
     # --- the model -------------------------------------------------------------------------------------------------
 
     def _asked(self, original: Any) -> Any:
-        """The first request of an `add` extracts, the second decides."""
+        """Of the requests of an `add` that ask for JSON the first extracts, the second decides.
+
+        Those that ask for a text describe an image or sum up what an agent did, and are part of the `add`.
+        """
 
         def ask(messages: Any, *args: Any, **kwargs: Any) -> Any:
             step = self._step.get()
-            if step is None or not isinstance(messages, list):
+            if step is None or not isinstance(messages, list) or kwargs.get("response_format") is None:
                 return original(messages, *args, **kwargs)
             if step.facts is None:
                 read, prompt = variables_of(step.messages), self._prompt("extract", messages[0]["content"])
