@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from tracing.errors import ContractError
+from tracing.systems.building_blocks.ranking import Retrieval
 from tracing.systems.description import describe
 from tracing.systems.mem0_memory import Mem0
 from tracing.systems.protocol import HoldsEntries, MemorySystem, RerunsOperations
@@ -23,7 +26,19 @@ class _Own(Rag):
         return Rag.prompts
 
 
-@pytest.mark.parametrize("system", [Rag(top_k=3), _Own()])
+@dataclass(frozen=True)
+class _Frozen(Rag):
+    """A system that refuses assignments."""
+
+    name = "frozen"
+    chunk_tokens: int = 200
+    overlap: int = 0
+    top_k: int = 2
+    retrieval: Retrieval = "dense"
+    rerank: int = 0
+
+
+@pytest.mark.parametrize("system", [Rag(top_k=3), _Own(), _Frozen()])
 def test_only_the_seeds_change(system: Rag) -> None:
     text = "Known: {context}. Asked: {question}."
     seeded = with_seeds(system, {"answer": text})

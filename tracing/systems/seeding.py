@@ -41,7 +41,8 @@ def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:
         "__slots__": (),
     }
     seeded = copy.copy(system)
-    seeded.__class__ = type(kind.__name__, (kind,), members)
+    # A frozen dataclass refuses a plain assignment.
+    object.__setattr__(seeded, "__class__", type(kind.__name__, (kind,), members))
     return seeded
 
 
