@@ -68,9 +68,8 @@ def fetch(file: RemoteFile, folder: Path, *, otherwise: str, arrived: Arrived) -
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(
-            folder.with_name(f".{folder.name}.lock")
-        ):  # the partial file and the sums are one fetch's at a time
+        # The partial file and the sums are one fetch's at a time.
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
             if not _is_verified(file, folder):
                 _fetch(file, folder, otherwise, arrived)
     except OSError as error:
