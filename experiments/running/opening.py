@@ -85,6 +85,8 @@ def open_named(
     check_candidate(system.prompts, seed)
     config.prompts.limits().check(system.prompts)
     if resume is not None:
+        for settings in config.models.roles().values():
+            settings.key()  # which the run's folder has not kept
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, system, dataset.splits, seed, access.identities(), rewrites)
     return Opened(

@@ -64,7 +64,7 @@ def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterat
     """The models of `config`, with the cache of `home`; closed at the end.
 
     Args:
-        surely: whether they will certainly be called, so that a missing key or embedded model is refused now.
+        surely: whether they will certainly be called, so that a missing embedded model is refused now.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -76,9 +76,7 @@ def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterat
     roles = config.models.roles()
     for role, settings in roles.items():
         # Reported before anything starts, not at the first call.
-        if surely and not settings.embedded:
-            settings.key()
-        elif surely and role != "embedding":
+        if surely and settings.embedded and role != "embedding":
             locate(settings.model)
     with ModelAccess.open(
         roles, cache_dir=home / "cache", limits=config.budget.limits(), concurrency=config.concurrency

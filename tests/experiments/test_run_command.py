@@ -325,7 +325,7 @@ def test_whoever_leaves_instead_of_answering_has_interrupted_a_run_that_can_go_o
     assert found.mlflow is not None
     assert MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id).info.status == "KILLED"
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
-    assert command("run", "--resume", "run", "--approve")[0] == 0
+    assert command("run", "rag.yaml", "--resume", "run", "--approve")[0] == 0
     assert RunFolder(Path("run")).summary().iterations[0].accepted
 
 
