@@ -79,6 +79,15 @@ def test_an_operation_is_recorded_with_roles_session_parent_times_and_calls():
     assert outer.outputs == [fact]
 
 
+def test_the_outputs_so_far_are_those_of_this_moment():
+    with trace(), operation("extract") as running:
+        assert running.id  # read before there is an output
+        made = [running.output("facts", number) for number in range(2)]
+        assert running.outputs == made
+        made.append(running.output("facts", 2))
+        assert running.outputs == made
+
+
 def test_the_same_execution_gives_the_same_records():
     def run():
         with trace(prefix="c1-", clock=lambda: 0.0) as recorder, session("D1"):

@@ -65,10 +65,10 @@ class ActiveOperation(RunningOperation):
     @property
     def outputs(self) -> list[Variable]:
         """The variables it has made so far, in order; none without a trace."""
-        record = self.settled()
-        if record is None or self.recorder is None:
+        if self.recorder is None:
             return []
-        return [self.recorder.graph.variables[vid] for vid in record.output_ids()]
+        graph = self.recorder.graph  # which brings the record up to date
+        return [] if self.record is None else [graph.variables[vid] for vid in self.record.output_ids()]
 
     def output(
         self,

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from experiments.bench.optimize.figures import OptimizeFigures
 
 CALLS = 300
-"""By default; a search of the fact memory then evaluates some twenty conversations, or reruns three hundred inputs."""
+"""By default; a search of the fact memory then evaluates some twelve conversations, or reruns three hundred inputs."""
 
 CONVERSATIONS = 30
-"""By default, so that on two cores the embedded model needs about six hours for all contenders."""
+"""By default; with the embedded model on two cores a search then takes ten minutes to half an hour."""
 
 ROUNDS = 50
 """More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
