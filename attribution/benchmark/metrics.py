@@ -28,11 +28,13 @@ class Prediction:
         attribution: its verdict.
         tokens: sent and received for it.
         ms: milliseconds it took.
+        failed: whether the method raised an error, or a model call that it made failed.
     """
 
     attribution: Attribution
     tokens: int = 0
     ms: float = 0.0
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         majority_eta, random_eta: accuracy of always naming the most frequent type of this suite, and of drawing the
             type uniformly from those that occur in it.
         macro_f1: mean F1 over the types that occur in the labels. abstention: share of the cases abstained from.
+        failed: number of cases where the method, or a model call that it made, failed.
         distance: mean number of steps from the named to the true operation, each over a variable that both have; 0 for
             the same.
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
@@ -119,6 +122,7 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "random_eta": 1 / len(types),
         "macro_f1": _mean(_f1(scored, error_type) for error_type in types),
         "abstention": _mean(one.main is None for one in scored),
+        "failed": sum(one.prediction.failed for one in scored),
         "distance": _mean(distances),
         "ece": calibration_error(sure),
         "ece_cross_fitted": calibration_error(cross_fitted(sure)),

@@ -82,16 +82,18 @@ def _set_up(make: Callable[[Recording], Attributor], recording: Recording) -> At
 
 
 def _predict(method: Attributor | MemtuneError, case: Case, access: ModelAccess | None) -> Prediction:
-    started = time.perf_counter()
+    started, failed = time.perf_counter(), False
     with access.watch() if access is not None else nullcontext() as watch:
         try:
             if isinstance(method, MemtuneError):
                 raise method
             attribution = method.attribute(case)
         except Exception as error:
+            failed = True
             attribution = Attribution(case, abstained=f"attribution failed: {type(error).__name__}: {error}")
     tokens = watch.prompt_tokens + watch.completion_tokens if watch is not None else 0
-    return Prediction(attribution, tokens, (time.perf_counter() - started) * 1000)
+    failed = failed or bool(watch is not None and watch.failures)
+    return Prediction(attribution, tokens, (time.perf_counter() - started) * 1000, failed)
 
 
 def labelled_cases(graph: ExecutionGraph, where: str, name: str) -> Suite:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from attribution.judging.words import SHORT_REPLY_WORDS
+from attribution.survival.outdated import is_unknowable
 from attribution.text.tokens import contains, word_count
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
@@ -76,8 +77,7 @@ class Example:
     @property
     def wants_unknown(self) -> bool:
         """Whether the right answer is that it is not known."""
-        question = self.case.question
-        return question.unanswerable or any(contains(answer, "unknown") for answer in question.answers)
+        return is_unknowable(self.case.question)
 
 
 def examples_of(
@@ -186,8 +186,7 @@ def _carries(fact: Variable, case: Case, graph: ExecutionGraph) -> bool:
     sources = [graph.variables[vid] for operation in graph.producers(fact.id) for vid in operation.input_ids()]
     if not _turns(sources) & set(case.question.evidence):
         return False
-    answers = case.question.answers
-    return any(contains(str(fact.value), answer) or contains(answer, "unknown") for answer in answers)
+    return is_unknowable(case.question) or any(contains(str(fact.value), one) for one in case.question.answers)
 
 
 def _turns(variables: Sequence[Variable]) -> set[str]:

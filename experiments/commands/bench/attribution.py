@@ -152,7 +152,10 @@ def _summary(result: dict[str, Any]) -> list[str]:
     def figure(key: str, form: str = ".3f") -> str:
         return "–" if result[key] is None else format(result[key], form)
 
+    failed = result["failed"]
+    lost = f"warning: the method or its model failed on {failed:,} of {result['n']:,} cases, which count as they ended"
     return [
+        *([lost] if failed else []),
         f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
         f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
         f"({figure('ece_cross_fitted')} cross-fitted)",
