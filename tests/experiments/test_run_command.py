@@ -93,7 +93,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     found = RunFolder(Path("run")).summary()
     assert (found.champion["test"].score, found.optimizer) == (1, "miprov2")
     before = scripted_server.asked
-    code, _, err = command("run", "rag.yaml", "--resume", "run")
+    code, _, err = command("run", "rag.yaml", "--optimizer", "miprov2", "--resume", "run")
     assert code == 0, err
     again = RunFolder(Path("run")).summary()
     assert (again.champion, again.iterations, scripted_server.asked) == (found.champion, found.iterations, before)
