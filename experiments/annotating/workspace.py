@@ -148,11 +148,11 @@ class Workspace:
             TraceError: there is none.
         """
         opened = self.opened.get(case.trace)
-        was_read = opened is None or opened.is_read  # asked first: the reader may end in between
+        unread = opened if opened is not None and not opened.is_read else None  # first: the reader may end in between
         if case in self.entries:
             return self.entries[case]
-        if not was_read:
-            raise NotReadYetError(f"{self.opened[case.trace].name} is still being read; try again in a moment")
+        if unread is not None:
+            raise NotReadYetError(f"{unread.name} is still being read; try again in a moment")
         raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
 
     def graph(self, trace: str) -> GraphInUse:

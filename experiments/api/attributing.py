@@ -15,7 +15,8 @@ from experiments.api.attributed import Attributed
 from experiments.api.starting import Model, settings_from
 from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
 from experiments.attributing.batch import Batch
-from experiments.attributing.case_sources import run_sources, run_traces, sources_of
+from experiments.attributing.case_sources import run_sources, sources_of
+from experiments.attributing.run_traces import run_traces
 from experiments.running.wiring import open_access
 from experiments.runs.folder import RunFolder
 from tracing.errors import DataError, TraceError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,13 +15,13 @@ from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
+from experiments.attributing.run_traces import run_traces
 from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
 from experiments.data.own.traced_chats import chat_of
 from experiments.data.reading import Reading
-from experiments.runs.cases_file import traces_seen
 from experiments.runs.config_file import load_config
-from experiments.runs.folder import CASES, CONFIG, TRACES, RunFolder
+from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from experiments.runs.verdicts_file import Verdicts, read_verdicts
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
@@ -32,8 +31,6 @@ from tracing.interchange.any_trace import read_graph
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
     from tracing.systems.protocol import OperationSpec
-
-_PROMPT = b'"prompt"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,24 +251,6 @@ def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
     return [Source(path, judging) for path in paths]
 
 
-def run_traces(folder: RunFolder, prompts: str) -> list[Path]:
-    """The trace files of a run's candidate, `seed` or `champion`, or of `all` it tried.
-
-    Of a candidate they are those that its scores are from: the same prompts may also have been asked again for fresh
-    replies, or under other settings. Of a run that was killed, only the prompts tell whose a trace is.
-
-    Raises:
-        RunError: the run cannot be read.
-    """
-    if prompts != "all" and (folder.path / CASES).is_file():
-        return traces_seen(folder, prompts)
-    paths = sorted((folder.path / TRACES).glob("*/*.jsonl"))
-    if prompts == "all":
-        return paths
-    candidate = folder.prompts(prompts)
-    return [path for path in paths if _made_with(path, candidate)]
-
-
 def _judging_of(folder: RunFolder) -> Judging:
     from experiments.data.loaders import load_dataset
     from tracing.systems.registry import open_system
@@ -321,38 +300,3 @@ def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:
         for place, raw in enumerate(smartcomment.annotations_of(recording.graph))
     ]
     return [case for case in found if case is not None]
-
-
-def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
-    """Whether every prompt that a trace shows is the candidate's. One that cannot be read is for others to report.
-
-    Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
-    """
-    values: dict[str, object] = {}  # of the prompts so far, by id: a file holds a long text once
-    shown = 0
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if _PROMPT not in line:
-                    continue
-                record = json.loads(line)
-                if record.get("kind") != "prompt":
-                    continue
-                holder = record.get("value_of")
-                if holder is not None and holder not in values:
-                    return _shows_only(read_graph(path)[0], candidate)
-                value = values[record["id"]] = record.get("value") if holder is None else values[holder]
-                if record.get("name") in candidate:
-                    shown += 1
-                    if value != candidate[record["name"]]:
-                        return False
-        if not shown:
-            read_graph(path)
-    except (OSError, ValueError, RecursionError, KeyError, AttributeError, TraceError):
-        return True
-    return shown > 0
-
-
-def _shows_only(graph: ExecutionGraph, candidate: Mapping[str, str]) -> bool:
-    prompts = [one for one in graph.find_variables(kind="prompt") if one.name in candidate]
-    return bool(prompts) and all(one.value == candidate[one.name] for one in prompts)

@@ -49,10 +49,10 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
     conversations = read_dataset(config, reading)
     splits = assign_splits(conversations, where=_where(config))
     cut = limit_conversations(splits, config.limits.conversations)
-    unasked = [c.id for c in conversations if not c.questions and c.split != "sealed"]
+    unasked = {c.id for c in conversations if not c.questions and c.split != "sealed"}
     dropped = Counter({"conversations without questions": len(unasked)})
     taken = {conversation.id for conversation in (*cut.train, *cut.validation, *cut.test)}
-    not_taken = {conversation.id for conversation in conversations} - taken - set(unasked)
+    not_taken = {conversation.id for conversation in conversations} - taken - unasked
     for name, left_out in reading.omissions.items():
         if name not in not_taken:
             dropped.update(left_out)

@@ -55,12 +55,12 @@ def diagnosed(
     if config.matcher != WORDS:
         aside = [
             f"The run matched texts by {config.matcher}. This page asks no model and goes by words; for the other, "
-            f"give the file of `memtune attribute {folder.id} --matcher {config.matcher}`."
+            f"give the file of `memtune attribute {folder.named} --matcher {config.matcher}`."
         ]
     if isinstance(factory, AsksModel):
         aside += [
             f"The run attributed with {method}. This page asks no model: {SURVIVAL} attributed; for the other, give "
-            f"the file of `memtune attribute {folder.id} --method {method}`."
+            f"the file of `memtune attribute {folder.named} --method {method}`."
         ]
         method, factory = SURVIVAL, open_attributor(SURVIVAL)
     said = Attributions(Header(method=method))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,9 +81,8 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     before = read_fingerprint(folder)
     if different := differing(before, now):
         told = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
-        again = f"memtune run --resume {shlex.quote(str(folder.path))}"
         raise RunError(
-            f"{folder.path}: not resumed, since it began otherwise: {told}; `{again}` alone "
+            f"{folder.path}: not resumed, since it began otherwise: {told}; `{folder.resume_command}` alone "
             "takes the run's own settings; or start a new run (its calls are cached)"
         )
 

@@ -129,6 +129,11 @@ class RunFolder:
         return shlex.quote(str(self.path)) if (self.path / HOME).exists() else self.id
 
     @property
+    def resume_command(self) -> str:
+        """The command that goes on with the run, wherever its folder is."""
+        return f"memtune run --resume {shlex.quote(str(self.path))}"
+
+    @property
     def home(self) -> Path | None:
         """The home it was begun in; None if unknown or no longer there."""
         folder = self.path.resolve()
@@ -151,8 +156,7 @@ class RunFolder:
             write_whole(path, text)
         except OSError as error:
             raise RunError(
-                f"{path}: cannot be written ({error.strerror}); "
-                f"make room, then go on with: memtune run --resume {shlex.quote(str(self.path))}"
+                f"{path}: cannot be written ({error.strerror}); make room, then go on with: {self.resume_command}"
             ) from None
         return path
 
