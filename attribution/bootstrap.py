@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from statistics import fmean
 
 Interval = tuple[float, float]
+
+FEWEST_CLUSTERS = 10
+"""Of fewer, an interval over clusters is too narrow."""
 
 _LEVEL = 0.95
 
@@ -30,6 +35,27 @@ def mean_interval(
     units = [(value * share, share) for value, share in zip(values, shares, strict=True)]
     drawn = (chance.choices(units, k=count) for _ in range(resamples))
     return middle([sum(value for value, _ in each) / sum(share for _, share in each) for each in drawn])
+
+
+def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], *, resamples: int, seed: int) -> Interval:
+    """95 % percentile interval of the mean of `values`, of which those of one cluster are resampled together.
+
+    Cases of one conversation are not independent. Of fewer than `FEWEST_CLUSTERS` the values are resampled one by one,
+    and the interval says nothing of other clusters.
+
+    Args:
+        clusters: of each value, in the same order.
+
+    Raises:
+        ValueError: no values, or another number of clusters.
+    """
+    groups: dict[Hashable, list[float]] = defaultdict(list)
+    for value, cluster in zip(values, clusters, strict=True):
+        groups[cluster].append(value)
+    if len(groups) < FEWEST_CLUSTERS:
+        return mean_interval(values, resamples=resamples, seed=seed)
+    means, sizes = [fmean(group) for group in groups.values()], [len(group) for group in groups.values()]
+    return mean_interval(means, resamples=resamples, seed=seed, weights=sizes)
 
 
 def middle(resampled: Sequence[float]) -> Interval:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attribution.benchmark.confidence_curve import cross_fitted
-from attribution.bootstrap import Interval, mean_interval
+from attribution.bootstrap import clustered_interval
 from attribution.cases import Attribution, Blame
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
     """Score predictions, one for each case of the suite in its order; everything in the result is plain JSON.
 
     An abstention is never right; a blame without an operation names none. Keys:
-        n: cases. eta: share of them with the right error type; eta_ci: its 95 % bootstrap interval over cases.
+        n: cases. eta: share of them with the right error type; eta_ci: its 95 % bootstrap interval over conversations,
+            or over cases of fewer than ten.
         oia: share of the oia_n cases with a known operation where it is named; oia_acceptable: or an acceptable one.
         joint: error type and operation right, over the same cases. top2: the right error type among the two likeliest.
         majority_eta, random_eta: accuracy of always naming the most frequent type of this suite, and of drawing the
@@ -105,16 +106,17 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
     n = len(scored)
     types = Counter(one.labelled.error_type for one in scored)
     located = [one for one in scored if one.has_operation]
+    named = [one.operation_right for one in located]
     hits = [one.type_right for one in scored]
     sure = [(one.main.confidence, one.type_right) for one in scored if one.main is not None]
     distances = [distance for one in scored if (distance := one.distance) is not None]
     return {
         "n": n,
         "eta": _mean(hits),
-        "eta_ci": list(_interval(hits, seed)),
-        "oia": _mean(one.operation_right for one in located),
+        "eta_ci": _interval(scored, hits, seed),
+        "oia": _mean(named),
         "oia_n": len(located),
-        "oia_ci": list(_interval([one.operation_right for one in located], seed)),
+        "oia_ci": _interval(located, named, seed),
         "oia_acceptable": _mean(one.operation_acceptable for one in located),
         "joint": _mean(one.operation_right and one.type_right for one in located),
         "top2": _mean(one.in_two for one in scored),
@@ -212,8 +214,11 @@ def calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
     return sum(gaps) / len(pairs) if pairs else None
 
 
-def _interval(hits: Sequence[bool], seed: int) -> Interval:
-    return mean_interval(hits, resamples=RESAMPLES, seed=seed) if hits else (0.0, 1.0)
+def _interval(scored: Sequence[_Scored], hits: Sequence[bool], seed: int) -> list[float]:
+    if not hits:
+        return [0.0, 1.0]
+    conversations = [one.labelled.case.conversation for one in scored]
+    return list(clustered_interval(hits, conversations, resamples=RESAMPLES, seed=seed))
 
 
 def _mean(values: Iterable[float]) -> float | None:

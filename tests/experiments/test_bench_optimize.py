@@ -203,6 +203,22 @@ def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Pat
     assert bench.server.asked - before >= bench.read().runs[1].calls
 
 
+def test_the_figures_alone_are_enough_to_go_on(whole: Bench, tmp_path: Path) -> None:
+    assert whole.figures is not None
+    bench = whole.copied(tmp_path / "moved", runs=True)
+    for home in bench.folder.glob("runs/*/*/*/home"):
+        shutil.rmtree(home)
+        shutil.rmtree(home.parent / "run")
+    before = bench.server.asked
+    assert bench.made("--optimizer", "closed-loop") == whole.figures
+    assert bench.server.asked == before
+
+    (closed,) = bench.folder.glob("runs/*/closed-loop-*/*/figures.json")
+    closed.unlink()
+    assert lasting(bench.made("--optimizer", "closed-loop")) == lasting(whole.figures)
+    assert bench.server.asked - before == whole.asked
+
+
 @pytest.fixture
 def refused(whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The error of the command with more arguments."""

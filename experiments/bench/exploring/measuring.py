@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.agent.exploration import Exploration
 from attribution.agent.method import Agent
-from attribution.bootstrap import mean_interval
+from attribution.bootstrap import clustered_interval
 from attribution.recordings import operations_of
 from experiments.bench.attributing import SCRIPTED_SETTINGS, Progress, scripted_access
 from experiments.bench.exploring.planted import Planted, ToolUse, planted
@@ -60,12 +60,13 @@ def measure(
 ) -> dict[str, Any]:
     """Answer `count` planted questions in three ways; everything in the result is plain JSON.
 
-    Keys: n; kinds, with n and the shares below for each; questions, one row each, with what the agent cited.
+    Keys: n; kinds, with n and the shares below for each; questions, one row each, with the place of its graph and what
+        the agent cited.
         reachable: share whose recipe shows the answer, each step going on from what the question or a step before
             showed: what the tools allow whoever uses them right.
         search: share of which the first three texts that `search` finds for what the question quotes have the answer.
         agent, agent_ci: share that the agent answers by citing at most three ids, one of them right, with a bootstrap
-            interval; None without a model. answered: share to which it gave an answer at all.
+            interval over conversations; None without a model. answered: share to which it gave an answer at all.
         steps, tokens: means of the agent for a question. stopped: why questions were not asked, or None.
 
     Raises:
@@ -75,11 +76,13 @@ def measure(
     rows: list[dict[str, Any]] = []
     stopped = None
     explorations = {id(graph): Exploration(graph) for graph in graphs}
+    places = {id(graph): place for place, graph in enumerate(graphs)}
     for done, one in enumerate(questions):
         progress("planted questions", done, len(questions))
         exploration = explorations[id(one.graph)]
         row: dict[str, Any] = {
             "kind": one.kind,
+            "graph": places[id(one.graph)],
             "question": one.text,
             "answers": sorted(one.answers),
             "reachable": _reachable(one, exploration),
@@ -116,9 +119,13 @@ def _shares(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, Any]:
         "reachable": _mean([row["reachable"] for row in rows]),
         "search": _mean([row["search"] for row in rows]),
         "agent": _mean(hits),
-        "agent_ci": list(mean_interval(hits, resamples=RESAMPLES, seed=seed)) if hits else None,
+        "agent_ci": _interval(asked, hits, seed) if hits else None,
         **{key: _mean([row[key] for row in asked]) for key in ("answered", "steps", "tokens")},
     }
+
+
+def _interval(asked: Sequence[dict[str, Any]], hits: Sequence[float], seed: int) -> list[float]:
+    return list(clustered_interval(hits, [row["graph"] for row in asked], resamples=RESAMPLES, seed=seed))
 
 
 def _mean(values: Sequence[float]) -> float | None:

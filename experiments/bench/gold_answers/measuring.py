@@ -10,7 +10,7 @@ from typing import Any
 
 from attribution.attributor import Attributor
 from attribution.benchmark.metrics import calibration_error
-from attribution.bootstrap import mean_interval
+from attribution.bootstrap import clustered_interval
 from attribution.recordings import Recording
 from experiments.bench.gold_answers.spoiling import SPOILINGS
 from experiments.bench.gold_answers.suite import AnnotatedCase
@@ -53,7 +53,7 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
         n, spoiled, sound: numbers of cases. found: share of the spoiled ones that are accused. accused: share of the
         sound ones that are; accused_n: how many; accused_questions: which, to be read, since data sets have wrong
         answers of their own. precision: share of the accused that are spoiled; None if none is.
-        found_ci, accused_ci, precision_ci: 95 % bootstrap intervals over cases.
+        found_ci, accused_ci, precision_ci: 95 % bootstrap intervals over conversations (over cases of fewer than ten).
         by_spoiling: n and found by kind. sure_of_wrong: mean confidence of the accusations of sound answers.
         ece: calibration error of the confidences of all accusations.
         ms_per_case: mean processor time, the first case of each conversation left out, since it prepares what they
@@ -71,14 +71,15 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
         confidences.append(accuse(one))
         (later if one.recording in seen else first).append((time.process_time() - begun) * 1000)
         seen.add(one.recording)
-    verdicts = [(one.spoiling, sure) for one, sure in zip(cases, confidences, strict=True)]
+    verdicts = list(zip(cases, confidences, strict=True))
     kinds: dict[str, list[bool]] = defaultdict(list)
-    for kind, sure in verdicts:
-        if kind is not None:
-            kinds[kind].append(sure is not None)
-    found = [hit for hits in kinds.values() for hit in hits]
-    accused = [sure is not None for kind, sure in verdicts if kind is None]
-    said = [(sure, kind is not None) for kind, sure in verdicts if sure is not None]
+    for one, sure in verdicts:
+        if one.spoiling is not None:
+            kinds[one.spoiling].append(sure is not None)
+    found = [(one, sure is not None) for one, sure in verdicts if one.spoiling is not None]
+    accused = [(one, sure is not None) for one, sure in verdicts if one.spoiling is None]
+    precise = [(one, one.spoiling is not None) for one, sure in verdicts if sure is not None]
+    said = [(sure, one.spoiling is not None) for one, sure in verdicts if sure is not None]
     wrong = [sure for sure, right in said if not right]
     if not found or not accused:
         raise ValueError("figures need spoiled gold answers and sound ones")
@@ -86,16 +87,13 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
         "n": len(cases),
         "spoiled": len(found),
         "sound": len(accused),
-        "found": _mean(found),
-        "found_ci": _interval(found, seed),
-        "precision": _mean([right for _, right in said]) if said else None,
-        "precision_ci": _interval([right for _, right in said], seed) if said else None,
-        "accused": _mean(accused),
-        "accused_ci": _interval(accused, seed),
-        "accused_n": sum(accused),
+        **_share("found", found, seed),
+        **_share("precision", precise, seed),
+        **_share("accused", accused, seed),
+        "accused_n": sum(hit for _, hit in accused),
         "accused_questions": [
             {"conversation": one.recording.conversation.id, "question": one.case.question.id, "confidence": sure}
-            for one, sure in zip(cases, confidences, strict=True)
+            for one, sure in verdicts
             if one.spoiling is None and sure is not None
         ],
         "by_spoiling": {
@@ -119,5 +117,10 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _interval(values: Sequence[float], seed: int) -> list[float]:
-    return list(mean_interval(values, resamples=_RESAMPLES, seed=seed))
+def _share(key: str, hits: Sequence[tuple[AnnotatedCase, bool]], seed: int) -> dict[str, Any]:
+    """The share of hits and its interval; both None of no cases."""
+    if not hits:
+        return {key: None, f"{key}_ci": None}
+    values, conversations = [hit for _, hit in hits], [one.recording.conversation.id for one, _ in hits]
+    interval = clustered_interval(values, conversations, resamples=_RESAMPLES, seed=seed)
+    return {key: _mean(values), f"{key}_ci": list(interval)}

@@ -9,7 +9,7 @@ follows. Rounds are many, so that the calls end a search, unless it has nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,9 @@ SETTINGS = "settings.json"
 _PER_RUN = {"system", "optimizer", "seed", "rounds", "search.calls"}
 _READER = TypeAdapter(dict[str, str])
 
+_Run = tuple[str, Contender, int]
+"""System, contender and seed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -60,7 +63,7 @@ class Plan:
     calls: int
     rounds: int
 
-    def runs(self) -> Iterator[tuple[str, Contender, int]]:
+    def runs(self) -> Iterator[_Run]:
         """System, contender and seed of each run, seed by seed, so that all contenders are compared soon."""
         for seed in self.seeds:
             for system in self.systems:
@@ -73,6 +76,8 @@ def measure_optimizers(
     plan: Plan, folder: Path, *, progress: Shown, finished: Callable[[OptimizeFigures], None]
 ) -> OptimizeFigures:
     """Make every run that is not finished yet, and compare them.
+
+    Of a finished run only its `figures.json` is needed, beside the folder's `settings.json`, to go on elsewhere.
 
     Args:
         plan: what is compared. Systems, contenders and seeds may differ from call to call; finished runs are kept.
@@ -91,8 +96,8 @@ def measure_optimizers(
     with locked(folder / LOCK):
         _check_settings(plan, folder)
         places = {run: _place(folder, *run) for run in plan.runs()}
-        done = {run: found for run, place in places.items() if (found := place.figures()) is not None}
-        figures = _figures(plan, done.values())
+        done = _finished(places)
+        figures = _figures(plan, done)
         finished(figures)
         for number, (run, place) in enumerate(places.items(), start=1):
             if run in done:
@@ -108,13 +113,27 @@ def measure_optimizers(
                 budget=plan.calls,
                 observer=Phases(progress, f"{number} of {len(places)}: {system}, {contender.name}, seed {seed}"),
             )
-            figures = _figures(plan, done.values())
+            figures = _figures(plan, done)
             finished(figures)
         return figures
 
 
-def _figures(plan: Plan, done: Iterable[RunFigures]) -> OptimizeFigures:
-    runs = tuple(done)
+def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
+    """The figures of the runs that need not be made.
+
+    Those of the seed prompts are made again if a search is left that begins with their replies, and these are gone.
+    """
+    done = {run: found for run, place in places.items() if (found := place.figures()) is not None}
+    searched = {system for system, _, _ in places.keys() - done.keys()}
+    return {
+        (system, contender, seed): found
+        for (system, contender, seed), found in done.items()
+        if contender.name != SEED or system not in searched or places[system, contender, seed].cache.is_dir()
+    }
+
+
+def _figures(plan: Plan, done: Mapping[_Run, RunFigures]) -> OptimizeFigures:
+    runs = tuple(done[run] for run in plan.runs() if run in done)
     return OptimizeFigures(
         dataset=plan.config.dataset,
         model=plan.config.models.task.model,

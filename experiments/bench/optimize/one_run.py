@@ -40,6 +40,11 @@ class RunPlace:
         return self.path / "home"
 
     @property
+    def cache(self) -> Path:
+        """Replies and memories that were paid for."""
+        return self.home / "cache"
+
+    @property
     def folder(self) -> RunFolder:
         return RunFolder(self.path / "run")
 
@@ -86,7 +91,7 @@ def measure_run(
     _leave_other_code(place)
     place.path.mkdir(parents=True, exist_ok=True)
     if baseline is not None:
-        _take_over(baseline.home / "cache", place.home / "cache")
+        _take_over(baseline.cache, place.cache)
     place.home.mkdir(exist_ok=True)
     begun = place.folder.path.exists()
     finished = run_experiment(
