@@ -25,6 +25,7 @@ from optimizer.search.rounds import DONE, NOTHING_WRONG, UNCONFIRMED
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 from optimizer.tuning.results import blame_shares
+from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -144,11 +145,10 @@ class _LocalRounds:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
         with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
-            self._join(iteration, joint, combinations_of(finalists, gains)[: portion.combinations(len(pool))], pool)
+            self._join(iteration, joint, combinations_of(finalists, gains), pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
-                settings = joint.with_settings(pool)
-                self._join(iteration, joint, settings[: portion.combinations(len(pool))], pool)
+                self._join(iteration, joint, joint.with_settings(pool), pool, portion)
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
@@ -160,14 +160,19 @@ class _LocalRounds:
         joint: JointChoice,
         combinations: Sequence[Combination],
         pool: Sequence[Outcome],
+        portion: Portion,
     ) -> None:
         tuning, n = self.tuning, iteration.n
-        racing = {scored.arm for each in combinations for scored in each.parts.values()}
-        order = _unseen(pool, [arm.shows for arm in racing])
-        if not combinations or not order:
+        combinations = combinations[: portion.race(pool).combinations]
+        if not combinations:
             return
-        random.Random(tuning.seed_of(n)).shuffle(order)  # noqa: S311 (the order of conversations)
-        ranked = joint.raced(combinations, order)
+        racing = {scored.arm for each in combinations for scored in each.parts.values()}
+        unseen = _unseen(pool, [arm.shows for arm in racing])
+        random.Random(tuning.seed_of(n)).shuffle(unseen)  # noqa: S311 (the order of conversations)
+        order, most = portion.race(unseen)
+        if not order or not most:
+            return
+        ranked = joint.raced(combinations[:most], order)
         # The best last: what became of it is what its texts are remembered for.
         for each in reversed(ranked):
             if each.settings:
@@ -183,7 +188,12 @@ class _LocalRounds:
             if not tuning.approves(attempt):
                 _withdraw(iteration, winner, [scored], "declined by hand")
                 return
-        if not tuning.crown(winner.candidate(tuning.champion), winner.settings):
+        try:
+            crowned = tuning.crown(winner.candidate(tuning.champion), winner.settings)
+        except BudgetExceededError:
+            _withdraw(iteration, winner, winner.parts.values(), "the budget ended before its validation")
+            raise
+        if not crowned:
             _withdraw(iteration, winner, winner.parts.values(), UNCONFIRMED)
             return
         self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}

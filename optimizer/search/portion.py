@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from optimizer.racing.joint import affordable_combinations, most_evaluations
-from tracing.errors import BudgetExceededError
+from optimizer.racing.joint import MOST, affordable_combinations, most_evaluations
+from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
     from optimizer.tuning.tuning import Tuning
 
 LOCAL_PART = 0.5
-"""Part of what a limited round can afford that is spent on recorded inputs; the rest is for the joint choice."""
+"""Most of what a limited round can afford that is spent on recorded inputs; the rest is for the joint choice."""
+
+
+MARGIN = 1.25
+"""What evaluating a new text may take beyond the champion's, whose calls the estimate is made of. A choice."""
+
+
+class Race(NamedTuple):
+    """What a joint choice can afford.
+
+    Attributes:
+        order: the champion's outcomes on the conversations to race over, in this order.
+        combinations: how many may race; 0 if none could be decided on.
+    """
+
+    order: Sequence[Outcome]
+    combinations: int
 
 
 class Portion:
     """What a round may evaluate of what a budget leaves, if later rounds are to have as much.
 
-    Rounds for which too little would be left to decide on a single combination are not reckoned with.
+    Rounds for which too little would be left to decide on a single combination are not reckoned with. To decide is to
+    evaluate a combination on all validation conversations, since nothing else becomes the champion: where the whole
+    pool is too much, the race is over these first.
 
     Args:
         tuning: of the run.
@@ -26,24 +46,41 @@ class Portion:
 
     Raises:
         BudgetExceededError: nothing is left besides the test.
+        ShareSpentError: what is left is too little to decide on a text; others may need less.
     """
 
     def __init__(self, tuning: Tuning, n: int, pool: int) -> None:
         self._tuning = tuning
         self._before = tuning.affordable()
-        if self._before is not None and self._before.conversations <= 0:
+        if self._before is None:
+            self._share, self._local = None, 0.0
+            return
+        if self._before.conversations <= 0:
             raise BudgetExceededError("what remains is reserved for the test conversations")
         least = most_evaluations(pool, 1) / (1 - LOCAL_PART)
-        self._share = None if self._before is None else self._before.shared(tuning.settings.rounds - n + 1, least)
+        self._share = self._before.shared(tuning.settings.rounds - n + 1, least)
+        self._local = min(LOCAL_PART, 1 - MARGIN * len(tuning.validation) / self._share.conversations)
+        if self._local <= 0:
+            raise ShareSpentError(
+                f"what remains pays for {self._share.conversations:.1f} conversations, too few to decide on another "
+                f"text, which has to answer the {len(tuning.validation)} of validation"
+            )
 
     def executions(self, operation: str, share: float) -> float | None:
         """Recorded inputs on which a prompt with this share of the round may rerun its operation."""
-        return None if self._share is None else share * LOCAL_PART * self._share.executions[operation]
+        return None if self._share is None else share * self._local * self._share.executions[operation]
 
-    def combinations(self, pool: int) -> int:
-        """How many combinations may race now over so many conversations."""
+    def race(self, order: Sequence[Outcome]) -> Race:
+        """What can race now over these conversations, such that whatever wins can become the champion."""
         left = self._tuning.affordable()
         if self._before is None or self._share is None or left is None:
-            return affordable_combinations(pool, None)
-        spent = self._before.conversations - left.conversations
-        return affordable_combinations(pool, self._share.conversations - spent)
+            return Race(order, MOST)
+        evaluations = self._share.conversations - (self._before.conversations - left.conversations)
+        validation = {conversation.id for conversation in self._tuning.validation}
+        unmet = len(validation - {outcome.conversation.id for outcome in order})
+        if most_evaluations(len(order), 1) + unmet <= evaluations:
+            return Race(order, affordable_combinations(len(order), evaluations - unmet))
+        if evaluations < len(validation):
+            return Race([], 0)
+        first = sorted(order, key=lambda outcome: outcome.conversation.id not in validation)
+        return Race(first[: int(evaluations) - unmet], 1)

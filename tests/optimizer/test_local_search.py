@@ -25,10 +25,10 @@ from optimizer.racing.joint import (
     raced,
 )
 from optimizer.search.local_search import _LocalRounds
-from optimizer.search.portion import Portion
+from optimizer.search.portion import MARGIN, Portion
 from optimizer.tuning.affordable import Affordable
 from optimizer.tuning.results import LoopSettings
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
@@ -197,6 +197,8 @@ def test_a_race_is_of_as_many_combinations_as_can_be_afforded_and_of_one_at_leas
 class Purse:
     """A tuning of which only the budget matters, in conversations; one execution costs a tenth of one."""
 
+    validation = CONVERSATIONS[:6]
+
     def __init__(self, left: float | None, rounds: int) -> None:
         self.left, self.settings = left, LoopSettings(rounds=rounds)
 
@@ -204,34 +206,71 @@ class Purse:
         return None if self.left is None else Affordable(max(0.0, self.left), {"answer": 10 * max(0.0, self.left)})
 
 
+VALIDATION = {conversation.id for conversation in Purse.validation}
+
+
+def opened(purse: Purse, n: int) -> Portion:
+    return Portion(purse, n, len(CHAMPION))  # type: ignore[arg-type]
+
+
+def to_decide(order: Sequence[Outcome], combinations: int) -> float:
+    """What a race takes that its winner can become the champion after."""
+    met = {outcome.conversation.id for outcome in order}
+    return most_evaluations(len(order), combinations) + len(VALIDATION - met)
+
+
 @pytest.mark.parametrize("prompts", [1, 3])
 @pytest.mark.parametrize("rounds", [1, 3, 50])
-@pytest.mark.parametrize("budget", [45.0, 100.0, 150.0, 1000.0])
+@pytest.mark.parametrize("budget", [8.0, 14.0, 25.0, 45.0, 100.0, 1000.0])
 def test_rounds_spend_no_more_than_their_portions_and_each_can_decide(budget: float, rounds: int, prompts: int) -> None:
-    pool, purse = 20, Purse(budget, rounds)
+    purse, alone = Purse(budget, rounds), most_evaluations(len(CHAMPION), 1)
     for n in range(1, rounds + 1):
-        if purse.left is None or purse.left < most_evaluations(pool, 1):
-            break
-        portion = Portion(purse, n, pool)  # type: ignore[arg-type]
+        assert purse.left is not None
         before = purse.left
+        try:
+            portion = opened(purse, n)
+        except BudgetExceededError:
+            assert before <= MARGIN * len(VALIDATION)
+            break
         for _ in range(prompts):
             calls = portion.executions("answer", 1 / prompts)
             assert calls is not None
+            assert calls > 0
             purse.left -= calls / 10
-        count = portion.combinations(pool)
-        purse.left -= most_evaluations(pool, count)
+        order, combinations = portion.race(CHAMPION[::-1])
+        assert combinations >= 1
+        purse.left -= to_decide(order, combinations)
+        assert purse.left >= -1e-9
         # With enough for this round and another one, another one is left.
-        if n < rounds and before >= 4 * most_evaluations(pool, 1):
-            assert purse.left >= most_evaluations(pool, 1)
-    assert purse.left is not None
-    assert purse.left >= 0 or budget < 2 * most_evaluations(pool, 1)
+        if n < rounds and before >= 4 * alone:
+            assert purse.left >= alone
+
+
+def test_a_race_that_cannot_afford_the_pool_is_over_the_validation_conversations_first() -> None:
+    portion = opened(Purse(10.0, 1), 1)
+    whole, few = portion.race(CHAMPION[3:9]), portion.race(CHAMPION[::-1])
+    # Those of the validation that the race does not meet are reckoned with too.
+    assert whole.order == CHAMPION[3:9]
+    assert to_decide(*whole) == 9
+    assert few.combinations == 1
+    assert {each.conversation.id for each in few.order[: len(VALIDATION)]} == VALIDATION
+    assert to_decide(*few) == len(few.order) == 10 < len(CHAMPION)
+
+
+def test_what_a_winner_could_not_become_the_champion_after_is_not_raced() -> None:
+    purse = Purse(20.0, 1)
+    portion = opened(purse, 1)
+    purse.left = len(VALIDATION) - 0.5
+    assert portion.race(CHAMPION) == ([], 0)
 
 
 def test_without_a_limit_a_round_is_whole_and_with_nothing_left_it_does_not_begin() -> None:
-    whole = Portion(Purse(None, 3), 1, 20)  # type: ignore[arg-type]
-    assert (whole.executions("answer", 1.0), whole.combinations(20)) == (None, MOST)
+    whole = opened(Purse(None, 3), 1)
+    assert (whole.executions("answer", 1.0), whole.race(CHAMPION)) == (None, (CHAMPION, MOST))
     with pytest.raises(BudgetExceededError, match="reserved for the test"):
-        Portion(Purse(0.0, 3), 2, 20)  # type: ignore[arg-type]
+        opened(Purse(0.0, 3), 2)
+    with pytest.raises(ShareSpentError, match=r"7\.5 conversations, too few to decide .* the 6 of validation"):
+        opened(Purse(MARGIN * len(VALIDATION), 3), 2)
 
 
 def test_the_study_of_a_round_knows_every_conversation_also_those_that_the_champion_shows(
@@ -253,6 +292,6 @@ def test_the_study_of_a_round_knows_every_conversation_also_those_that_the_champ
     monkeypatch.setattr("optimizer.search.local_search.JointChoice", Study)
     outcomes = {"train": CHAMPION[:3], "validation": CHAMPION[3:5]}
     tuning: Any = SimpleNamespace(seed={}, variants=None, outcomes=outcomes.__getitem__)
-    portion = Portion(Purse(None, 1), 1, 2)  # type: ignore[arg-type]
+    portion = opened(Purse(None, 1), 1)
     _LocalRounds(tuning)._choose(SimpleNamespace(n=1), {}, CHAMPION[:2], {}, portion)  # type: ignore[arg-type]
     assert known == [each.conversation.id for each in CHAMPION[:5]]

@@ -21,7 +21,7 @@ from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
-from tracing.errors import ConfigError, RunError
+from tracing.errors import BudgetExceededError, ConfigError, RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.fact_memory import FactMemory
@@ -166,7 +166,11 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
     assert _course(again) == _course(first)
 
 
-def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_and_what_it_tried(run: Run) -> None:
+def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_and_what_it_tried(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An estimate can be too high.
+    monkeypatch.setattr(Tuning, "affordable", lambda self: None)
     result = run("local-search", Author("answer"), rounds=1, calls=3)
     assert re.search(r"; \d+ of at most \d+ replies to recorded inputs of \w+ were measured, too few", result.stopped)
     (cut,) = result.iterations
@@ -185,6 +189,28 @@ def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_c
     assert result.search.calls <= most
     assert result.iterations[0].accepted
     assert (result.verdict, result.delta) == ("improved", 0.5)
+
+
+def test_a_local_search_does_not_begin_what_it_could_not_decide(run: Run) -> None:
+    """A text becomes the champion only after the four conversations of validation."""
+    result = run("local-search", Author("answer"), rounds=1, calls=16)
+    assert result.stopped.startswith("budget: what remains pays for ")
+    assert "too few to decide on another text, which has to answer the 4 of validation" in result.stopped
+    assert result.search is not None
+    assert (result.search.calls, result.verdict) == (0, "inconclusive")
+
+
+def test_what_passes_the_gate_and_cannot_be_crowned_is_not_told_as_accepted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spent(*_: object, **__: object) -> bool:
+        raise BudgetExceededError("spent")
+
+    monkeypatch.setattr(Tuning, "crown", spent)
+    result = run("local-search", Author("answer"), rounds=1)
+    (gate,) = [each.gate for each in result.iterations[0].attempts if each.gate and "accepted" in each.gate]
+    assert gate.startswith("the budget ended before its validation, though accepted: ")
+    assert not result.iterations[0].accepted
 
 
 def _course(result: LoopResult) -> Any:
