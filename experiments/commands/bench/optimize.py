@@ -14,11 +14,11 @@ from experiments.display.terminal import say
 if TYPE_CHECKING:
     from experiments.bench.optimize.figures import OptimizeFigures
 
-CALLS = 300
-"""By default; a search of the fact memory then evaluates some twelve conversations, or reruns three hundred inputs."""
+CALLS = 1000
+"""By default; a search of the fact memory then evaluates some forty conversations, or reruns a thousand inputs."""
 
 CONVERSATIONS = 30
-"""By default; with the embedded model on two cores a search then takes ten minutes to half an hour."""
+"""By default; with the embedded model on two cores a search then takes half an hour to an hour."""
 
 ROUNDS = 50
 """More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
