@@ -37,7 +37,9 @@ def mean_interval(
     return middle([sum(value for value, _ in each) / sum(share for _, share in each) for each in drawn])
 
 
-def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], *, resamples: int, seed: int) -> Interval:
+def clustered_interval(
+    values: Sequence[float], clusters: Sequence[Hashable], *, seed: int, resamples: int = 2000
+) -> Interval:
     """95 % percentile interval of the mean of `values`, of which those of one cluster are resampled together.
 
     Cases of one conversation are not independent. Of fewer than `FEWEST_CLUSTERS` the values are resampled one by one,

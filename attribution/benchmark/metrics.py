@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from attribution.labelled import LabelledCase, Suite
     from tracing.graph.execution_graph import ExecutionGraph
 
-RESAMPLES = 2000
 BINS = 10
 _FARTHEST = 20
 
@@ -218,7 +217,7 @@ def _interval(scored: Sequence[_Scored], hits: Sequence[bool], seed: int) -> lis
     if not hits:
         return [0.0, 1.0]
     conversations = [one.labelled.case.conversation for one in scored]
-    return list(clustered_interval(hits, conversations, resamples=RESAMPLES, seed=seed))
+    return list(clustered_interval(hits, conversations, seed=seed))
 
 
 def _mean(values: Iterable[float]) -> float | None:

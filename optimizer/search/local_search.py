@@ -170,7 +170,7 @@ class _LocalRounds:
         unseen = _unseen(pool, [arm.shows for arm in racing])
         random.Random(tuning.seed_of(n)).shuffle(unseen)  # noqa: S311 (the order of conversations)
         order, most = portion.race(unseen)
-        if not order or not most:
+        if not order:
             return
         ranked = joint.raced(combinations[:most], order)
         # The best last: what became of it is what its texts are remembered for.

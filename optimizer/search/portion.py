@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from optimizer.racing.joint import MOST, affordable_combinations, most_evaluations
+from optimizer.racing.joint import affordable_combinations, most_evaluations
 from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Portion:
         """What can race now over these conversations, such that whatever wins can become the champion."""
         left = self._tuning.affordable()
         if self._before is None or self._share is None or left is None:
-            return Race(order, MOST)
+            return Race(order, affordable_combinations(len(order), None))
         evaluations = self._share.conversations - (self._before.conversations - left.conversations)
         validation = {conversation.id for conversation in self._tuning.validation}
         unmet = len(validation - {outcome.conversation.id for outcome in order})

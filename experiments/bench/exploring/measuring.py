@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MOST_CITED = 3
 """An answer that cites more ids names none of them."""
 
-RESAMPLES = 2000
-
 
 def recorded(system: str, conversations: Sequence[Conversation], progress: Progress) -> list[ExecutionGraph]:
     """The graph of each conversation, built and asked with a scripted model that makes no mistakes.
@@ -119,13 +117,9 @@ def _shares(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, Any]:
         "reachable": _mean([row["reachable"] for row in rows]),
         "search": _mean([row["search"] for row in rows]),
         "agent": _mean(hits),
-        "agent_ci": _interval(asked, hits, seed) if hits else None,
+        "agent_ci": list(clustered_interval(hits, [row["graph"] for row in asked], seed=seed)) if hits else None,
         **{key: _mean([row[key] for row in asked]) for key in ("answered", "steps", "tokens")},
     }
-
-
-def _interval(asked: Sequence[dict[str, Any]], hits: Sequence[float], seed: int) -> list[float]:
-    return list(clustered_interval(hits, [row["graph"] for row in asked], resamples=RESAMPLES, seed=seed))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -19,7 +19,6 @@ from tracing.systems.conversations import Conversation
 Accuser = Callable[[AnnotatedCase], float | None]
 """How sure a method is that a case's gold answer is wrong; None where it does not say so."""
 
-_RESAMPLES = 2000
 _WORD = re.compile(r"\w{4,}|\d+")
 
 
@@ -122,5 +121,5 @@ def _share(key: str, hits: Sequence[tuple[AnnotatedCase, bool]], seed: int) -> d
     if not hits:
         return {key: None, f"{key}_ci": None}
     values, conversations = [hit for _, hit in hits], [one.recording.conversation.id for one, _ in hits]
-    interval = clustered_interval(values, conversations, resamples=_RESAMPLES, seed=seed)
+    interval = clustered_interval(values, conversations, seed=seed)
     return {key: _mean(values), f"{key}_ci": list(interval)}
