@@ -22,6 +22,9 @@ _MORE = 4
 _ENDPOINT_TOKENS = _MORE**2 * REPLY_TOKENS
 """The longest reply asked of an endpoint: room for a model that reasons at length."""
 
+_TAIL, _TIMES = 60, 3
+"""The last characters of a reply, and how often it has them if it goes in circles."""
+
 _OPENED = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _CLOSED = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
 
@@ -32,8 +35,8 @@ class Author:
     """Asks a model for texts.
 
     A reply that is cut short is asked for again with more room: up to a quarter of the context of an embedded model,
-    and up to 11,200 tokens of an endpoint. One that is still cut short, or empty, or refused, becomes an empty text;
-    the first of each kind is logged as a warning.
+    and up to 11,200 tokens of an endpoint; unless it repeats itself, which more room would not end. One that is still
+    cut short, or empty, or refused, becomes an empty text; the first of each kind is logged as a warning.
 
     Args:
         model: the model that writes.
@@ -86,12 +89,13 @@ class Author:
                     raise
                 # The endpoint does not allow so long a reply.
                 break
-            if reply.finish_reason != "length" or limit >= self._most:
+            if reply.finish_reason != "length" or limit >= self._most or goes_in_circles(reply.text):
                 break
             limit = min(_MORE * limit, self._most)
         text = without_reasoning(reply.text)
         if reply.finish_reason == "length":
-            self.tell("cut", f"the reply was cut short at {reply.completion_tokens or limit} tokens")
+            cut = f"the reply was cut short at {reply.completion_tokens or limit} tokens"
+            self.tell("cut", f"{cut}, repeating itself" if goes_in_circles(reply.text) else cut)
             text = ""
         elif not text:
             self.tell("empty", "the reply was reasoning only" if reply.text.strip() else "the reply was empty")
@@ -118,6 +122,12 @@ class Author:
                 self.model.settings.model,
                 what,
             )
+
+
+def goes_in_circles(reply: str) -> bool:
+    """Whether a reply, which was cut short, ends with what it has said several times, but for numbers."""
+    said = re.sub(r"\d+", "0", reply)
+    return len(said) > _TAIL and said.count(said[-_TAIL:]) >= _TIMES
 
 
 def without_reasoning(reply: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer
 
-from optimizer.proposers.author import Author, without_reasoning
+from optimizer.proposers.author import Author, goes_in_circles, without_reasoning
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -35,6 +35,24 @@ def asked(access: ModelAccess, times: int = 1) -> str:
 )
 def test_reasoning_before_a_text_is_removed_and_the_text_is_left_as_it_is(reply: str, expected: str) -> None:
     assert without_reasoning(reply) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("List the facts. " + "Write each fact as one short sentence about one person. " * 6, True),
+        ("".join(f"{n}. Write the fact number {n} as one short sentence about one person.\n" for n in range(9)), True),
+        ("Write." * 30, True),
+        ("Write each fact as one short sentence about one person. " * 2, False),
+        (
+            "".join(f'{{"facts": ["{who} has a dog, and lives in a town"]}}\n' for who in ("Ann", "Ben", "Cid", "Dot")),
+            False,
+        ),
+        ("", False),
+    ],
+)
+def test_a_reply_goes_in_circles_if_it_ends_with_what_it_said_several_times(reply: str, expected: bool) -> None:
+    assert goes_in_circles(reply) is expected
 
 
 def test_a_reply_that_was_cut_short_is_asked_for_again_with_more_room(
@@ -74,6 +92,7 @@ def test_reasoning_beside_the_text_is_no_part_of_it(
         (Reply("<think>and so on", finish_reason="length"), "cut short", 6),
         (Reply("Half of a", finish_reason="length"), "cut short", 6),
         (Reply("", finish_reason="length"), "cut short", 6),
+        (Reply("And write each fact as one short sentence. " * 60, finish_reason="length"), "repeating itself", 2),
         (Reply(""), "the reply was empty", 2),
         (Reply("<think>Nothing.</think>\n"), "the reply was reasoning only", 2),
         (Reply("no", status=400), "the call failed", 2),
