@@ -12,18 +12,27 @@ from filelock import FileLock, Timeout
 from tracing.errors import RunError
 
 
+class HeldError(RunError):
+    """Another process holds the lock."""
+
+
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, which names the holding process. The system releases it however the process ends.
 
+    Args:
+        path: the file; it is created.
+        wait_s: seconds to wait for another process.
+
     Raises:
-        RunError: another process holds it, or its folder cannot be written to.
+        HeldError: another process holds it.
+        RunError: its folder cannot be written to.
     """
     try:
-        held = FileLock(path).acquire(blocking=False)
+        held = FileLock(path).acquire(timeout=wait_s)
     except Timeout:
         holder = path.read_text(errors="replace").strip() or "unknown"
-        raise RunError(
+        raise HeldError(
             f"{path.parent}: process {holder} is working on this run; wait for it, or end it first"
         ) from None
     except OSError as error:

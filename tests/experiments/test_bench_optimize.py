@@ -23,6 +23,7 @@ from experiments.bench.optimize.picture import mean_curve
 from experiments.bench.optimize.table import conclusions, markdown, notes
 from experiments.command import main
 from experiments.mlflow_tracking.tracking import store_uri
+from experiments.runs.lock import locked
 from tracing.llm.settings import AT_ONCE
 
 CALLS = 60
@@ -191,9 +192,40 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
     assert whole.asked <= bench.server.asked - before <= whole.asked + len(shares) * AT_ONCE
 
 
+@pytest.mark.slow
+def test_programs_that_are_started_together_share_the_runs(
+    whole: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bench, before = whole.copied(tmp_path / "together", runs=False), whole.server.asked
+    programs = [started(bench.command("--optimizer", "closed-loop")) for _ in range(3)]
+    for program in programs:
+        program.join()
+        assert program.exitcode == 0
+    assert lasting(bench.read()) == lasting(whole.figures)
+    assert bench.server.asked - before == whole.asked
+
+
+def test_a_run_that_another_program_is_at_is_left_to_it(
+    whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = whole.copied(tmp_path / "held", runs=True)
+    (place,) = bench.folder.glob("runs/*/closed-loop-*/seed-0")
+    figures = (place / "figures.json").read_bytes()
+    (place / "figures.json").unlink()
+    before = bench.server.asked
+    with locked(place.with_name("seed-0.lock")):
+        (seed,) = bench.made("--optimizer", "closed-loop").runs
+    assert seed.contender == "seed"
+    assert "other programs are still at 1 of the runs" in capsys.readouterr().err
+    assert bench.server.asked == before
+    (place / "figures.json").write_bytes(figures)
+    assert bench.made("--optimizer", "closed-loop") == whole.figures
+
+
 def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Path) -> None:
     bench = whole.copied(tmp_path / "older", runs=True)
-    (place,) = bench.folder.glob("runs/*/closed-loop-*/*")
+    (place,) = bench.folder.glob("runs/*/closed-loop-*/seed-0")
     (place / "figures.json").unlink()
     fingerprint = place / "run" / "fingerprint.json"
     fingerprint.write_text(json.dumps(json.loads(fingerprint.read_text()) | {"memtune.code": "older"}))

@@ -9,6 +9,7 @@ follows. Rounds are many, so that the calls end a search, unless it has nothing 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig, Tracking
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import LOCK, RunFolder
-from experiments.runs.lock import locked
+from experiments.runs.lock import HeldError, locked
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import digest
@@ -35,6 +36,12 @@ SYSTEMS = ("fact-memory", "rag")
 SETTINGS = "settings.json"
 
 _PER_RUN = {"system", "optimizer", "seed", "rounds", "search.calls"}
+_PATIENCE_S = 60.0
+"""Longest wait for another program that compares its settings with the folder's."""
+
+_LOOK_S = 1.0
+"""Time between two looks at whether another program has finished the seed prompts."""
+
 _READER = TypeAdapter(dict[str, str])
 
 _Run = tuple[str, Contender, int]
@@ -77,7 +84,8 @@ def measure_optimizers(
 ) -> OptimizeFigures:
     """Make every run that is not finished yet, and compare them.
 
-    Of a finished run only its `figures.json` is needed, beside the folder's `settings.json`, to go on elsewhere.
+    Several programs may do so in one folder at once: each run is made by one of them. Of a finished run only its
+    `figures.json` is needed, beside the folder's `settings.json`, to go on elsewhere.
 
     Args:
         plan: what is compared. Systems, contenders and seeds may differ from call to call; finished runs are kept.
@@ -85,37 +93,76 @@ def measure_optimizers(
         progress: called with the run and its phase.
         finished: called with the figures so far at the start and after each run.
 
+    Returns:
+        The figures, without the runs that other programs are still at.
+
     Raises:
         ConfigError: a budget of the configuration would end runs; or the folder has runs with other settings.
-        RunError: another process works in the folder, or a file there is damaged.
+        RunError: a file in the folder is damaged.
         MemtuneError: as `run_experiment`; called again, it goes on.
     """
     if plan.config.budget != BudgetSettings():
         raise ConfigError("budget: would end runs before their test; leave it out, and limit the searches by --calls")
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / LOCK):
+    with locked(folder / LOCK, wait_s=_PATIENCE_S):
         _check_settings(plan, folder)
-        places = {run: _place(folder, *run) for run in plan.runs()}
-        done = _finished(places)
-        figures = _figures(plan, done)
-        finished(figures)
-        for number, (run, place) in enumerate(places.items(), start=1):
-            if run in done:
+    places = {run: _place(folder, *run) for run in plan.runs()}
+    done = _finished(places)
+    finished(_figures(plan, done))
+    while left := [run for run in places if run not in done]:
+        before, busy = len(done), 0
+        for run in left:
+            try:
+                found = None if run in done else _made(plan, folder, run, places, progress)
+            except HeldError:
+                busy += 1
                 continue
-            system, contender, seed = run
-            baseline = None if contender.name == SEED else _place(folder, system, plan.contenders[0], plan.seeds[0])
-            done[run] = measure_run(
-                contender,
-                _configured(plan, folder, *run),
-                plan.dataset,
-                place,
-                baseline=baseline,
-                budget=plan.calls,
-                observer=Phases(progress, f"{number} of {len(places)}: {system}, {contender.name}, seed {seed}"),
-            )
-            figures = _figures(plan, done)
-            finished(figures)
-        return figures
+            if found is not None:
+                done = {**done, **_finished(places), run: found}
+                finished(_figures(plan, done))
+        if busy == len(left):
+            break
+        if len(done) == before:
+            time.sleep(_LOOK_S)
+            done = {**done, **_finished(places)}
+    return _figures(plan, done)
+
+
+def _made(plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], progress: Shown) -> RunFigures | None:
+    """The figures of a run; None if the seed prompts, which it begins with, are not finished.
+
+    Raises:
+        HeldError: another program is at it.
+        MemtuneError: as `run_experiment`.
+    """
+    system, contender, seed = run
+    place = places[run]
+    baseline = None
+    if contender.name != SEED:
+        baseline = _place(folder, system, plan.contenders[0], plan.seeds[0])
+        try:
+            with locked(baseline.lock):
+                ready = baseline.reusable()
+        except HeldError:
+            ready = False
+        if not ready:
+            return None
+    place.path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(place.lock):
+        found = place.figures()
+        if found is not None and (contender.name != SEED or place.reusable()):
+            return found
+        return measure_run(
+            contender,
+            _configured(plan, folder, *run),
+            plan.dataset,
+            place,
+            baseline=baseline,
+            budget=plan.calls,
+            observer=Phases(
+                progress, f"{list(places).index(run) + 1} of {len(places)}: {system}, {contender.name}, seed {seed}"
+            ),
+        )
 
 
 def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
@@ -128,7 +175,7 @@ def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
     return {
         (system, contender, seed): found
         for (system, contender, seed), found in done.items()
-        if contender.name != SEED or system not in searched or places[system, contender, seed].cache.is_dir()
+        if contender.name != SEED or system not in searched or places[system, contender, seed].reusable()
     }
 
 

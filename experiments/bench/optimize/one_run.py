@@ -45,8 +45,17 @@ class RunPlace:
         return self.home / "cache"
 
     @property
+    def lock(self) -> Path:
+        """Held by the program that makes the run; beside the folder, which may be removed."""
+        return self.path.with_name(f"{self.path.name}.lock")
+
+    @property
     def folder(self) -> RunFolder:
         return RunFolder(self.path / "run")
+
+    def reusable(self) -> bool:
+        """Whether it is finished and its replies are here, for the runs that begin with them."""
+        return self.cache.is_dir() and (self.path / FIGURES).exists()
 
     def figures(self) -> RunFigures | None:
         """What was measured; None if the run is not finished.

@@ -90,8 +90,9 @@ def optimize(
     Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. The
     fact memory and RAG are tuned, unless --system or the configuration names another, on 30 conversations, unless
     --limit-conversations or the configuration has another number. Killed or interrupted, the same command goes on:
-    finished runs are kept, and the calls of an unfinished one are not paid again. --json is written after each run. A
-    configuration with a `budget` is refused: --calls limits the searches.
+    finished runs are kept, and the calls of an unfinished one are not paid again. Started several times, for an
+    endpoint that can take it, the programs share the runs. --json is written after each run. A configuration with a
+    `budget` is refused: --calls limits the searches.
     """
     from experiments.bench.optimize.contenders import DEFAULT, contenders_of
     from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
@@ -132,6 +133,8 @@ def optimize(
     except KeyboardInterrupt:
         say(f"memtune: finished runs are kept in {place}; the same command goes on", err=True)
         raise KeyboardInterrupt from None
+    if (others := figures.runs_planned - len(figures.runs)) > 0:
+        say(f"note: other programs are still at {others} of the runs in {place}; the last to end has all", err=True)
     if table is not None:
         write_output(table, markdown(figures), "--table")
     if drawing is not None:
