@@ -353,7 +353,9 @@ def test_what_limits_the_comparison_is_told() -> None:
     assert told == [
         "5 of 8 runs are not finished",
         "rag, gepa, seed 0: the champion fails on 1 of 2 held-out conversations, which count as 0",
-        "rag, gepa: 1 of 2 searches ended before their calls were used (all rounds done)",
+        "rag, gepa: 1 of 2 searches left calls unused (all rounds done)",
         "the runs were made by 2 versions of memtune's code",
     ]
     assert "| gepa | 0.175 |" in markdown(figures_of(runs))
+    unequal = figures_of([*runs[:2], *(run_of("random", seed, [0.1, 0.2]) for seed in (0, 1))])
+    assert "rag: means are over different numbers of seeds (random 2, gepa 1)" in notes(unequal)

@@ -23,6 +23,7 @@ from tracing.llm.serving import embedded
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
 from tracing.llm.serving.groups import Groups
+from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.weights import locate
 from tracing.llm.settings import Limits, ModelSettings
 
@@ -82,6 +83,14 @@ def test_a_port_in_use_is_refused_with_its_number(server: EmbeddedServer) -> Non
     port = int(server.base_url.split(":")[2].split("/")[0])
     with pytest.raises(ConfigError, match=str(port)):
         EmbeddedServer({}, port=port)
+
+
+def test_an_unknown_model_is_refused_without_waiting_for_other_programs(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Turns, "turn", lambda *_: pytest.fail("it waits for a turn"))
+    with pytest.raises(ConfigError, match="no model 'other' is served here"):
+        server.chat({"model": "other", "messages": HELLO})
 
 
 @pytest.mark.usefixtures("embedded_weights")

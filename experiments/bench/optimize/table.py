@@ -11,6 +11,9 @@ from experiments.runs.intervals import interval_text, p_told
 
 _TIE = 1e-9
 
+_USED = 0.9
+"""Share of its calls from which a search counts as having used them: the last evaluation may not fit."""
+
 SCORES = ("contender", "held-out", "95 % interval", "to the seed", "95 % interval", "p")
 COSTS = ("area", "calls", "tokens", "minutes", "rewritten")
 NOTE = (
@@ -88,11 +91,16 @@ def heading(figures: OptimizeFigures, system: SystemFigures) -> str:
 
 
 def notes(figures: OptimizeFigures) -> list[str]:
-    """What a reader of the figures must know: missing runs, early ends, failed champions, other code."""
+    """What a reader of the figures must know: missing runs, unused calls, failed champions, other code."""
     found = []
     missing = figures.runs_planned - len(figures.runs)
     if missing > 0:
         found.append(f"{missing} of {figures.runs_planned} runs are not finished")
+    for system in figures.systems:
+        seeds = {each.contender: len(each.by_seed) for each in system.contenders if each.contender != SEED}
+        if len(set(seeds.values())) > 1:
+            counts = ", ".join(f"{contender} {count}" for contender, count in seeds.items())
+            found.append(f"{system.system}: means are over different numbers of seeds ({counts})")
     for run in figures.runs:
         if run.failed:
             found.append(
@@ -102,11 +110,11 @@ def notes(figures: OptimizeFigures) -> list[str]:
     for system in figures.systems:
         for contender in system.contenders:
             own = [run for run in figures.runs if (run.system, run.contender) == (system.system, contender.contender)]
-            early = [run for run in own if contender.contender != SEED and not run.stopped.startswith("budget: ")]
+            early = [run for run in own if contender.contender != SEED and run.calls < _USED * figures.calls]
             if early:
                 found.append(
-                    f"{system.system}, {contender.contender}: {len(early)} of {len(own)} searches ended before their "
-                    f"calls were used ({early[0].stopped})"
+                    f"{system.system}, {contender.contender}: {len(early)} of {len(own)} searches left calls unused "
+                    f"({early[0].stopped})"
                 )
     codes = len({run.code for run in figures.runs})
     if codes > 1:

@@ -142,6 +142,8 @@ class EmbeddedServer:
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
 
     def _answer(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        if model not in self._models:
+            raise ConfigError(f"no model {model!r} is served here; known: {', '.join(self._models)}")
         with self._computing, self._turns.turn(self._check_open):
             slots, cores = self._runtime(model)
             with cores.observed():
@@ -153,8 +155,6 @@ class EmbeddedServer:
 
     def _runtime(self, name: str) -> tuple[Slots, FreeCores]:
         self._check_open()
-        if name not in self._models:
-            raise ConfigError(f"no model {name!r} is served here; known: {', '.join(self._models)}")
         # Measured only during turns: another program that computes in its own turn leaves the cores free.
         if self._cores is None:
             self._cores = FreeCores()
