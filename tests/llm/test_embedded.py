@@ -88,7 +88,10 @@ def test_a_port_in_use_is_refused_with_its_number(server: EmbeddedServer) -> Non
 def test_an_unknown_model_is_refused_without_waiting_for_other_programs(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Turns, "turn", lambda *_: pytest.fail("it waits for a turn"))
+    def waits(*_: Any) -> Any:
+        raise AssertionError("it waits for a turn")
+
+    monkeypatch.setattr(Turns, "turn", waits)
     with pytest.raises(ConfigError, match="no model 'other' is served here"):
         server.chat({"model": "other", "messages": HELLO})
 
