@@ -15,6 +15,9 @@ from attribution.bootstrap import Interval, middle
 FEWEST_PAIRS = 12
 """Fewer say nothing."""
 
+FEWEST_CONVERSATIONS = 5
+"""Fewer have no interval: drawn again, the same two or three mostly give the correlation that they have, or 1."""
+
 LEAST = 0.2
 """An objective misleads if its correlation is under this with 97.5 % confidence: searching with it is then no better
 than drawing texts by chance."""
@@ -42,7 +45,7 @@ class Alignment:
 
     Attributes:
         correlation: Spearman's rank correlation over texts and conversations, -1 to 1; None if it is not defined.
-        ci: its 95 % bootstrap interval over conversations; None if it is not defined.
+        ci: its 95 % bootstrap interval over conversations; None if it is not defined, or they are too few for one.
         pairs: number of pairs of a text and a conversation that were measured both ways.
     """
 
@@ -67,7 +70,7 @@ def alignment_of(pairs: Sequence[Pair], *, seed: int = 0) -> Alignment:
     drawn, units = random.Random(seed), list(groups.values())  # noqa: S311 (statistics, not secrets)
     resampled = (list(chain.from_iterable(drawn.choices(units, k=len(units)))) for _ in range(RESAMPLES))
     values = sorted(value for each in resampled if (value := _rank_correlation(each)) is not None)
-    return Alignment(found, middle(values) if len(units) > 1 and values else None, len(pairs))
+    return Alignment(found, middle(values) if len(units) >= FEWEST_CONVERSATIONS and values else None, len(pairs))
 
 
 def _rank_correlation(pairs: Sequence[Pair]) -> float | None:

@@ -42,5 +42,8 @@ def test_equal_values_share_their_rank() -> None:
     assert alignment_of(tied).correlation == pytest.approx(0.8333333)
 
 
-def test_one_conversation_has_no_interval() -> None:
-    assert alignment_of([Pair("c", n, n) for n in range(20)]).ci is None
+@pytest.mark.parametrize(("conversations", "known"), [(1, False), (2, False), (4, False), (5, True)])
+def test_too_few_conversations_have_no_interval(conversations: int, known: bool) -> None:
+    found = alignment_of([Pair(f"c{n % conversations}", n, n) for n in range(20)])
+    assert found.correlation == pytest.approx(1.0)
+    assert (found.ci is not None) is known
