@@ -67,10 +67,12 @@ def alignment_of(pairs: Sequence[Pair], *, seed: int = 0) -> Alignment:
     groups = defaultdict[str, list[Pair]](list)
     for pair in pairs:
         groups[pair.conversation].append(pair)
+    if len(groups) < FEWEST_CONVERSATIONS:
+        return Alignment(found, None, len(pairs))
     drawn, units = random.Random(seed), list(groups.values())  # noqa: S311 (statistics, not secrets)
     resampled = (list(chain.from_iterable(drawn.choices(units, k=len(units)))) for _ in range(RESAMPLES))
     values = sorted(value for each in resampled if (value := _rank_correlation(each)) is not None)
-    return Alignment(found, middle(values) if len(units) >= FEWEST_CONVERSATIONS and values else None, len(pairs))
+    return Alignment(found, middle(values) if values else None, len(pairs))
 
 
 def _rank_correlation(pairs: Sequence[Pair]) -> float | None:

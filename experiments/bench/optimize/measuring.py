@@ -139,7 +139,7 @@ def _made(plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], 
     place = places[run]
     baseline = None
     if contender.name != SEED:
-        baseline = _place(folder, system, plan.contenders[0], plan.seeds[0])
+        baseline = places[system, plan.contenders[0], plan.seeds[0]]
         try:
             with locked(baseline.lock):
                 ready = baseline.reusable()
