@@ -25,6 +25,10 @@ SURVIVORS = 2
 MOST = 4
 """Combinations that are tried in one round, if the budget allows for them."""
 
+SUPPORT, SUPPORT_OF_ONE = 1.0, 2.0
+"""Standard errors that a text must gain to be tried together with others: if these are raced alone too, and if the
+budget allows for one combination only. A choice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Combination:
@@ -54,31 +58,34 @@ Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
 
 
 def combinations_of(
-    finalists: Mapping[str, Sequence[LocalScore]], worth: Mapping[str, float] | None = None
+    finalists: Mapping[str, Sequence[LocalScore]], worth: Mapping[str, float] | None = None, most: int = MOST
 ) -> list[Combination]:
     """The best of each prompt together, and then texts alone, those first that are expected to fix the most answers.
 
     Together are only texts that gained more than the standard error of that: with few inputs a text that does harm is
-    often the best one by chance, and would spoil the others.
+    often the best one by chance, and would spoil the others. Where one combination is all that can be raced, nothing
+    would tell that the others do well without it: then it takes twice that error.
 
     Args:
         finalists: prompt name → its texts, best first.
         worth: prompt name → share of the wrong answers that are its fault; equal shares if not given.
+        most: how many can be raced.
     """
-    best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0])}
+    support = SUPPORT if most > 1 else SUPPORT_OF_ONE
+    best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0], support)}
     together = [Combination(best)] if len(best) > 1 else []
     ranked = [each for rank in range(max(map(len, finalists.values()), default=0)) for each in _at(finalists, rank)]
     ranked.sort(key=lambda each: -each[1].expected * (1.0 if worth is None else worth.get(each[0], 0.0)))
-    return [*together, *(Combination({name: scored}) for name, scored in ranked)][:MOST]
+    return [*together, *(Combination({name: scored}) for name, scored in ranked)][:most]
 
 
 def _at(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> list[tuple[str, LocalScore]]:
     return [(name, scored[rank]) for name, scored in finalists.items() if len(scored) > rank]
 
 
-def _is_supported(scored: LocalScore) -> bool:
-    """Whether a gain is more than chance would often give; what people wrote or nobody measured is not asked."""
-    return scored.arm.source == HAND or not scored.inputs or scored.gain > scored.error
+def _is_supported(scored: LocalScore, errors: float) -> bool:
+    """Whether a gain is more than so many standard errors; what people wrote or nobody measured is not asked."""
+    return scored.arm.source == HAND or not scored.inputs or scored.gain > errors * scored.error
 
 
 def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:

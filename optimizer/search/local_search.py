@@ -145,7 +145,8 @@ class _LocalRounds:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
         with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
-            self._join(iteration, joint, combinations_of(finalists, gains), pool, portion)
+            combinations = combinations_of(finalists, gains, portion.race(pool).combinations)
+            self._join(iteration, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
                 self._join(iteration, joint, joint.with_settings(pool), pool, portion)

@@ -167,6 +167,16 @@ def test_a_gain_that_chance_may_have_made_goes_alone_and_last() -> None:
     assert set(combinations_of(by_hand)[0].parts) == {"extract", "answer"}
 
 
+def test_a_race_of_one_combination_is_of_texts_that_surely_gain() -> None:
+    finalists = {"extract": [scored("e1", 0.3, 0.1)], "answer": [scored("a1", 0.15, 0.1)]}
+    assert set(combinations_of(finalists)[0].parts) == {"extract", "answer"}
+    assert set(combinations_of(finalists, most=2)[0].parts) == {"extract", "answer"}
+    (only,) = combinations_of(finalists, most=1)
+    assert set(only.parts) == {"extract"}
+    (both,) = combinations_of({**finalists, "answer": [scored("a1", 0.25, 0.1)]}, most=1)
+    assert set(both.parts) == {"extract", "answer"}
+
+
 def test_the_error_of_a_gain_is_that_of_its_conversations() -> None:
     same = compared(Arm("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
     assert same.error == pytest.approx(0)
