@@ -29,7 +29,13 @@ class Affordable(NamedTuple):
 
 
 def affordable(
-    train: Sequence[Outcome], operations: Collection[str], tested: int, budget: Budget, reserve: TimeReserve
+    train: Sequence[Outcome],
+    operations: Collection[str],
+    tested: int,
+    budget: Budget,
+    reserve: TimeReserve,
+    *,
+    cached: bool,
 ) -> Affordable | None:
     """What a search can still evaluate; None if nothing limits it.
 
@@ -41,12 +47,16 @@ def affordable(
         tested: test conversations; seed and champion are tested on each.
         budget: of the run.
         reserve: knows for how many conversations there is time besides the test.
+        cached: whether calls that no prompt can change, such as the embeddings of turns, are made once only.
     """
     calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
+    again = calls
+    if cached:
+        again = max(1.0, sum(outcome.calls - _unsteered(outcome, operations) for outcome in train) / len(train))
     whole, part = budget.remaining_calls()
     untested = None if whole is None else max(0.0, whole - 2 * calls * tested)
     limits = [
-        Affordable(left / calls, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
+        Affordable(left / again, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
     ]
     in_time = reserve.left()
     if in_time is not None:
@@ -55,3 +65,12 @@ def affordable(
         return None
     fewest = {name: min(each.executions[name] for each in limits) for name in operations}
     return Affordable(min(each.conversations for each in limits), fewest)
+
+
+def _unsteered(outcome: Outcome, operations: Collection[str]) -> int:
+    """Calls of an outcome that no prompt can change: neither steered by one, nor behind an operation that is."""
+    graph = outcome.graph
+    steered = {oid: each for oid, each in graph.operations.items() if each.name in operations}
+    made = dict.fromkeys(vid for each in steered.values() for vid in each.output_ids())
+    reached = {*steered, *graph.forward_slice(*made).operations}
+    return sum(each.calls for oid, each in graph.operations.items() if oid not in reached)

@@ -251,7 +251,16 @@ class Tuning:
     def affordable(self) -> Affordable | None:
         """What can still be evaluated before the test; None without a limit."""
         steered = {spec.operation for spec in self.prompts.values()}
-        return affordable(self.outcomes("train"), steered, len(self._splits.test), self._access.budget, self._reserve)
+        # Other settings change what no prompt does, and fresh replies are asked for everything.
+        cached = self._access.caches and self.variants is None and self._fresh is None
+        return affordable(
+            self.outcomes("train"),
+            steered,
+            len(self._splits.test),
+            self._access.budget,
+            self._reserve,
+            cached=cached,
+        )
 
     def step(self, phase: str, done: int, total: int) -> None:
         """Report that `done` of `total` steps of a phase are done."""

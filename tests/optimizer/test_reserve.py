@@ -22,6 +22,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 from tracing.systems.fact_memory import FactMemory
+from tracing.systems.rag import Rag
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 EDITED = {**SEED, "answer": f"Think first.\n{SEED['answer']}"}
@@ -81,11 +82,34 @@ def test_an_operation_has_as_many_executions_in_its_time_as_its_own_calls_are_fa
     access = slow(SlowModel(extract=9.0), cache=False)
     ours, reserve = evaluator(access, tmp_path / "ours"), TimeReserve(access.budget, access.meter, 2, 1)
     train = reserve.timed(lambda: ours.evaluate(SEED, world(train=3).train))
-    found = affordable(train, {"extract_facts", "answer"}, 2, access.budget, reserve)
+    found = affordable(train, {"extract_facts", "answer"}, 2, access.budget, reserve, cached=True)
     assert found is not None
     assert found.conversations == pytest.approx(940 / 20 - 4.4)
     assert found.executions["extract_facts"] == pytest.approx(found.conversations * 20 / 9)
     assert found.executions["answer"] == pytest.approx(found.conversations * 20)
+
+
+def test_calls_that_no_prompt_changes_are_not_paid_again(
+    scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
+) -> None:
+    scripted_server.script = WeakModel()
+    access, rag = open_access(Limits(calls=10_000)), Rag()
+    ours = Evaluator(rag, access, "short_contains", tmp_path)
+    reserve, conversations = TimeReserve(access.budget, access.meter, 2, 1), world(train=3).train
+    seed = {name: spec.text for name, spec in rag.prompts.items()}
+    train = ours.evaluate(seed, conversations)
+    left = access.budget.remaining_calls()[0]
+    assert left is not None
+    found = affordable(train, {"answer"}, 0, access.budget, reserve, cached=True)
+    plain = affordable(train, {"answer"}, 0, access.budget, reserve, cached=False)
+    ours.evaluate({**seed, "answer": f"Think first.\n{seed['answer']}"}, conversations)
+    after = access.budget.remaining_calls()[0]
+    assert found is not None
+    assert plain is not None
+    assert after is not None
+    assert found.conversations == pytest.approx(left * len(train) / (left - after))
+    assert plain.conversations == pytest.approx(left * len(train) / (10_000 - left))
+    assert plain.conversations < found.conversations
 
 
 def test_rounds_share_a_budget_unless_their_shares_would_be_too_small_to_decide_anything() -> None:
@@ -139,7 +163,9 @@ def test_a_resumed_run_knows_how_long_the_calls_took_that_it_does_not_make_again
         access = slow(model, cache=True).with_ledger(ledger)
         ours, reserve = evaluator(access, tmp_path / name), TimeReserve(access.budget, access.meter, 2, 1)
         train = reserve.timed(lambda ours=ours: ours.evaluate(SEED, world(train=3).train))  # type: ignore[misc]
-        found.append((reserve.seconds_a_conversation(), affordable(train, {"answer"}, 2, access.budget, reserve)))
+        found.append(
+            (reserve.seconds_a_conversation(), affordable(train, {"answer"}, 2, access.budget, reserve, cached=True))
+        )
         ledger.close()
     assert found[0][0] == pytest.approx(12.0)
     assert found[0] == found[1]

@@ -42,12 +42,14 @@ class ModelAccess:
         budget: what is spent and what may be.
         ledger: records paid calls, and has those made before the run was resumed; None for none.
         repetition: its number; another number asks the models again instead of the cache.
+        caches: whether the same request is made once only.
         threads: for work that asks these models, enough to keep their endpoints busy.
     """
 
     def __init__(self, shared: _Shared, *, ledger: Ledger | None, repetition: int, dimension: Dimension) -> None:
         """See `open`; `dimension` is the length of the embedding model's vectors."""
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
+        self.caches = shared.cache is not None
         self.threads = shared.threads
         self.meter, self.budget = shared.booking.meter, shared.booking.budget
         self._guard = threading.Lock()
