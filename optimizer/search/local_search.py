@@ -149,7 +149,8 @@ class _LocalRounds:
             self._join(iteration, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
-                self._join(iteration, joint, joint.with_settings(pool), pool, portion)
+                combinations = joint.with_settings(pool)[: portion.race(pool).combinations]
+                self._join(iteration, joint, combinations, pool, portion)
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
@@ -164,7 +165,6 @@ class _LocalRounds:
         portion: Portion,
     ) -> None:
         tuning, n = self.tuning, iteration.n
-        combinations = combinations[: portion.race(pool).combinations]
         if not combinations:
             return
         racing = {scored.arm for each in combinations for scored in each.parts.values()}

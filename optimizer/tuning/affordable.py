@@ -49,15 +49,16 @@ def affordable(
         reserve: knows for how many conversations there is time besides the test.
         cached: whether calls that no prompt can change, such as the embeddings of turns, are made once only.
     """
-    calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
-    again = calls
-    if cached:
-        again = max(1.0, sum(outcome.calls - _unsteered(outcome, operations) for outcome in train) / len(train))
     whole, part = budget.remaining_calls()
-    untested = None if whole is None else max(0.0, whole - 2 * calls * tested)
-    limits = [
-        Affordable(left / again, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
-    ]
+    limits = []
+    if whole is not None or part is not None:
+        calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
+        kept = sum(_unsteered(outcome, operations) for outcome in train) / len(train) if cached else 0.0
+        again = max(1.0, calls - kept)
+        untested = None if whole is None else max(0.0, whole - 2 * calls * tested)
+        limits = [
+            Affordable(left / again, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
+        ]
     in_time = reserve.left()
     if in_time is not None:
         limits.append(Affordable(in_time, {name: in_time * reserve.executions(name) for name in operations}))
