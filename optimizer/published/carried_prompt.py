@@ -1,4 +1,4 @@
-"""A prompt as DSPy's optimizers see it: instructions and demonstrations. Its data and its cue stay as they are."""
+"""A prompt as published optimizers see it: instructions and demonstrations. Its data and its cue stay as they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from optimizer.proposers.demonstrations import Demonstration
     from tracing.systems.prompts import PromptSpec
 
+ONE_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
+It is general: no name or value from the examples."""
+"""What an author has to know who writes an instruction, whatever the prompt."""
+
 
 class CarriedPrompt:
-    """One prompt of a system, to and from the instructions that DSPy rewrites.
+    """One prompt of a system, to and from the instructions that an optimizer rewrites.
 
     An instruction is plain text: literal braces are single in it, and doubled in the prompt. It holds no placeholder;
     those stand in the data, which an instruction comes before.

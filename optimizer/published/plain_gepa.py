@@ -1,9 +1,11 @@
 """GEPA (Agrawal et al. 2025) as its authors run it: `gepa.optimize` over conversations, without attribution or gate.
 
-Parents are drawn from the Pareto front, prompts take turns, and a rewrite that does better on a minibatch of three
-train conversations meets the validation conversations and joins the pool. Two descendants of one candidate that were
-improved apart are merged. The best on validation becomes the champion. The budget of metric calls is what the closed
-loop may spend with the same rounds and proposals. A run is resumed as any other: gepa's own saved state is not used.
+What evolves is the instruction of each prompt, as with `dspy.GEPA`; the data stays as it is, and gepa's own request to
+the author is followed by the prompt's contract. Parents are drawn from the Pareto front, prompts take turns, and a
+rewrite that does better on a minibatch of three train conversations meets the validation conversations and joins the
+pool. Two descendants of one candidate that were improved apart are merged. The best on validation becomes the champion.
+The budget of metric calls is what the closed loop may spend with the same rounds and proposals. A run is resumed as any
+other: gepa's own saved state is not used.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.proposers.author import Author
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.published.carried_prompt import ONE_INSTRUCTION, CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.rounds import DONE, FINALISTS, refusal
 from optimizer.search.screening import SCREENED
@@ -53,17 +56,23 @@ def plain_gepa(tuning: Tuning) -> str:
     if not tuning.settings.rounds:
         return DONE
     import gepa
+    from gepa.strategies.instruction_proposal import InstructionProposalSignature
     from gepa.utils import ScoreThresholdStopper
 
+    prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+    request = InstructionProposalSignature.default_prompt_template
     reflector = Reflector(Author(tuning.author), tuning.settings.seed)
-    adapter = _Adapter(tuning)
+    adapter = _Adapter(tuning, prompts)
     with adapter:
         gepa.optimize(
-            seed_candidate=by_stable_names(tuning.seed),
+            seed_candidate=by_stable_names({name: each.instruction for name, each in prompts.items()}),
             trainset=list(tuning.train),
             valset=list(tuning.validation),
             adapter=adapter,
             reflection_lm=reflector,
+            reflection_prompt_template=by_stable_names(
+                {name: f"{request}\n\n{ONE_INSTRUCTION} {each.rules}" for name, each in prompts.items()}
+            ),
             candidate_selection_strategy="pareto",
             use_merge=True,
             max_merge_invocations=MERGES,
@@ -86,9 +95,9 @@ def plain_gepa(tuning: Tuning) -> str:
     return "all metric calls of gepa done"
 
 
-def by_stable_names(candidate: Candidate) -> dict[str, str]:
-    """The candidate under names whose order in a set is the same in every process."""
-    return {_Name(name): text for name, text in candidate.items()}
+def by_stable_names(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of prompts under names whose order in a set is the same in every process."""
+    return {_Name(name): text for name, text in texts.items()}
 
 
 class _Name(str):
@@ -104,13 +113,18 @@ class _Name(str):
         return zlib.crc32(self.encode())
 
 
+def _plain(named: Mapping[str, str]) -> dict[str, str]:
+    """The texts under ordinary names, which other dictionaries find."""
+    return {str(name): text for name, text in named.items()}
+
+
 class _Adapter:
     """gepa's view of the tuning, and the record of what gepa does: its adapter and its callback."""
 
     propose_new_texts = None  # gepa asks for the attribute
 
-    def __init__(self, tuning: Tuning) -> None:
-        self._tuning = tuning
+    def __init__(self, tuning: Tuning, prompts: Mapping[str, CarriedPrompt]) -> None:
+        self._tuning, self._prompts = tuning, prompts
         self._held = ExitStack()
         self._iteration: Iteration | None = None
         self._parent: Candidate | None = None
@@ -134,11 +148,13 @@ class _Adapter:
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
-        candidate = {str(name): text for name, text in candidate.items()}
-        outcomes = self._outcomes(batch, candidate)
+        instructions = _plain(candidate)
+        texts = self._texts(instructions)
+        problems = self._problems(instructions, texts)
+        outcomes = [None] * len(batch) if problems else self._outcomes(batch, texts)
         # A prompt that breaks its contract is as bad as wrong answers.
         scores = [0.0 if outcome is None else outcome.score_or_zero for outcome in outcomes]
-        self._note(batch, candidate, scores, sound=all(each and each.tainted is None for each in outcomes))
+        self._note(batch, texts, scores, problems, sound=all(each and each.tainted is None for each in outcomes))
         return EvaluationBatch(
             outputs=[conversation.id for conversation in batch],
             scores=scores,
@@ -149,7 +165,7 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
-        self._parent = {str(name): text for name, text in candidate.items()}
+        self._parent = self._texts(_plain(candidate))
         outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
         self._before = {
             outcome.conversation.id: score
@@ -164,10 +180,23 @@ class _Adapter:
             shown[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
         return shown
 
-    def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome | None]:
+    def _texts(self, instructions: Mapping[str, str]) -> Candidate:
+        """The prompts that the system sends with these instructions."""
+        return {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
+
+    def _problems(self, instructions: Mapping[str, str], texts: Candidate) -> dict[str, list[str]]:
+        """Prompt name → why it can't be sent."""
+        found = {
+            name: [
+                *self._prompts[name].problems(instruction),
+                *self._tuning.prompts[name].contract.violations(texts[name]),
+            ]
+            for name, instruction in instructions.items()
+        }
+        return {name: what for name, what in found.items() if what}
+
+    def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome]:
         tuning = self._tuning
-        if any(tuning.prompts[name].contract.violations(text) for name, text in candidate.items()):
-            return [None] * len(batch)
         if candidate == tuning.seed and batch == list(tuning.validation):
             return tuning.seed_validation
         tuning.allow(len(batch))
@@ -179,7 +208,13 @@ class _Adapter:
         return [by_id[conversation.id] for conversation in batch]
 
     def _note(
-        self, batch: Sequence[Conversation], candidate: dict[str, str], scores: Sequence[float], *, sound: bool
+        self,
+        batch: Sequence[Conversation],
+        candidate: Candidate,
+        scores: Sequence[float],
+        problems: Mapping[str, Sequence[str]],
+        *,
+        sound: bool,
     ) -> None:
         """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
         tuning, iteration = self._tuning, self._iteration
@@ -198,8 +233,8 @@ class _Adapter:
                 better = "the best so far" if best else "not better than the best"
                 gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
                 attempt = replace(attempt, gate=gate)
-            elif problems := tuning.prompts[name].contract.violations(candidate[name]):
-                attempt = replace(attempt, gate=f"not tried: {'; '.join(problems)}")
+            elif name in problems:
+                attempt = replace(attempt, gate=f"not tried: {'; '.join(problems[name])}")
             elif sound:
                 gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))

@@ -3,7 +3,7 @@
 After MemTrace's loop: attribute the wrong answers, group them by the prompt of the blamed operation, let a model
 comment on each case, merge the comments by fours, and rewrite the prompt once from the merged feedback. Nothing is
 compared: a rewrite stays, even if it lowers the score. What cannot be kept is a text that breaks its contract, which
-the system would refuse, or one under which it fails.
+the system would refuse, or one under which it fails. The author rewrites the instruction; the data stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.reflection import TEMPERATURE, record_of, request_for
+from optimizer.proposers.reflection import TEMPERATURE, record_of
+from optimizer.published.carried_prompt import ONE_INSTRUCTION, CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.rounds import DONE, NOTHING_WRONG
 from optimizer.tuning.results import Attempt, blame_shares
@@ -44,6 +45,16 @@ _MERGE = """Comments on a prompt, each from one case where it led to a wrong ans
 
 Merge them into a short list of general advice for a rewrite of the prompt. Leave out what holds for one case only."""
 
+_REWRITE = """This instruction is sent to a language model:
+```
+{instruction}
+```
+Advice from cases where it led to wrong answers:
+{feedback}
+
+Write a better instruction that follows the advice. {rules}
+Reply with the whole new instruction between two lines of ```, and nothing else."""
+
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
@@ -66,18 +77,11 @@ def reference(tuning: Tuning) -> str:
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
                     iteration.edited = (*iteration.edited, name)
-                    _note(tuning, iteration, writer.rewrite(n, spec, failed))
+                    attempt = writer.rewrite(n, spec, failed)
+                    if attempt is not None:
+                        iteration.attempts[name] = attempt
             _accept(tuning, iteration)
     return DONE
-
-
-def _note(tuning: Tuning, iteration: Iteration, attempt: Attempt | None) -> None:
-    if attempt is None:
-        return
-    problems = tuning.prompts[attempt.prompt].contract.violations(attempt.text)
-    iteration.attempts[attempt.prompt] = replace(
-        attempt, gate=f"not tried: {'; '.join(problems)}" if problems else None
-    )
 
 
 def _accept(tuning: Tuning, iteration: Iteration) -> None:
@@ -104,8 +108,8 @@ class _Writer:
         self._tuning, self._author, self._asked = tuning, Author(tuning.author), 0
 
     def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> Attempt | None:
-        """The champion's prompt rewritten in round `n` from the feedback on its failed cases; None if the author wrote
-        nothing.
+        """The champion's prompt rewritten in round `n` from the feedback on its failed cases, with its gate set if it
+        can't be tried; None if the author wrote nothing.
         """
         text = self._tuning.champion[spec.name]
         phase = f"iteration {n}: feedback on cases that {spec.name} failed"
@@ -119,13 +123,23 @@ class _Writer:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merged = [self._ask(_MERGE.format(comments="\n\n".join(batch))) for batch in batches]
             feedback = [each for each in merged if each]
-        request = request_for(spec).replace("<curr_param>", text).replace("<side_info>", "\n".join(feedback))
+        prompt = CarriedPrompt(spec, text)
+        rules = f"{ONE_INSTRUCTION} {prompt.rules}"
+        request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=rules)
         said = self._ask(request) if feedback else ""
         fenced = _FENCED.search(said)
-        rewritten = (fenced[1] if fenced else said).strip("\n")
-        if not rewritten or rewritten == text:
+        instruction = (fenced[1] if fenced else said).strip("\n")
+        rewritten = prompt.text(instruction)
+        if not instruction or rewritten == text:
             return None
-        return Attempt(spec.name, "reference", f"rewritten from the feedback on {len(failed)} failed cases", rewritten)
+        problems = [*prompt.problems(instruction), *spec.contract.violations(rewritten)]
+        return Attempt(
+            spec.name,
+            "reference",
+            f"rewritten from the feedback on {len(failed)} failed cases",
+            rewritten,
+            gate=f"not tried: {'; '.join(problems)}" if problems else None,
+        )
 
     def _ask(self, request: str) -> str:
         self._asked += 1

@@ -15,7 +15,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, open_proposers
-from optimizer.proposers.template import EXAMPLE
+from optimizer.proposers.template import EXAMPLE, take_apart, trimmed
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from optimizer.tuning.failures import Failures
@@ -233,6 +233,26 @@ def test_an_optimizer_from_elsewhere_takes_no_rewrites_by_hand(run: Run, name: s
         run(name, Author("answer"), hand=hand)
 
 
+@pytest.mark.parametrize("name", ["gepa", "reference"])
+def test_the_author_rewrites_an_instruction_and_the_data_stays(run: Run, name: str) -> None:
+    requests: list[str] = []
+    extract = FactMemory.prompts["extract"]
+
+    class Writer(Author):
+        def __call__(self, body: dict[str, Any]) -> Reply | str:
+            if "```" in prompt_of(body):
+                requests.append(prompt_of(body))
+            return super().__call__(body)
+
+    result = run(name, Writer("extract"))
+    request = next(text for text in requests if extract.purpose in text)
+    assert 'Keep exactly: "facts"' in request
+    assert "{conversation}" not in request
+    seed, champion = take_apart(extract.text), take_apart(result.champion_candidate["extract"])
+    assert trimmed(champion.head) == (Author("extract").cures[0], *trimmed(seed.head))
+    assert (champion.data, champion.cue) == (trimmed(seed.data), seed.cue)
+
+
 def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scripted_server: ScriptedServer) -> None:
     asked: list[str] = []
 
@@ -240,15 +260,15 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
         def __call__(self, body: dict[str, Any]) -> Reply | str:
             text = prompt_of(body)
             if "```" in text:
-                return "```\nAnswer {nothing} at all.\n```"
+                return "```\nRead {conversation} or {context}, as {memories} are all.\n```"
             asked.append(text)
             return super().__call__(body)
 
     result = run("gepa", Careless("answer"))
-    assert not any("at all" in text for text in asked)
+    assert not any("are all" in text for text in asked)
     gates = [each.gate or "" for record in result.iterations for each in record.attempts]
     assert gates
-    assert all(gate.startswith("not tried: the placeholder {") for gate in gates)
+    assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
     assert result.champion_candidate == SEED
     assert result.verdict == "inconclusive"
 

@@ -241,7 +241,8 @@ class Feedback(WeakModel):
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         text = prompt_of(body)
-        for kind, mark in (("comment", "In two sentences"), ("merge", "Merge them"), ("rewrite", "a better template")):
+        asked_for = {"comment": "In two sentences", "merge": "Merge them", "rewrite": "a better instruction"}
+        for kind, mark in asked_for.items():
             if mark in text:
                 self.asked.append(kind)
                 current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
@@ -263,7 +264,7 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert record.accepted
     assert record.validation_score < result.baseline["validation"].score
     assert [each.gate for each in record.attempts] == ["accepted without a comparison"]
-    assert result.champion_candidate["answer"] == f"Be poetic.\n{SEED['answer']}"
+    assert result.champion_candidate["answer"] == f"Be poetic.\n\n{SEED['answer']}"
     assert record.blame
 
 
