@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
@@ -18,14 +18,23 @@ class ProposalSources:
         proposers: in the order of the configuration.
         hand: rewrites that people wrote; they come before all others.
         own_author: whether the author is another model than the system's.
+        progress: told what an author writes, which takes minutes with a slow one, as a phase, steps done and their
+            number.
 
     Attributes:
         own_author: the same.
         demonstrates: whether demonstrations are among the proposers.
     """
 
-    def __init__(self, proposers: Sequence[Proposer], hand: Sequence[Proposal] = (), *, own_author: bool) -> None:
-        self._hand, self.own_author = hand, own_author
+    def __init__(
+        self,
+        proposers: Sequence[Proposer],
+        hand: Sequence[Proposal] = (),
+        *,
+        own_author: bool,
+        progress: Callable[[str, int, int], None],
+    ) -> None:
+        self._hand, self.own_author, self._progress = hand, own_author, progress
         self.demonstrates = any(each.name == DEMONSTRATIONS for each in proposers)
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
@@ -77,9 +86,15 @@ class ProposalSources:
         return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
 
     def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
+        if not isinstance(proposer, Authored):
+            return offers_of(proposer, request)
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
-        single = isinstance(proposer, Authored) and not self.own_author
-        return offers_of(proposer, replace(request, count=1) if single else request)
+        asked = request if self.own_author else replace(request, count=1)
+        phase = f"{proposer.name}: rewriting {request.prompt.name}"
+        self._progress(phase, 0, asked.count)
+        offered = offers_of(proposer, asked)
+        self._progress(phase, asked.count, asked.count)
+        return offered
 
     def _in_order(self, n: int) -> list[Proposer]:
         """Each source gets its turn to be first, even if few proposals are tried.

@@ -32,7 +32,7 @@ SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 
 
 class Notes:
-    """What an observer was told, and how many calls had been made when each phase began."""
+    """What an observer was told, and how many calls had been made when each phase began and ended."""
 
     def __init__(self, calls: Callable[[], int]) -> None:
         self.calls = calls
@@ -41,6 +41,7 @@ class Notes:
         self.records: list[IterationRecord] = []
         self.verdicts: list[Verdict] = []
         self.begun: dict[str, int] = {}
+        self.ended: dict[str, int] = {}
 
     def baseline(self, split: SplitName, score: Score) -> None:
         self.baselines[split] = score.score
@@ -56,6 +57,8 @@ class Notes:
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         self.begun.setdefault(phase, self.calls())
+        if done == total:
+            self.ended[phase] = self.calls()
 
 
 Run = Callable[..., tuple[LoopResult, Notes]]
@@ -307,6 +310,12 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
     assert (record.attempts[0].gate or "").startswith("declined by hand, though accepted")
     approved, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=lambda *_: True)
     assert approved.champion_candidate["answer"] == CURED
+
+
+def test_what_an_author_writes_is_a_phase_which_ends_once_it_is_offered(run: Run) -> None:
+    _, notes = run(WeakModel("answer", curable=False), rounds=1, proposals=9)
+    writing = "reflection: rewriting answer"
+    assert notes.ended[writing] - notes.begun[writing] >= 1
 
 
 def test_a_source_whose_offers_cannot_be_tried_is_not_paid(run: Run, scripted_server: ScriptedServer) -> None:
