@@ -66,12 +66,12 @@ class Demonstration:
         return (sum(len(value) for value in self.values.values()) + len(self.reply)) // 4
 
 
-def demonstrations_of(stage: Stage, passed: Sequence[Example]) -> list[Demonstration]:
-    """Every usable demonstration in the recorded executions, each once, shortest first."""
+def demonstrations_of(stage: Stage, passed: Sequence[Example], most: int = MOST_TOKENS) -> list[Demonstration]:
+    """Every usable demonstration of at most `most` tokens in the recorded executions, each once, shortest first."""
     makers = {"answer": _of_answers, "extract": _of_extractions, "update": _of_decisions}
     if stage not in makers:
         return []
-    found = dict.fromkeys(made for made in makers[stage](passed) if made.tokens <= MOST_TOKENS)
+    found = dict.fromkeys(made for made in makers[stage](passed) if made.tokens <= most)
     return sorted(found, key=lambda each: (each.tokens, each.conversation, each.question))
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_SHOWN = 3
 """Demonstrations in one prompt, at most."""
 
+MOST_TOKENS = 400
+"""Longest demonstration. DSPy has no limit; `MOST_SHOWN` of these leave a context of 4,096 tokens room for the data."""
+
 
 def bootstrap(tuning: Tuning) -> str:
     """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author.
@@ -50,7 +53,7 @@ def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:
         _, passed = unattributed_examples(spec, tuning.operations, tuning.outcomes("train"))
         usable = [
             each
-            for each in demonstrations_of(stage_of(tuning.operations, name), passed)
+            for each in demonstrations_of(stage_of(tuning.operations, name), passed, MOST_TOKENS)
             if spec.contract.placeholders <= each.values.keys()
         ]
         if usable and take_apart(tuning.seed[name]).data:

@@ -190,6 +190,8 @@ def test_an_answer_demonstration_pairs_a_value_with_an_unknown(
         '{"facts": ["Cleo\'s parrot is called Muffin."]}',
     }
     assert all(each.tokens <= MOST_TOKENS for each in extracted)
+    shortest = min(each.tokens for each in demonstrations_of("answer", passed))
+    assert {each.tokens for each in demonstrations_of("answer", passed, shortest)} == {shortest}
 
 
 def test_the_contract_gate_rejects_and_never_repairs() -> None:
