@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from optimizer.proposers.demonstrations import Demonstration
     from tracing.systems.prompts import PromptSpec
 
-ONE_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
+_ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
 It is general: no name or value from the examples."""
-"""What an author has to know who writes an instruction, whatever the prompt."""
 
 
 class CarriedPrompt:
@@ -44,12 +43,21 @@ class CarriedPrompt:
         words = f" Keep exactly: {' '.join(kept)}" if kept else ""
         return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}"
 
+    @property
+    def request(self) -> str:
+        """What an author has to know who writes an instruction for this prompt alone."""
+        return f"{_ANY_INSTRUCTION} {self.rules}"
+
     def problems(self, instruction: str) -> list[str]:
         """Why an instruction can't be used, in plain words, whatever the contract says of the text made from it."""
         if not instruction.strip() and self.instruction:
             return ["the instruction is empty"]
         held = [name for name in sorted(self._spec.contract.placeholders) if f"{{{name}}}" in instruction]
         return [f"the instruction holds {{{name}}}, but the data stands elsewhere" for name in held]
+
+    def violations(self, instruction: str) -> list[str]:
+        """Why an instruction can't be used: its problems, and what of the contract the text made from it breaks."""
+        return [*self.problems(instruction), *self._spec.contract.violations(self.text(instruction))]
 
     def text(self, instruction: str, demonstrations: Sequence[Demonstration] = ()) -> str:
         """The prompt with another instruction and with demonstrations; unchanged if there is neither."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.proposers.author import Author
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
-from optimizer.published.carried_prompt import ONE_INSTRUCTION, CarriedPrompt
+from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.rounds import DONE, FINALISTS, refusal
 from optimizer.search.screening import SCREENED
@@ -60,7 +60,7 @@ def plain_gepa(tuning: Tuning) -> str:
     from gepa.utils import ScoreThresholdStopper
 
     prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
-    request = InstructionProposalSignature.default_prompt_template
+    template = InstructionProposalSignature.default_prompt_template
     reflector = Reflector(Author(tuning.author), tuning.settings.seed)
     adapter = _Adapter(tuning, prompts)
     with adapter:
@@ -71,7 +71,7 @@ def plain_gepa(tuning: Tuning) -> str:
             adapter=adapter,
             reflection_lm=reflector,
             reflection_prompt_template=by_stable_names(
-                {name: f"{request}\n\n{ONE_INSTRUCTION} {each.rules}" for name, each in prompts.items()}
+                {name: f"{template}\n\n{each.request}" for name, each in prompts.items()}
             ),
             candidate_selection_strategy="pareto",
             use_merge=True,
@@ -150,7 +150,8 @@ class _Adapter:
 
         instructions = _plain(candidate)
         texts = self._texts(instructions)
-        problems = self._problems(instructions, texts)
+        found = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
+        problems = {name: what for name, what in found.items() if what}
         outcomes = [None] * len(batch) if problems else self._outcomes(batch, texts)
         # A prompt that breaks its contract is as bad as wrong answers.
         scores = [0.0 if outcome is None else outcome.score_or_zero for outcome in outcomes]
@@ -183,17 +184,6 @@ class _Adapter:
     def _texts(self, instructions: Mapping[str, str]) -> Candidate:
         """The prompts that the system sends with these instructions."""
         return {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
-
-    def _problems(self, instructions: Mapping[str, str], texts: Candidate) -> dict[str, list[str]]:
-        """Prompt name → why it can't be sent."""
-        found = {
-            name: [
-                *self._prompts[name].problems(instruction),
-                *self._tuning.prompts[name].contract.violations(texts[name]),
-            ]
-            for name, instruction in instructions.items()
-        }
-        return {name: what for name, what in found.items() if what}
 
     def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome]:
         tuning = self._tuning

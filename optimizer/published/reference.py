@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
-from optimizer.published.carried_prompt import ONE_INSTRUCTION, CarriedPrompt
+from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.rounds import DONE, NOTHING_WRONG
 from optimizer.tuning.results import Attempt, blame_shares
@@ -124,15 +124,14 @@ class _Writer:
             merged = [self._ask(_MERGE.format(comments="\n\n".join(batch))) for batch in batches]
             feedback = [each for each in merged if each]
         prompt = CarriedPrompt(spec, text)
-        rules = f"{ONE_INSTRUCTION} {prompt.rules}"
-        request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=rules)
+        request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
         said = self._ask(request) if feedback else ""
         fenced = _FENCED.search(said)
         instruction = (fenced[1] if fenced else said).strip("\n")
         rewritten = prompt.text(instruction)
         if not instruction or rewritten == text:
             return None
-        problems = [*prompt.problems(instruction), *spec.contract.violations(rewritten)]
+        problems = prompt.violations(instruction)
         return Attempt(
             spec.name,
             "reference",
