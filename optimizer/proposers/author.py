@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +40,15 @@ class Author:
 
     Args:
         model: the model that writes.
+        waits: told at each request how many there were before it; with a slow author each takes minutes.
 
     Attributes:
         model: the same.
     """
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, waits: Callable[[int], None] | None = None) -> None:
         self.model = model
+        self._waits, self._asked = waits, 0
         self._most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
         self._told: set[str] = set()
 
@@ -70,6 +72,9 @@ class Author:
             ModelError: the call failed.
             BudgetExceededError: a budget does not allow the call.
         """
+        if self._waits is not None:
+            self._waits(self._asked)
+        self._asked += 1
         reply: ChatReply | None = None
         limit = max_tokens
         while True:

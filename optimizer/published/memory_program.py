@@ -21,7 +21,7 @@ from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.reflection import cut, record_of
 from optimizer.published.bootstrap import demonstration_pools
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import Trials
+from optimizer.published.trials import Trials, author_of
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import MemtuneError, ModelError
 from tracing.llm.dspy_lm import AccessEngine, lm_of
@@ -207,7 +207,7 @@ def search(
     Raises:
         BudgetExceededError: a hard budget ended it.
     """
-    author, stdout = Author(tuning.author), sys.stdout
+    author, stdout = author_of(tuning, source), sys.stdout
     model = lm_of(_AuthorEngine(author, tuning.settings.seed))
     try:
         with Trials(tuning, source) as trials, _quiet():

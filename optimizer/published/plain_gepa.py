@@ -15,10 +15,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimizer.proposers.author import Author
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import refuse_rewrites_by_hand
+from optimizer.published.trials import author_of, refuse_rewrites_by_hand
 from optimizer.search.rounds import DONE, FINALISTS, refusal
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
@@ -61,7 +60,7 @@ def plain_gepa(tuning: Tuning) -> str:
 
     prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
     template = InstructionProposalSignature.default_prompt_template
-    reflector = Reflector(Author(tuning.author), tuning.settings.seed)
+    reflector = Reflector(author_of(tuning, "gepa"), tuning.settings.seed)
     adapter = _Adapter(tuning, prompts)
     with adapter:
         gepa.optimize(

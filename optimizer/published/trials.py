@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.proposers.author import Author
 from optimizer.search.rounds import refusal
 from optimizer.tuning.results import Attempt
 from tracing.errors import ConfigError
@@ -42,6 +43,11 @@ def has_rounds(tuning: Tuning, name: str) -> bool:
     if tuning.settings.rounds:
         require_dspy()
     return tuning.settings.rounds > 0
+
+
+def author_of(tuning: Tuning, name: str) -> Author:
+    """The search's author; a phase of the optimizer `name` tells that it writes."""
+    return Author(tuning.author, lambda asked: tuning.step(f"{name}: requests to the author", asked, asked + 1))
 
 
 class Trials:

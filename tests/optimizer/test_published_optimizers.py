@@ -268,6 +268,15 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert record.blame
 
 
+@pytest.mark.parametrize("name", ["gepa", "miprov2"])
+def test_a_phase_tells_each_request_to_the_author(run: Run, name: str) -> None:
+    phases = list[tuple[Any, ...]]()
+    run(name, Author("Be brief."), rounds=1, progress=lambda *told: phases.append(told))
+    asked = [(done, total) for phase, done, total, _ in phases if phase == f"{name}: requests to the author"]
+    assert asked
+    assert asked == [(n, n + 1) for n in range(len(asked))]
+
+
 @pytest.mark.parametrize("name", DSPY)
 def test_a_fault_in_an_evaluation_ends_the_search_and_is_no_score(
     run: Run, monkeypatch: pytest.MonkeyPatch, name: str
