@@ -1,4 +1,4 @@
-"""A prompt as published optimizers see it: instructions and demonstrations. Its data and its cue stay as they are."""
+"""A prompt as published optimizers see it: instructions and demonstrations. Its data and its form stay as they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.template import take_apart, trimmed
+from optimizer.proposers.template import is_fixed, take_apart, trimmed
 
 if TYPE_CHECKING:
     from optimizer.proposers.demonstrations import Demonstration
@@ -15,25 +15,32 @@ if TYPE_CHECKING:
 _ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
 It is general: no name or value from the examples."""
 
+_PAIRS = ("{}", "[]")
+
 
 class CarriedPrompt:
     """One prompt of a system, to and from the instructions that an optimizer rewrites.
 
     An instruction is plain text: literal braces are single in it, and doubled in the prompt. It holds no placeholder;
-    those stand in the data, which an instruction comes before.
+    those stand in the data, which an instruction comes before. The lines between, which show the reply's form and name
+    what the contract asks for, stay as they are: DSPy's own programs have them from an adapter.
 
     Args:
         spec: of the prompt.
         text: its text, which keeps its contract.
 
     Attributes:
-        instruction: what the text says apart from data, demonstrations and cue.
+        instruction: what the text says apart from form, data, demonstrations and cue.
     """
 
     def __init__(self, spec: PromptSpec, text: str) -> None:
         self._spec, self._text, self._parts = spec, text, take_apart(text)
-        said = ["\n".join(trimmed(part)) for part in (self._parts.head, self._parts.tail) if trimmed(part)]
-        self.instruction = _cleaned("\n\n".join(said).format_map({}))
+        *before, last = [part for part in map(trimmed, (self._parts.head, self._parts.tail)) if part] or [()]
+        form = _form_of(last, spec.contract.markers)
+        # What is nothing but form is rewritten whole.
+        self._form = form if before or form != last else ()
+        said = [*before, last[: len(last) - len(self._form)]]
+        self.instruction = "\n\n".join(_plain(lines) for lines in said if lines)
 
     @property
     def rules(self) -> str:
@@ -41,7 +48,8 @@ class CarriedPrompt:
         contract = self._spec.contract
         kept = [marker for marker in contract.markers if marker in self.instruction]
         words = f" Keep exactly: {' '.join(kept)}" if kept else ""
-        return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}"
+        form = f" These lines follow it and stay:\n{_plain(self._form)}" if self._form else ""
+        return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}{form}"
 
     @property
     def request(self) -> str:
@@ -64,9 +72,10 @@ class CarriedPrompt:
         parts, instruction = self._parts, _cleaned(instruction)
         if instruction != self.instruction:
             quoted = instruction.replace("{", "{{").replace("}", "}}")
+            lines = (*quoted.split("\n"), *self._form)
             if not parts.data:
-                return quoted
-            parts = parts.with_instructions(quoted.split("\n"))
+                return "\n".join(lines)
+            parts = parts.with_instructions(lines)
         if demonstrations and parts.data:
             parts = parts.with_filled((each.values, each.reply) for each in demonstrations)
         return parts.text
@@ -74,6 +83,23 @@ class CarriedPrompt:
     def shown(self, demonstration: Demonstration) -> str:
         """The inputs of a demonstration as one text, for the author."""
         return "\n".join(f"{name}: {text}" for name, text in demonstration.inputs)
+
+
+def _form_of(lines: tuple[str, ...], markers: Sequence[str]) -> tuple[str, ...]:
+    """The last lines, as far as they are fixed; without the end of an example that begins before them."""
+    start = len(lines)
+    while start and is_fixed(lines[start - 1], markers):
+        start -= 1
+    while any(
+        "".join(lines[start:]).count(opened) != "".join(lines[start:]).count(closed) for opened, closed in _PAIRS
+    ):
+        start += 1
+    return lines[start:]
+
+
+def _plain(lines: Sequence[str]) -> str:
+    """Lines of a template, without placeholders, as plain text."""
+    return _cleaned("\n".join(lines).format_map({}))
 
 
 def _cleaned(instruction: str) -> str:

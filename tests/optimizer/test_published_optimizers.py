@@ -219,6 +219,34 @@ def test_demonstrations_are_shown_in_the_prompts_own_layout_under_a_new_instruct
     assert not spec.contract.violations(text)
 
 
+def test_the_lines_of_the_replys_form_follow_another_instruction_and_stay() -> None:
+    spec = FactMemory.prompts["decide"]
+    task, form = "Compare the new fact with the stored memories and choose what to do.", spec.text.partition("\n")[2]
+    carried = CarriedPrompt(spec, spec.text)
+    assert carried.instruction == task
+    assert carried.text("Choose.\nThink {first}.") == f"Choose.\nThink {{{{first}}}}.\n{form}"
+    assert not carried.violations("Choose.")
+    assert "These lines follow it and stay:\nADD: the fact is new.\n" in carried.request
+    assert 'Reply as JSON: {"event": "...", "id": "..."}' in carried.request
+
+
+@pytest.mark.parametrize(
+    ("head", "instruction"),
+    [
+        ('Reply as JSON: {{"facts": []}}', 'Reply as JSON: {"facts": []}'),
+        ('List facts.\n{{\n"facts": [\n"one"\n]\n}}', 'List facts.\n{\n"facts": [\n"one"\n]\n}'),
+        ('List facts.\n{{"facts": []}}\nNothing else.', 'List facts.\n{"facts": []}\nNothing else.'),
+        ('List facts.\n{{\n"facts": []\n}}', "List facts."),
+    ],
+    ids=["nothing else", "in part", "not the end", "of several lines"],
+)
+def test_form_that_is_not_the_whole_end_of_an_instruction_is_part_of_it(head: str, instruction: str) -> None:
+    text = f"{head}\n\nConversation:\n{{conversation}}"
+    carried = CarriedPrompt(FactMemory.prompts["extract"], text)
+    assert carried.instruction == instruction
+    assert carried.text(instruction) == text
+
+
 def test_bootstrapped_demonstrations_come_from_passing_train_cases_alone(run: Run) -> None:
     model = Author("")
     model.cures = [EXAMPLE]
