@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 _ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
 It is general: no name or value from the examples."""
 
-_PAIRS = ("{}", "[]")
-
 
 class CarriedPrompt:
     """One prompt of a system, to and from the instructions that an optimizer rewrites.
@@ -90,11 +88,13 @@ def _form_of(lines: tuple[str, ...], markers: Sequence[str]) -> tuple[str, ...]:
     start = len(lines)
     while start and is_fixed(lines[start - 1], markers):
         start -= 1
-    while any(
-        "".join(lines[start:]).count(opened) != "".join(lines[start:]).count(closed) for opened, closed in _PAIRS
-    ):
+    while not _is_whole("".join(lines[start:])):
         start += 1
     return lines[start:]
+
+
+def _is_whole(example: str) -> bool:
+    return all(example.count(opened) == example.count(closed) for opened, closed in (("{", "}"), ("[", "]")))
 
 
 def _plain(lines: Sequence[str]) -> str:
