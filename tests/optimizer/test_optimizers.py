@@ -246,7 +246,7 @@ def test_the_author_rewrites_an_instruction_and_the_data_stays(run: Run, name: s
 
     result = run(name, Writer("extract"))
     request = next(text for text in requests if extract.purpose in text)
-    assert 'Keep exactly: "facts"' in request
+    assert 'These lines follow it and stay:\nReply as JSON: {"facts": ["...", "..."]}' in request
     assert "{conversation}" not in request
     seed, champion = take_apart(extract.text), take_apart(result.champion_candidate["extract"])
     assert trimmed(champion.head) == (Author("extract").cures[0], *trimmed(seed.head))
