@@ -127,7 +127,7 @@ def test_what_is_tuned_is_byte_for_byte_what_the_system_sends(
 @pytest.mark.parametrize(
     ("instruction", "problem"),
     [
-        ("Read {context} and be sloppy.", "not tried: the instruction holds {context}"),
+        ("Read {conversation}, {fact}, {context} and be sloppy.", "not tried: the instruction holds {context}"),
         ("Be sloppy. " * 700, "not tried: the text has "),
     ],
 )
@@ -136,9 +136,8 @@ def test_a_candidate_that_breaks_its_contract_is_never_sent_and_recorded_with_wh
 ) -> None:
     result = run(name, Author(instruction), rounds=4)
     assert result.champion_candidate["answer"].count("sloppy") == 0
-    # Elsewhere `{context}` is plain text.
     for body in scripted_server.requests:
-        assert "sloppy" not in prompt_of(body) or "Respond with" in prompt_of(body) or kind_of(body) != "answer"
+        assert "sloppy" not in prompt_of(body) or "Respond with" in prompt_of(body)
     tried = [each for record in result.iterations for each in record.attempts if "sloppy" in each.text]
     gates = [each.gate for each in tried if each.prompt == "answer"]
     assert gates
@@ -246,6 +245,7 @@ def test_form_that_is_not_the_whole_end_of_an_instruction_is_part_of_it(head: st
     carried = CarriedPrompt(FactMemory.prompts["extract"], text)
     assert carried.instruction == instruction
     assert carried.text(instruction) == text
+    assert ('Keep exactly: "facts"' in carried.request) == ('"facts"' in instruction)
 
 
 def test_bootstrapped_demonstrations_come_from_passing_train_cases_alone(run: Run) -> None:
