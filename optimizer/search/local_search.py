@@ -99,7 +99,7 @@ class _LocalRounds:
         tuning = self.tuning
         with tuning.iteration(n) as iteration:
             pool = _learned_from(tuning)
-            self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool)))
+            self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool), tuning.prompts))
 
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
@@ -107,7 +107,8 @@ class _LocalRounds:
         # Other settings of the system may have given it a new one.
         local = cast("LocalEvaluation", tuning.local)
         gains = expected_gains(local.objectives, signals.signals, self.history)
-        portion = Portion(tuning, n, len(pool))
+        portion = Portion(tuning, n, len(pool), gains)
+        gains = {name: gain for name, gain in gains.items() if name in portion.prompts}
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))
         for prompt, share in shares.items():
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
@@ -145,11 +146,12 @@ class _LocalRounds:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
         with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
-            combinations = combinations_of(finalists, gains, portion.race(pool).combinations)
+            racing = [name for name, texts in finalists.items() if texts]
+            combinations = combinations_of(finalists, gains, portion.race(pool, racing).combinations)
             self._join(iteration, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
-                combinations = joint.with_settings(pool)[: portion.race(pool).combinations]
+                combinations = joint.with_settings(pool)[: portion.race(pool, tuning.prompts).combinations]
                 self._join(iteration, joint, combinations, pool, portion)
 
     def _pool(self) -> list[Outcome]:
@@ -170,7 +172,7 @@ class _LocalRounds:
         racing = {scored.arm for each in combinations for scored in each.parts.values()}
         unseen = _unseen(pool, [arm.shows for arm in racing])
         random.Random(tuning.seed_of(n)).shuffle(unseen)  # noqa: S311 (the order of conversations)
-        order, most = portion.race(unseen)
+        order, most = portion.race(unseen, {name for each in combinations for name in each.parts})
         if not order:
             return
         ranked = joint.raced(combinations[:most], order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from optimizer.racing.joint import affordable_combinations, most_evaluations
@@ -37,21 +37,27 @@ class Portion:
 
     Rounds for which too little would be left to decide on a single combination are not reckoned with. To decide is to
     evaluate a combination on all validation conversations, since nothing else becomes the champion: where the whole
-    pool is too much, the race is over these first.
+    pool is too much, the race is over these first. Another text of a prompt late in the pipeline takes fewer calls:
+    where texts of all prompts are too much, the round is for those of which it is not.
 
     Args:
         tuning: of the run.
         n: the round.
         pool: conversations that it may use.
+        prompts: names of those that it would rewrite.
+
+    Attributes:
+        prompts: names of those that it can rewrite.
 
     Raises:
         BudgetExceededError: nothing is left besides the test.
         ShareSpentError: what is left is too little to decide on a text; others may need less.
     """
 
-    def __init__(self, tuning: Tuning, n: int, pool: int) -> None:
+    def __init__(self, tuning: Tuning, n: int, pool: int, prompts: Collection[str]) -> None:
         self._tuning = tuning
         self._before = tuning.affordable()
+        self.prompts: Collection[str] = prompts
         if self._before is None:
             self._share, self._local = None, 0.0
             return
@@ -59,23 +65,36 @@ class Portion:
             raise BudgetExceededError("what remains is reserved for the test conversations")
         least = most_evaluations(pool, 1) / (1 - LOCAL_PART)
         self._share = self._before.shared(tuning.settings.rounds - n + 1, least)
-        self._local = min(LOCAL_PART, 1 - MARGIN * len(tuning.validation) / self._share.conversations)
-        if self._local <= 0:
+        paid = {name: self._pays_for(self._share.conversations, [name]) for name in prompts}
+        possible = sorted(prompts, key=paid.__getitem__)
+        needed = MARGIN * len(tuning.validation)
+        while len(possible) > 1 and self._pays_for(self._share.conversations, possible) <= needed:
+            del possible[0]
+        most = self._pays_for(self._share.conversations, possible)
+        if most <= needed:
             raise ShareSpentError(
-                f"what remains pays for {self._share.conversations:.1f} conversations, too few to decide on another "
-                f"text, which has to answer the {len(tuning.validation)} of validation"
+                f"what remains pays for {most:.1f} conversations, too few to decide on another text, which has to "
+                f"answer the {len(tuning.validation)} of validation"
             )
+        self.prompts = possible
+        self._local = min(LOCAL_PART, 1 - needed / most)
 
     def executions(self, operation: str, share: float) -> float | None:
         """Recorded inputs on which a prompt with this share of the round may rerun its operation."""
         return None if self._share is None else share * self._local * self._share.executions[operation]
 
-    def race(self, order: Sequence[Outcome]) -> Race:
-        """What can race now over these conversations, such that whatever wins can become the champion."""
+    def race(self, order: Sequence[Outcome], prompts: Collection[str]) -> Race:
+        """What can race now over these conversations, such that whatever wins can become the champion.
+
+        Args:
+            order: the champion's outcomes on them.
+            prompts: names of those whose texts race.
+        """
         left = self._tuning.affordable()
         if self._before is None or self._share is None or left is None:
             return Race(order, affordable_combinations(len(order), None))
-        evaluations = self._share.conversations - (self._before.conversations - left.conversations)
+        whole = self._share.conversations - (self._before.conversations - left.conversations)
+        evaluations = self._pays_for(whole, prompts)
         validation = {conversation.id for conversation in self._tuning.validation}
         unmet = len(validation - {outcome.conversation.id for outcome in order})
         if most_evaluations(len(order), 1) + unmet <= evaluations:
@@ -84,3 +103,10 @@ class Portion:
             return Race([], 0)
         first = sorted(order, key=lambda outcome: outcome.conversation.id not in validation)
         return Race(first[: int(evaluations) - unmet], 1)
+
+    def _pays_for(self, whole: float, prompts: Collection[str]) -> float:
+        """How many conversations can be evaluated with other texts of these prompts for so many with all texts new."""
+        every, these = self._tuning.affordable(), self._tuning.affordable(prompts)
+        if every is None or these is None or not every.conversations:
+            return whole
+        return whole * these.conversations / every.conversations

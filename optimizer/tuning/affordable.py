@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.tuning.reserve import TimeReserve
+    from tracing.graph.elements import Operation
     from tracing.llm.accounting.budget import Budget
 
 
@@ -43,17 +44,17 @@ def affordable(
 
     Args:
         train: outcomes, from which it is known how many calls a conversation takes.
-        operations: names of those that prompts steer.
+        operations: names of those whose prompts may get another text.
         tested: test conversations; seed and champion are tested on each.
         budget: of the run.
         reserve: knows for how many conversations there is time besides the test.
-        cached: whether calls that no prompt can change, such as the embeddings of turns, are made once only.
+        cached: whether calls that such a text does not change, such as the embeddings of turns, are made once only.
     """
     whole, part = budget.remaining_calls()
     limits = []
     if whole is not None or part is not None:
         calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
-        kept = sum(_unsteered(outcome, operations) for outcome in train) / len(train) if cached else 0.0
+        kept = sum(_kept(outcome, operations) for outcome in train) / len(train) if cached else 0.0
         again = max(1.0, calls - kept)
         untested = None if whole is None else max(0.0, whole - 2 * calls * tested)
         limits = [
@@ -68,10 +69,21 @@ def affordable(
     return Affordable(min(each.conversations for each in limits), fewest)
 
 
-def _unsteered(outcome: Outcome, operations: Collection[str]) -> int:
-    """Calls of an outcome that no prompt can change: neither steered by one, nor behind an operation that is."""
+def _kept(outcome: Outcome, operations: Collection[str]) -> int:
+    """Calls of an outcome that another text of these operations' prompts does not change.
+
+    They are those of operations that are neither steered by such a prompt nor behind one that is. A search behind it
+    finds other entries, but embeds the same query.
+    """
     graph = outcome.graph
     steered = {oid: each for oid, each in graph.operations.items() if each.name in operations}
     made = dict.fromkeys(vid for each in steered.values() for vid in each.output_ids())
-    reached = {*steered, *graph.forward_slice(*made).operations}
-    return sum(each.calls for oid, each in graph.operations.items() if oid not in reached)
+    behind = graph.forward_slice(*made)
+
+    def is_kept(oid: str, each: Operation) -> bool:
+        if oid in steered:
+            return False
+        queries = each.input_ids("query") if each.kind == "retrieval" else []
+        return oid not in behind.operations or (bool(queries) and behind.variables.keys().isdisjoint(queries))
+
+    return sum(each.calls for oid, each in graph.operations.items() if is_kept(oid, each))

@@ -248,9 +248,14 @@ class Tuning:
         """
         self._reserve.allow(conversations)
 
-    def affordable(self) -> Affordable | None:
-        """What can still be evaluated before the test; None without a limit."""
-        steered = {spec.operation for spec in self.prompts.values()}
+    def affordable(self, prompts: Collection[str] | None = None) -> Affordable | None:
+        """What can still be evaluated before the test; None without a limit.
+
+        Args:
+            prompts: names of those that get another text; all if not given. What is before them in the pipeline is
+                not executed again.
+        """
+        steered = {self.prompts[name].operation for name in (self.prompts if prompts is None else prompts)}
         # Other settings change what no prompt does, and fresh replies are asked for everything.
         cached = self._access.caches and self.variants is None and self._fresh is None
         return affordable(

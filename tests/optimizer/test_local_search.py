@@ -205,22 +205,32 @@ def test_a_race_is_of_as_many_combinations_as_can_be_afforded_and_of_one_at_leas
 
 
 class Purse:
-    """A tuning of which only the budget matters, in conversations; one execution costs a tenth of one."""
+    """A tuning of which only the budget matters, in conversations; one execution costs a tenth of one.
+
+    Another text of the answer prompt costs half a conversation, one of the extraction prompt a whole one.
+    """
 
     validation = CONVERSATIONS[:6]
 
     def __init__(self, left: float | None, rounds: int) -> None:
         self.left, self.settings = left, LoopSettings(rounds=rounds)
 
-    def affordable(self) -> Affordable | None:
-        return None if self.left is None else Affordable(max(0.0, self.left), {"answer": 10 * max(0.0, self.left)})
+    def affordable(self, prompts: Sequence[str] = ("extract",)) -> Affordable | None:
+        if self.left is None:
+            return None
+        left = max(0.0, self.left)
+        executions = {"answer": 10 * left}
+        return Affordable(left if "extract" in prompts else 2 * left, executions)
 
 
 VALIDATION = {conversation.id for conversation in Purse.validation}
 
 
-def opened(purse: Purse, n: int) -> Portion:
-    return Portion(purse, n, len(CHAMPION))  # type: ignore[arg-type]
+ALL = ["extract", "answer"]
+
+
+def opened(purse: Purse, n: int, prompts: Sequence[str] = ("extract",)) -> Portion:
+    return Portion(purse, n, len(CHAMPION), prompts)  # type: ignore[arg-type]
 
 
 def to_decide(order: Sequence[Outcome], combinations: int) -> float:
@@ -247,7 +257,7 @@ def test_rounds_spend_no_more_than_their_portions_and_each_can_decide(budget: fl
             assert calls is not None
             assert calls > 0
             purse.left -= calls / 10
-        order, combinations = portion.race(CHAMPION[::-1])
+        order, combinations = portion.race(CHAMPION[::-1], ALL)
         assert combinations >= 1
         purse.left -= to_decide(order, combinations)
         assert purse.left >= -1e-9
@@ -258,7 +268,7 @@ def test_rounds_spend_no_more_than_their_portions_and_each_can_decide(budget: fl
 
 def test_a_race_that_cannot_afford_the_pool_is_over_the_validation_conversations_first() -> None:
     portion = opened(Purse(10.0, 1), 1)
-    whole, few = portion.race(CHAMPION[3:9]), portion.race(CHAMPION[::-1])
+    whole, few = portion.race(CHAMPION[3:9], ALL), portion.race(CHAMPION[::-1], ALL)
     # Those of the validation that the race does not meet are reckoned with too.
     assert whole.order == CHAMPION[3:9]
     assert to_decide(*whole) == 9
@@ -271,12 +281,22 @@ def test_what_a_winner_could_not_become_the_champion_after_is_not_raced() -> Non
     purse = Purse(20.0, 1)
     portion = opened(purse, 1)
     purse.left = len(VALIDATION) - 0.5
-    assert portion.race(CHAMPION) == ([], 0)
+    assert portion.race(CHAMPION, ALL) == ([], 0)
+
+
+def test_a_round_that_cannot_pay_for_every_prompt_is_for_those_whose_texts_take_less() -> None:
+    enough, little = opened(Purse(8.0, 1), 1, ALL), opened(Purse(7.0, 1), 1, ALL)
+    assert (set(enough.prompts), set(little.prompts)) == ({"extract", "answer"}, {"answer"})
+    # Twice as many can be evaluated as with a new memory each, and half of them are for the race.
+    assert little.executions("answer", 1.0) == pytest.approx(70 * (1 - MARGIN * len(VALIDATION) / 14))
+    assert [len(little.race(CHAMPION, prompts).order) for prompts in (["answer"], ALL)] == [len(CHAMPION), 7]
+    with pytest.raises(ShareSpentError, match=r"7\.4 conversations"):
+        opened(Purse(3.7, 1), 1, ALL)
 
 
 def test_without_a_limit_a_round_is_whole_and_with_nothing_left_it_does_not_begin() -> None:
     whole = opened(Purse(None, 3), 1)
-    assert (whole.executions("answer", 1.0), whole.race(CHAMPION)) == (None, (CHAMPION, MOST))
+    assert (whole.executions("answer", 1.0), whole.race(CHAMPION, ALL)) == (None, (CHAMPION, MOST))
     with pytest.raises(BudgetExceededError, match="reserved for the test"):
         opened(Purse(0.0, 3), 2)
     with pytest.raises(ShareSpentError, match=r"7\.5 conversations, too few to decide .* the 6 of validation"):

@@ -112,6 +112,26 @@ def test_calls_that_no_prompt_changes_are_not_paid_again(
     assert plain.conversations < found.conversations
 
 
+@pytest.mark.parametrize(("prompt", "operation"), [("extract", "extract_facts"), ("answer", "answer")])
+def test_another_text_takes_the_calls_from_its_operation_on_but_embeds_the_same_questions(
+    prompt: str, operation: str, scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
+) -> None:
+    """It finds the parrots, so that other facts are embedded, and other contexts read."""
+    scripted_server.script = weak = WeakModel("extract")
+    access = open_access(Limits(calls=10_000))
+    ours, conversations = evaluator(access, tmp_path / "ours"), world(train=3).train
+    reserve = TimeReserve(access.budget, access.meter, 2, 1)
+    train = ours.evaluate(SEED, conversations)
+    left = access.budget.remaining_calls()[0]
+    found = affordable(train, {operation}, 0, access.budget, reserve, cached=True)
+    ours.evaluate({**SEED, prompt: f"{weak.cures[0]}\n{SEED[prompt]}"}, conversations)
+    after = access.budget.remaining_calls()[0]
+    assert found is not None
+    assert left is not None
+    assert after is not None
+    assert found.conversations == pytest.approx(left * len(train) / (left - after))
+
+
 def test_rounds_share_a_budget_unless_their_shares_would_be_too_small_to_decide_anything() -> None:
     left = Affordable(60.0, {"answer": 600.0})
     assert left.shared(2, 20) == (30.0, {"answer": 300.0})
