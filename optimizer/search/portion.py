@@ -10,6 +10,7 @@ from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.tuning.affordable import Affordable
     from optimizer.tuning.tuning import Tuning
 
 LOCAL_PART = 0.5
@@ -65,12 +66,13 @@ class Portion:
             raise BudgetExceededError("what remains is reserved for the test conversations")
         least = most_evaluations(pool, 1) / (1 - LOCAL_PART)
         self._share = self._before.shared(tuning.settings.rounds - n + 1, least)
-        paid = {name: self._pays_for(self._share.conversations, [name]) for name in prompts}
+        paid = {name: self._conversations(self._share.conversations, [name], self._before) for name in prompts}
         possible = sorted(prompts, key=paid.__getitem__)
         needed = MARGIN * len(tuning.validation)
-        while len(possible) > 1 and self._pays_for(self._share.conversations, possible) <= needed:
+        most = self._conversations(self._share.conversations, possible, self._before)
+        while most <= needed and len(possible) > 1:
             del possible[0]
-        most = self._pays_for(self._share.conversations, possible)
+            most = self._conversations(self._share.conversations, possible, self._before)
         if most <= needed:
             raise ShareSpentError(
                 f"what remains pays for {most:.1f} conversations, too few to decide on another text, which has to "
@@ -94,7 +96,7 @@ class Portion:
         if self._before is None or self._share is None or left is None:
             return Race(order, affordable_combinations(len(order), None))
         whole = self._share.conversations - (self._before.conversations - left.conversations)
-        evaluations = self._pays_for(whole, prompts)
+        evaluations = self._conversations(whole, prompts, left)
         validation = {conversation.id for conversation in self._tuning.validation}
         unmet = len(validation - {outcome.conversation.id for outcome in order})
         if most_evaluations(len(order), 1) + unmet <= evaluations:
@@ -104,9 +106,11 @@ class Portion:
         first = sorted(order, key=lambda outcome: outcome.conversation.id not in validation)
         return Race(first[: int(evaluations) - unmet], 1)
 
-    def _pays_for(self, whole: float, prompts: Collection[str]) -> float:
-        """How many conversations can be evaluated with other texts of these prompts for so many with all texts new."""
-        every, these = self._tuning.affordable(), self._tuning.affordable(prompts)
-        if every is None or these is None or not every.conversations:
-            return whole
-        return whole * these.conversations / every.conversations
+    def _conversations(self, whole: float, prompts: Collection[str], left: Affordable) -> float:
+        """How many conversations with new texts of these prompts take what so many with all texts new take.
+
+        Args:
+            left: with all texts new.
+        """
+        these = self._tuning.affordable(prompts)
+        return whole * these.conversations / left.conversations if these is not None and left.conversations else whole
