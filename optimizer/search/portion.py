@@ -57,22 +57,19 @@ class Portion:
 
     def __init__(self, tuning: Tuning, n: int, pool: int, prompts: Collection[str]) -> None:
         self._tuning = tuning
-        self._before = tuning.affordable()
+        self._before = before = tuning.affordable()
         self.prompts: Collection[str] = prompts
-        if self._before is None:
+        if before is None:
             self._share, self._local = None, 0.0
             return
-        if self._before.conversations <= 0:
+        if before.conversations <= 0:
             raise BudgetExceededError("what remains is reserved for the test conversations")
         least = most_evaluations(pool, 1) / (1 - LOCAL_PART)
-        self._share = self._before.shared(tuning.settings.rounds - n + 1, least)
-        paid = {name: self._conversations(self._share.conversations, [name], self._before) for name in prompts}
-        possible = sorted(prompts, key=paid.__getitem__)
-        needed = MARGIN * len(tuning.validation)
-        most = self._conversations(self._share.conversations, possible, self._before)
-        while most <= needed and len(possible) > 1:
-            del possible[0]
-            most = self._conversations(self._share.conversations, possible, self._before)
+        self._share = before.shared(tuning.settings.rounds - n + 1, least)
+        share, needed, possible = self._share.conversations, MARGIN * len(tuning.validation), list(prompts)
+        while (most := self._conversations(share, possible, before)) <= needed and len(possible) > 1:
+            # Without the prompt whose texts take most.
+            possible.remove(min(possible, key=lambda name: self._conversations(share, [name], before)))
         if most <= needed:
             raise ShareSpentError(
                 f"what remains pays for {most:.1f} conversations, too few to decide on another text, which has to "

@@ -287,7 +287,7 @@ def test_what_a_winner_could_not_become_the_champion_after_is_not_raced() -> Non
 def test_a_round_that_cannot_pay_for_every_prompt_is_for_those_whose_texts_take_less() -> None:
     enough, little = opened(Purse(8.0, 1), 1, ALL), opened(Purse(7.0, 1), 1, ALL)
     assert (set(enough.prompts), set(little.prompts)) == ({"extract", "answer"}, {"answer"})
-    # Twice as many can be evaluated as with a new memory each, and half of them are for the race.
+    # Twice as many can be evaluated as with a new memory each; what the validation takes is kept.
     assert little.executions("answer", 1.0) == pytest.approx(70 * (1 - MARGIN * len(VALIDATION) / 14))
     assert [len(little.race(CHAMPION, prompts).order) for prompts in (["answer"], ALL)] == [len(CHAMPION), 7]
     with pytest.raises(ShareSpentError, match=r"7\.4 conversations"):
