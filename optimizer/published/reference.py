@@ -113,19 +113,16 @@ class _Writer:
         """
         text = self._tuning.champion[spec.name]
         phase = f"iteration {n}: feedback on cases that {spec.name} failed"
-        feedback = list[str]()
-        for done, each in enumerate(failed):
-            self._tuning.step(phase, done, len(failed))
-            said = self._ask(_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each)))
-            feedback += [said] if said else []
-        self._tuning.step(phase, len(failed), len(failed))
+        feedback = self._asked_together(
+            [_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each)) for each in failed], phase
+        )
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
-            merged = [self._ask(_MERGE.format(comments="\n\n".join(batch))) for batch in batches]
-            feedback = [each for each in merged if each]
+            merging = f"iteration {n}: comments of {spec.name} merged"
+            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(each)) for each in batches], merging)
         prompt = CarriedPrompt(spec, text)
         request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
-        said = self._ask(request) if feedback else ""
+        said = self._ask(request, self._numbers(1)[0]) if feedback else ""
         fenced = _FENCED.search(said)
         instruction = (fenced[1] if fenced else said).strip("\n")
         rewritten = prompt.text(instruction)
@@ -140,9 +137,26 @@ class _Writer:
             gate=f"not tried: {'; '.join(problems)}" if problems else None,
         )
 
-    def _ask(self, request: str) -> str:
-        self._asked += 1
-        sample = self._tuning.settings.seed * 1000 + self._asked
+    def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
+        """The author's replies, in the order of the requests; empty ones are left out."""
+        replies = self._tuning.threads.map(
+            lambda each: self._ask(*each), list(zip(requests, self._numbers(len(requests)), strict=True))
+        )
+        kept = list[str]()
+        self._tuning.step(phase, 0, len(requests))
+        for done, said in enumerate(replies, start=1):
+            self._tuning.step(phase, done, len(requests))
+            kept += [said] if said else []
+        return kept
+
+    def _numbers(self, count: int) -> range:
+        """The numbers of the next requests: each samples a reply of its own, the same one in a resumed run."""
+        first = self._asked + 1
+        self._asked += count
+        return range(first, first + count)
+
+    def _ask(self, request: str, number: int) -> str:
+        sample = self._tuning.settings.seed * 1000 + number
         with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
             return self._author.text(request, temperature=TEMPERATURE, sample=sample)
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatModel
+    from tracing.llm.threads import Threads
     from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import OperationSpec
 
@@ -155,6 +156,11 @@ class Tuning:
         finally:
             spent = budget.spent - before
             self.costs[name] = SearchCost(spent.calls, spent.tokens, budget.seconds - since)
+
+    @property
+    def threads(self) -> Threads:
+        """Threads that keep the models busy, for requests that do not wait for each other."""
+        return self._access.threads
 
     def seed_of(self, n: int) -> int:
         """The seed of the random choices of iteration `n`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,7 @@ class Feedback(WeakModel):
     def __init__(self) -> None:
         super().__init__("answer", curable=False)
         self.asked: list[str] = []
+        self.comments = threading.Barrier(3, timeout=60)
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         text = prompt_of(body)
@@ -274,6 +276,9 @@ class Feedback(WeakModel):
         for kind, mark in asked_for.items():
             if mark in text:
                 self.asked.append(kind)
+                if kind == "comment":
+                    # The three do not wait for each other: all of them must be here before any is answered.
+                    self.comments.wait()
                 current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
                 return f"```\nBe poetic.\n{current[1]}\n```" if current else f"A {kind}."
         reply = super().__call__(body)
