@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
-from attribution.survival.flow import rewrites
-from optimizer.objectives.golds import Golds
-from optimizer.objectives.retrieval import Retrieval, retrieval_of
 from optimizer.racing.joint import MOST, Combination, raced
 from optimizer.racing.study import JointStudy, Params
+from optimizer.search.retrieved_settings import RetrievedSettings, told
 from optimizer.tuning.results import SettingsAttempt
 
 if TYPE_CHECKING:
@@ -22,18 +20,10 @@ if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 BEST = 2
-"""Values of settings that are tried alone because they retrieve the most; the sampler draws what else is tried."""
+"""Settings that are tried because of what they retrieve; the sampler draws what else is tried."""
 
 CHAMPION = "champion"
 """In a study, the text that the round began with."""
-
-
-class _Value(NamedTuple):
-    """One value of one setting, and what is retrieved under it; None if that could not be measured."""
-
-    name: str
-    value: Setting
-    found: Retrieval | None
 
 
 class JointChoice:
@@ -58,7 +48,7 @@ class JointChoice:
             prompt: {f"{rank}: {each.arm.source}": each for rank, each in enumerate(scored, start=1)}
             for prompt, scored in finalists.items()
         }
-        self._retrieved: dict[tuple[str, Setting], Retrieval] = {}
+        self._considered: RetrievedSettings | None = None
         self._known: list[Params] = []
         choices: dict[str, Sequence[Setting]] = {
             f"prompt {name}": [CHAMPION, *labels] for name, labels in self._finalists.items()
@@ -101,19 +91,20 @@ class JointChoice:
         return ranked
 
     def with_settings(self, pool: Sequence[Outcome]) -> list[Combination]:
-        """What to race under other settings: values that retrieve the most, alone, and what the sampler draws.
-
-        Settings of which another value retrieves as much in fewer tokens, or more in as few, are not tried.
+        """What to race under other settings: the most promising by what they retrieve, and what the sampler draws.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an embedding call.
         """
-        kept = self._screened(pool)
-        left = {(each.name, each.value) for each in kept}
-        found = [Combination({}, settings={each.name: each.value}) for each in kept if each.found is not None][:BEST]
+        phase = f"iteration {self._iteration.n}: what other settings retrieve"
+        self._considered = considered = RetrievedSettings(self._tuning, phase, pool)
+        for each in considered.considered:
+            if each.refused is not None:
+                self._iteration.settings.append(self._attempt(each.settings, each.refused))
+        found = [Combination({}, settings=settings) for settings in considered.best(BEST)]
         for params in self._study.drawn([self._params(each) for each in found]):
             drawn = self._combination(params)
-            if len(found) < MOST and drawn is not None and drawn.settings and left.issuperset(drawn.settings.items()):
+            if len(found) < MOST and drawn is not None and drawn.settings and considered.allows(drawn.settings):
                 found.append(drawn)
         return found
 
@@ -123,41 +114,10 @@ class JointChoice:
         attempt = self._attempt(combination.settings, said, combination.gain, tuple(combination.parts))
         self._iteration.settings.append(attempt)
         if combination.decision is not None and combination.decision.accepted:
-            under = ", ".join(f"{name} {value}" for name, value in combination.settings.items())
+            gate = f"with {told(combination.settings)}: {said}"
             for scored in combination.parts.values():
                 known = self._iteration.attempts[scored.arm.text]
-                self._iteration.attempts[scored.arm.text] = replace(known, gate=f"with {under}: {said}")
-
-    def _screened(self, pool: Sequence[Outcome]) -> list[_Value]:
-        """The values to try, best first; of the others it is noted why not."""
-        kept: list[_Value] = []
-        for name, values in self._tuning.variants.choices.items() if self._tuning.variants is not None else ():
-            now = self._tuning.champion_settings[name]
-            measured = {value: self._retrieval(name, value, pool) for value in values}
-            for value in values:
-                found = measured[value]
-                better = next((v for v, other in measured.items() if found and other and found.beaten_by(other)), None)
-                if value == now:
-                    continue
-                if better is not None:
-                    why = f"not tried: with {better} as much is retrieved in fewer tokens, or more in as few"
-                    self._iteration.settings.append(self._attempt({name: value}, why))
-                else:
-                    kept.append(_Value(name, value, found))
-        return sorted(kept, key=lambda each: (each.found is None, *_rank(each.found)))
-
-    def _retrieval(self, name: str, value: Setting, pool: Sequence[Outcome]) -> Retrieval | None:
-        tuning, variants = self._tuning, self._tuning.variants
-        if variants is None:
-            return None
-        settings = tuning.champion_settings
-        evaluator = variants.under({**settings, name: value})
-        golds = Golds(verbatim=not rewrites(evaluator.system.operations))
-        conversations = [outcome.conversation for outcome in pool]
-        found = retrieval_of(evaluator, variants.under(settings), tuning.champion, conversations, golds)
-        if found is not None:
-            self._retrieved[name, value] = found
-        return found
+                self._iteration.attempts[scored.arm.text] = replace(known, gate=gate)
 
     def _attempt(
         self,
@@ -166,8 +126,7 @@ class JointChoice:
         gain: float | None = None,
         prompts: tuple[str, ...] = (),
     ) -> SettingsAttempt:
-        alone = next(iter(settings.items())) if len(settings) == 1 else None
-        found = self._retrieved.get(alone) if alone is not None else None
+        found = self._considered.found(settings) if self._considered is not None else None
         recall, tokens = (found.recall, found.tokens) if found is not None else (None, None)
         return SettingsAttempt(dict(settings), prompts, recall, tokens, gain, gate)
 
@@ -196,7 +155,3 @@ class JointChoice:
         if text == self._begun[prompt]:
             return CHAMPION
         return next(label for label, each in self._finalists[prompt].items() if each.arm.text == text)
-
-
-def _rank(found: Retrieval | None) -> tuple[float, float]:
-    return (0.0, 0.0) if found is None else (-found.recall, found.tokens)

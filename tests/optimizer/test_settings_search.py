@@ -67,13 +67,13 @@ class Chatty(WeakModel):
         return json.dumps({"facts": [*json.loads(str(reply))["facts"], "The weather is lovely."]})
 
 
-def made(top_k: int = 1) -> FactMemory:
-    return FactMemory(near=2.0, top_k=top_k)
+def made(top_k: int = 1, **settings: Any) -> FactMemory:
+    return FactMemory(near=2.0, top_k=top_k, **settings)
 
 
-def variants_of(base: Evaluator, allowed: dict[str, Sequence[int]]) -> Variants:
+def variants_of(base: Evaluator, allowed: dict[str, Sequence[int]], made: Callable[..., Any] = made) -> Variants:
     def opened(settings: Settings) -> tuple[MemorySystem, None]:
-        return FactMemory(near=2.0, **settings), None  # type: ignore[arg-type]
+        return made(**settings), None
 
     return Variants(base, allowed, opened)
 
@@ -84,7 +84,12 @@ Search = Callable[..., LoopResult]
 @pytest.fixture
 def search(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path) -> Search:
     def run(
-        model: WeakModel, allowed: dict[str, Sequence[int]], *, optimizer: str = "local-search", **settings: Any
+        model: WeakModel,
+        allowed: dict[str, Sequence[int]],
+        *,
+        optimizer: str = "local-search",
+        made: Callable[..., Any] = made,
+        **settings: Any,
     ) -> LoopResult:
         scripted_server.script = model
         access = open_access(retries=0)
@@ -92,13 +97,13 @@ def search(scripted_server: ScriptedServer, open_access: Callable[..., ModelAcce
         return optimize(
             evaluator=base,
             splits=SPLITS,
-            seed_candidate=SEED,
+            seed_candidate={name: spec.text for name, spec in base.system.prompts.items()},
             settings=LoopSettings(**{"rounds": 1, **settings}),
             access=access,
             failures=Failures(survival, access, base.system.operations),
             observer=Silent(),  # type: ignore[arg-type]
             optimizer=open_optimizer(optimizer),
-            variants=variants_of(base, allowed) if allowed else None,
+            variants=variants_of(base, allowed, made) if allowed else None,
         )
 
     return run
@@ -192,12 +197,65 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     assert best.context_tokens is not None
     more = tried['{"top_k": 9}']
     assert (more.recall, (more.context_tokens or 0) > best.context_tokens, more.gain) == (1.0, True, None)
-    assert (more.gate or "").startswith("not tried: with 2 as much is retrieved in fewer tokens")
+    assert (more.gate or "").startswith("not tried: with top_k 2 as much is retrieved in fewer tokens")
     assert len(tried) == len(record.settings)
     edit = record.edit
     assert edit is not None
     assert (edit.diffs, len(edit.broken)) == ({}, 0)
     assert {case.asked.split()[3] for case in edit.fixed} == {"parrot"}
+
+
+def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_search_goes_on(
+    search: Search, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.embed = far("1", "3", "5")
+    result = search(WeakModel("answer"), {"chunk_tokens": [5], "overlap": [8]}, made=Rag)
+    tried = {json.dumps(each.settings): each for each in result.iterations[0].settings}
+    refused = tried['{"chunk_tokens": 5, "overlap": 8}']
+    assert (refused.gate, refused.gain, refused.recall) == (
+        "not tried: system_settings.overlap: 8 does not fit chunks of 5 tokens; give 0 to 4",
+        None,
+        None,
+    )
+    assert '{"chunk_tokens": 5}' in tried
+
+
+class Together(FactMemory):
+    """Finds the parrot with both settings only; each alone makes the context longer."""
+
+    def __init__(self, *, top_k: int = 1, spread: int = 0, more: int = 0) -> None:
+        super().__init__(near=2.0, top_k=top_k)
+        self.spread, self.more = spread, more
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "spread": self.spread, "more": self.more}
+
+    def answer(self, memory: Any, question: Any, candidate: Any, access: Any) -> Any:
+        found = FactMemory(near=2.0, top_k=2 if self.spread and self.more else 1)
+        return found.answer(memory, question, candidate, access)
+
+
+def test_settings_that_retrieve_more_together_only_are_tried_together_first(
+    search: Search, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.embed = far(*EVERY)
+    result = search(Chatty(), {"spread": [1], "more": [1]}, made=Together)
+    (record,) = result.iterations
+    assert {name: each.after for name, each in result.settings.items()} == {"spread": 1, "more": 1}
+    tried = {json.dumps(each.settings): each for each in record.settings}
+    assert tried['{"spread": 1, "more": 1}'].recall == 1
+    assert result.delta == 0.5
+
+
+def test_of_many_settings_each_is_compared_alone(search: Search, scripted_server: ScriptedServer) -> None:
+    scripted_server.embed = far(*EVERY)
+    result = search(Chatty(), {"top_k": [2, 9], "window": [1, 2, 3], "compared": [1, 3, 4]})
+    (record,) = result.iterations
+    measured = [each.settings for each in record.settings if each.recall is not None]
+    assert measured
+    assert all(len(each) == 1 for each in measured)
+    assert {name: each.after for name, each in result.settings.items()}["top_k"] == 2
 
 
 def test_what_prompts_gain_is_measured_under_the_runs_own_settings(

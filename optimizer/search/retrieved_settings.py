@@ -1,0 +1,147 @@
+"""Other settings of the system, compared by what is retrieved under them, before a chat model is asked anything.
+
+Settings depend on each other: smaller chunks pay if more of them are retrieved. So their combinations are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from attribution.survival.flow import rewrites
+from optimizer.objectives.golds import Golds
+from optimizer.objectives.retrieval import retrieval_of
+from tracing.errors import ConfigError
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.variants import Setting, Settings
+    from optimizer.objectives.retrieval import Retrieval
+    from optimizer.tuning.tuning import Tuning
+
+MOST_COMBINED = 32
+"""Combinations of values that are all compared; where there are more, the values of each setting alone are."""
+
+
+class Considered(NamedTuple):
+    """Values that differ from the champion's.
+
+    Attributes:
+        settings: name → value.
+        found: what is retrieved under them; None if that cannot be measured.
+        refused: why they are not tried; None if they may be.
+    """
+
+    settings: Settings
+    found: Retrieval | None
+    refused: str | None = None
+
+
+class RetrievedSettings:
+    """Other settings than the champion's, those first that are the most promising to try.
+
+    First come those under which as much is retrieved as under the champion's, in fewer tokens; then those under which
+    the most is. Settings are refused if others retrieve as much in fewer tokens, or more in as few, and if the system
+    does not take them together.
+
+    Args:
+        tuning: of the run.
+        phase: what a progress bar shows.
+        pool: the champion's outcomes on the conversations whose questions are asked.
+
+    Attributes:
+        considered: all of them, the most promising first.
+
+    Raises:
+        BudgetExceededError: a hard budget does not allow an embedding call.
+    """
+
+    def __init__(self, tuning: Tuning, phase: str, pool: Sequence[Outcome]) -> None:
+        self._tuning, self._pool = tuning, pool
+        choices = tuning.variants.choices if tuning.variants is not None else {}
+        self._combined = math.prod(map(len, choices.values())) <= MOST_COMBINED
+        own = self._measured({})
+        measured: list[Considered] = []
+        wanted = self._combinations(choices)
+        for done, settings in enumerate(wanted):
+            tuning.step(phase, done, len(wanted))
+            measured.append(self._measured(settings))
+        tuning.step(phase, len(wanted), len(wanted))
+        self.considered = sorted(
+            (self._compared(each, [own, *measured]) for each in measured), key=lambda each: _rank(each, own)
+        )
+
+    def best(self, count: int) -> list[Settings]:
+        """The most promising that may be tried; of those that retrieve just the same, the fewest changes alone."""
+        chosen: dict[Retrieval, Settings] = {}
+        for each in self.considered:
+            if each.refused is None and each.found is not None:
+                chosen.setdefault(each.found, each.settings)
+        return list(chosen.values())[:count]
+
+    def allows(self, settings: Settings) -> bool:
+        """Whether these may be tried."""
+        allowed = [each.settings for each in self.considered if each.refused is None]
+        if self._combined:
+            return settings in allowed
+        return all({name: value} in allowed for name, value in settings.items()) and not self._refusal(settings)
+
+    def found(self, settings: Settings) -> Retrieval | None:
+        """What is retrieved under these; None if that was not measured."""
+        return next((each.found for each in self.considered if each.settings == settings), None)
+
+    def _combinations(self, choices: Mapping[str, Sequence[Setting]]) -> list[Settings]:
+        now = self._tuning.champion_settings
+        if self._combined:
+            all_values = (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
+        else:
+            all_values = ({**now, name: value} for name, values in choices.items() for value in values)
+        changed = ({name: value for name, value in each.items() if value != now[name]} for each in all_values)
+        return sorted(filter(None, changed), key=len)
+
+    def _measured(self, settings: Settings) -> Considered:
+        tuning, variants = self._tuning, self._tuning.variants
+        refusal = self._refusal(settings)
+        if variants is None or refusal is not None:
+            return Considered(settings, None, refusal)
+        now = tuning.champion_settings
+        evaluator = variants.under({**now, **settings})
+        golds = Golds(verbatim=not rewrites(evaluator.system.operations))
+        conversations = [outcome.conversation for outcome in self._pool]
+        found = retrieval_of(evaluator, variants.under(now), tuning.champion, conversations, golds)
+        return Considered(settings, found)
+
+    def _refusal(self, settings: Settings) -> str | None:
+        if self._tuning.variants is None:
+            return None
+        try:
+            self._tuning.variants.under({**self._tuning.champion_settings, **settings})
+        except ConfigError as error:
+            return f"not tried: {error}"
+        return None
+
+    def _compared(self, each: Considered, all_measured: Sequence[Considered]) -> Considered:
+        found = each.found
+        if found is None:
+            return each
+        # One value alone is no match for another setting's: together they may retrieve more than both.
+        rivals = [other for other in all_measured if self._combined or {*other.settings} <= {*each.settings}]
+        better = next((other for other in rivals if other.found and found.beaten_by(other.found)), None)
+        if better is None:
+            return each
+        said = f"not tried: with {told(better.settings)} as much is retrieved in fewer tokens, or more in as few"
+        return each._replace(refused=said)
+
+
+def told(settings: Settings) -> str:
+    """Settings in words."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "the champion's settings"
+
+
+def _rank(each: Considered, own: Considered) -> tuple[bool, bool, float, float]:
+    if each.found is None:
+        return True, True, 0.0, 0.0
+    saves = own.found is not None and own.found.beaten_by(each.found)
+    return False, not saves, -each.found.recall, each.found.tokens
