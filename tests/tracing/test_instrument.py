@@ -381,12 +381,19 @@ def test_a_recorded_mem0_does_what_it_does_alone_and_what_it_held_before_is_know
     assert (marker.kind, marker.previous) == ("delete_marker", updated.output_ids()[0])
 
 
-def locked(function, lock):
-    def call(*args, **kwargs):
-        with lock:
-            return function(*args, **kwargs)
+def used_by_one_at_a_time(store):
+    """Let only one thread use a vector store: the one that keeps everything in memory is not made for several."""
+    lock = threading.Lock()
 
-    return call
+    def locked(function):
+        def call(*args, **kwargs):
+            with lock:
+                return function(*args, **kwargs)
+
+        return call
+
+    for name in ("insert", "search", "list"):
+        setattr(store, name, locked(getattr(store, name)))
 
 
 def test_a_request_of_mem0_that_asks_for_a_text_is_neither_extraction_nor_update(own_memory, scripted_server):
@@ -411,6 +418,7 @@ def test_a_request_of_mem0_that_asks_for_a_text_is_neither_extraction_nor_update
 
 def test_what_is_not_recorded_is_in_nobody_elses_trace(own_memory):
     memory = own_memory()
+    used_by_one_at_a_time(memory.vector_store)
     begun, go = threading.Event(), threading.Event()
 
     class Held(dict):
@@ -441,10 +449,7 @@ def test_what_is_not_recorded_is_in_nobody_elses_trace(own_memory):
 
 def test_many_conversations_of_one_mem0_do_not_mix(own_memory, scripted_server: ScriptedServer):
     memory = own_memory()
-    # The vector store that keeps everything in memory is not made for several threads.
-    one_at_a_time = threading.Lock()
-    for name in ("insert", "search", "list"):
-        setattr(memory.vector_store, name, locked(getattr(memory.vector_store, name), one_at_a_time))
+    used_by_one_at_a_time(memory.vector_store)
     scripted_server.script = Mem0Model()
 
     def converse(number):
