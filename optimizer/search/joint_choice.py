@@ -14,7 +14,7 @@ from optimizer.tuning.results import SettingsAttempt
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Setting
+    from optimizer.evaluation.variants import Setting, Variants
     from optimizer.racing.halving import LocalScore
     from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.tuning import Tuning
@@ -49,7 +49,6 @@ class JointChoice:
             for prompt, scored in finalists.items()
         }
         self._considered: RetrievedSettings | None = None
-        self._known: list[Params] = []
         choices: dict[str, Sequence[Setting]] = {
             f"prompt {name}": [CHAMPION, *labels] for name, labels in self._finalists.items()
         }
@@ -90,14 +89,18 @@ class JointChoice:
             self._study.close(self._params(each), each.decision.reason if each.decision else "another one was ahead")
         return ranked
 
-    def with_settings(self, pool: Sequence[Outcome]) -> list[Combination]:
+    def with_settings(self, variants: Variants, pool: Sequence[Outcome]) -> list[Combination]:
         """What to race under other settings: the most promising by what they retrieve, and what the sampler draws.
+
+        Args:
+            variants: the system under other settings.
+            pool: the champion's outcomes on the conversations whose questions are asked.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an embedding call.
         """
         phase = f"iteration {self._iteration.n}: what other settings retrieve"
-        self._considered = considered = RetrievedSettings(self._tuning, phase, pool)
+        self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
         for each in considered.considered:
             if each.refused is not None:
                 self._iteration.settings.append(self._attempt(each.settings, each.refused))

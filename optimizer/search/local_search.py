@@ -151,7 +151,9 @@ class _LocalRounds:
             self._join(iteration, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
-                combinations = joint.with_settings(pool)[: portion.race(pool, tuning.prompts).combinations]
+                combinations = joint.with_settings(tuning.variants, pool)[
+                    : portion.race(pool, tuning.prompts).combinations
+                ]
                 self._join(iteration, joint, combinations, pool, portion)
 
     def _pool(self) -> list[Outcome]:

@@ -16,8 +16,8 @@ from optimizer.objectives.retrieval import retrieval_of
 from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Setting, Settings
+    from optimizer.evaluation.evaluator import Evaluator, Outcome
+    from optimizer.evaluation.variants import Setting, Settings, Variants
     from optimizer.objectives.retrieval import Retrieval
     from optimizer.tuning.tuning import Tuning
 
@@ -48,6 +48,7 @@ class RetrievedSettings:
 
     Args:
         tuning: of the run.
+        variants: its system under other settings.
         phase: what a progress bar shows.
         pool: the champion's outcomes on the conversations whose questions are asked.
 
@@ -58,13 +59,12 @@ class RetrievedSettings:
         BudgetExceededError: a hard budget does not allow an embedding call.
     """
 
-    def __init__(self, tuning: Tuning, phase: str, pool: Sequence[Outcome]) -> None:
-        self._tuning, self._pool = tuning, pool
-        choices = tuning.variants.choices if tuning.variants is not None else {}
-        self._combined = math.prod(map(len, choices.values())) <= MOST_COMBINED
+    def __init__(self, tuning: Tuning, variants: Variants, phase: str, pool: Sequence[Outcome]) -> None:
+        self._tuning, self._variants, self._pool = tuning, variants, pool
+        self._combined = math.prod(map(len, variants.choices.values())) <= MOST_COMBINED
         own = self._measured({})
         measured: list[Considered] = []
-        wanted = self._combinations(choices)
+        wanted = self._combinations(variants.choices)
         for done, settings in enumerate(wanted):
             tuning.step(phase, done, len(wanted))
             measured.append(self._measured(settings))
@@ -102,25 +102,23 @@ class RetrievedSettings:
         return sorted(filter(None, changed), key=len)
 
     def _measured(self, settings: Settings) -> Considered:
-        tuning, variants = self._tuning, self._tuning.variants
         refusal = self._refusal(settings)
-        if variants is None or refusal is not None:
+        if refusal is not None:
             return Considered(settings, None, refusal)
-        now = tuning.champion_settings
-        evaluator = variants.under({**now, **settings})
+        evaluator, recorded = self._under(settings), self._under({})
         golds = Golds(verbatim=not rewrites(evaluator.system.operations))
         conversations = [outcome.conversation for outcome in self._pool]
-        found = retrieval_of(evaluator, variants.under(now), tuning.champion, conversations, golds)
-        return Considered(settings, found)
+        return Considered(settings, retrieval_of(evaluator, recorded, self._tuning.champion, conversations, golds))
 
     def _refusal(self, settings: Settings) -> str | None:
-        if self._tuning.variants is None:
-            return None
         try:
-            self._tuning.variants.under({**self._tuning.champion_settings, **settings})
+            self._under(settings)
         except ConfigError as error:
             return f"not tried: {error}"
         return None
+
+    def _under(self, settings: Settings) -> Evaluator:
+        return self._variants.under({**self._tuning.champion_settings, **settings})
 
     def _compared(self, each: Considered, all_measured: Sequence[Considered]) -> Considered:
         found = each.found

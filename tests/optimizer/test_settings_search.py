@@ -221,7 +221,7 @@ def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_s
 
 
 class Together(FactMemory):
-    """Finds the parrot with both settings only; each alone makes the context longer."""
+    """Finds the parrot with both settings only; each alone changes nothing."""
 
     def __init__(self, *, top_k: int = 1, spread: int = 0, more: int = 0) -> None:
         super().__init__(near=2.0, top_k=top_k)
@@ -236,9 +236,7 @@ class Together(FactMemory):
         return found.answer(memory, question, candidate, access)
 
 
-def test_settings_that_retrieve_more_together_only_are_tried_together_first(
-    search: Search, scripted_server: ScriptedServer
-) -> None:
+def test_settings_that_retrieve_more_together_only_are_found(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"spread": [1], "more": [1]}, made=Together)
     (record,) = result.iterations
