@@ -25,6 +25,7 @@ Examples:
   memtune run experiment.yaml --seed 1 --budget-minutes 30
   memtune run --resume latest
   memtune run experiment.yaml --rewrites mine/ --approve
+  memtune run experiment.yaml --tune extract,decide
   memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
   memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
 """
@@ -91,6 +92,9 @@ Examples:
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Start from these prompts instead of the system's own: a folder of NAME.txt (`memtune import-prompts`).",
+)
+@click.option(
+    "--tune", metavar="PROMPTS", help="Rewrite these prompts alone, with commas between their names [default: all]."
 )
 @click.option("--approve", is_flag=True, help="Show the diff of each accepted rewrite, and ask before keeping it.")
 @click.option(

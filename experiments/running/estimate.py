@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE
@@ -141,7 +141,8 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
         passes["train"] += races
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
-        due += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in _costs(system, learned)]
+        reran = _costs(system, learned, config.prompts.tuned)
+        due += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in reran]
     if len(names) > 1:
         passes["validation"] += 1  # what several found, together
     for name, group in splits.named().items():
@@ -163,7 +164,8 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
 
 
-def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[_Cost]:
+def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collection[str] | None = None) -> list[_Cost]:
+    """Of each of these prompts, or of all."""
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)
@@ -178,7 +180,7 @@ def _costs(system: MemorySystem, group: Sequence[Conversation]) -> list[_Cost]:
         context = CONTEXT_TOKENS
     costs = []
     for operation in system.operations:
-        if operation.prompt is None:
+        if operation.prompt is None or (prompts is not None and operation.prompt not in prompts):
             continue
         fixed = len(system.prompts[operation.prompt].text) / CHARACTERS_A_TOKEN
         reply = REPLY_TOKENS[operation.stage]

@@ -13,6 +13,7 @@ from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_ma
 from experiments.data.loaders import Dataset
 from experiments.running.handwritten import handwritten
 from experiments.running.settings_choice import check_settings
+from experiments.running.tuned_prompts import check_tuned
 from experiments.running.wiring import open_access, ready_system, study_server
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import fingerprint, read_fingerprint
@@ -84,6 +85,7 @@ def open_named(
     seed = seed_candidate(system.prompts)
     check_candidate(system.prompts, seed)
     config.prompts.limits().check(system.prompts)
+    check_tuned(config, system.prompts, rewrites)
     if resume is not None:
         for settings in config.models.roles().values():
             settings.key()  # which the run's folder has not kept

@@ -261,6 +261,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
             run.parts.rewrites,
             approve,
             limits=config.prompts.limits(),
+            tuned=config.prompts.tuned,
             selector=config.search.selector,
             attribution=config.search.attribution,
             local_objectives=config.search.local_objectives,

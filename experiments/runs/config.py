@@ -84,6 +84,10 @@ class Tracking(_Section):
     """How many cases become MLflow traces, of the seed and of the champion each."""
 
 
+def _without_commas(names: object) -> object:
+    return [each.strip() for each in names.split(",") if each.strip()] if isinstance(names, str) else names
+
+
 class PromptSettings(_Section):
     """What a run starts from and what holds for every rewrite."""
 
@@ -93,6 +97,8 @@ class PromptSettings(_Section):
     """Most tokens of a rewrite; by default twice the seed's, and 1,500 at least."""
     pinned: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """By prompt, lines of the seed that every rewrite keeps."""
+    tuned: Annotated[tuple[str, ...] | None, BeforeValidator(_without_commas)] = None
+    """The prompts that the run may rewrite; by default all. With `search.settings` it may be none (`[]`)."""
 
     def limits(self) -> TextLimits:
         """The same for the search."""

@@ -261,6 +261,7 @@ OPTIONS: Mapping[str, str] = {
     "budget.minutes": "--budget-minutes",
     "seed": "--seed",
     "prompts.start": "--prompts",
+    "prompts.tuned": "--tune",
     "concurrency": "--concurrency",
     "executor.kind": "--executor",
     "executor.address": "--address",

@@ -136,7 +136,7 @@ class MeasuredSystem:
             raise Ended(error) from error
 
     def _measured(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
-        candidate, problems, shown, rewritten = {}, {}, 0, False
+        candidate, problems, shown, rewritten = dict(self._tuning.seed), {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
             demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]

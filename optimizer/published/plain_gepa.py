@@ -182,7 +182,8 @@ class _Adapter:
 
     def _texts(self, instructions: Mapping[str, str]) -> Candidate:
         """The prompts that the system sends with these instructions."""
-        return {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
+        written = {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
+        return {**self._tuning.seed, **written}
 
     def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome]:
         tuning = self._tuning

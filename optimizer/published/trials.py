@@ -187,6 +187,7 @@ class Trials:
         found = {
             name: [*problems.get(name, ()), *prompts[name].contract.violations(text)]
             for name, text in candidate.items()
+            if name in prompts
         }
         return {name: what for name, what in found.items() if what}
 

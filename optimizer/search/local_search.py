@@ -44,19 +44,25 @@ def local_search(tuning: Tuning) -> str:
     """An `Optimizer` that searches each prompt on recorded inputs, round by round, and joins the best end to end.
 
     A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
-    recorded that can be measured.
+    recorded that can be measured. Where no prompt may be rewritten, rounds choose settings alone.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
     """
-    local = tuning.local if tuning.settings.local_objectives else None
-    pool = _learned_from(tuning)
-    if local is None or all(len(local.inputs(prompt, pool)) < FEWEST_INPUTS for prompt in local.objectives):
+    if tuning.prompts and not _has_recorded_inputs(tuning):
         stopped = closed_loop(tuning)
         if tuning.variants is not None and stopped == DONE and tuning.settings.rounds:
             _LocalRounds(tuning).choose_settings(tuning.settings.rounds + 1)
         return stopped
     return _LocalRounds(tuning).run()
+
+
+def _has_recorded_inputs(tuning: Tuning) -> bool:
+    """Whether texts of some prompt can be compared on recorded inputs, and are to be."""
+    local, pool = tuning.local, _learned_from(tuning)
+    if local is None or not tuning.settings.local_objectives:
+        return False
+    return any(len(local.inputs(prompt, pool)) >= FEWEST_INPUTS for prompt in local.objectives)
 
 
 class _LocalRounds:
@@ -104,9 +110,9 @@ class _LocalRounds:
     def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
         pool = self._pool()
-        # Other settings of the system may have given it a new one.
+        # Other settings of the system may have given it a new one. Where settings alone are tuned, it may have none.
         local = cast("LocalEvaluation", tuning.local)
-        gains = expected_gains(local.objectives, signals.signals, self.history)
+        gains = expected_gains(local.objectives if tuning.prompts else (), signals.signals, self.history)
         portion = Portion(tuning, n, len(pool), gains)
         gains = {name: gain for name, gain in gains.items() if name in portion.prompts}
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))

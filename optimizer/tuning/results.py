@@ -5,7 +5,7 @@ Splits are named `train`, `validation` and `test` wherever they are written down
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -41,6 +41,7 @@ class LoopSettings:
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
         limits: what users ask of every text.
+        tuned: names of the prompts that may be rewritten; None for all.
         selector: how rounds choose the prompts that they rewrite.
         attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
@@ -56,6 +57,7 @@ class LoopSettings:
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
     limits: TextLimits = field(default_factory=TextLimits)
+    tuned: Collection[str] | None = None
     selector: Selector = "blame"
     attribution: bool = True
     local_objectives: bool = True

@@ -30,7 +30,7 @@ from optimizer.tuning.results import (
 )
 from optimizer.tuning.tuned_settings import TunedSettings
 from optimizer.tuning.unattributed import blamed_on_all
-from tracing.errors import RunError
+from tracing.errors import ContractError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import RerunsOperations, stage_of
@@ -68,7 +68,7 @@ class Tuning:
     method: the best so far is kept, and the test still follows.
 
     Attributes:
-        prompts: name → specification of each prompt.
+        prompts: name → specification of each prompt that may be rewritten.
         operations: of the system, in pipeline order.
         train, validation: the conversations to learn from and to compare on.
         seed: the texts that the search started from.
@@ -94,7 +94,10 @@ class Tuning:
         variants: Variants | None = None,
     ) -> None:
         specs = evaluator.system.prompts
-        self.prompts: Mapping[str, PromptSpec] = settings.limits.applied(specs, splits.train, access.keys)
+        self._specs = settings.limits.applied(specs, splits.train, access.keys)
+        self.prompts: Mapping[str, PromptSpec] = {
+            name: spec for name, spec in self._specs.items() if settings.tuned is None or name in settings.tuned
+        }
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
         self.seed, self.champion = dict(seed), dict(seed)
@@ -239,9 +242,9 @@ class Tuning:
 
         Raises:
             BudgetExceededError: a hard budget does not allow it.
-            ContractError: a text breaks its prompt's contract.
+            ContractError: a text breaks its prompt's contract, or is another one of a prompt that is not tuned.
         """
-        check_candidate(self.prompts, candidate)
+        self._check(candidate)
         progress = self._phases.evaluation(phase, before, total)
         evaluator = self._under(settings)
         return self._reserve.timed(lambda: evaluator.evaluate(candidate, conversations, progress=progress))
@@ -316,11 +319,12 @@ class Tuning:
             Whether it became the champion.
 
         Raises:
-            ContractError: it lacks a prompt, or a text breaks a contract.
+            ContractError: it lacks a prompt, a text breaks a contract, or is another one of a prompt that is not
+                tuned.
             RunError: it cannot be scored on the validation conversations.
             BudgetExceededError: a hard budget does not allow it.
         """
-        check_candidate(self.prompts, candidate)
+        self._check(candidate)
         evaluator, crowned = self._under(settings), {**self.champion_settings, **(settings or {})}
         outcomes = evaluator.known(candidate, self.validation)
         if len(outcomes) < len(self.validation):
@@ -358,6 +362,12 @@ class Tuning:
         with self._iterations.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
 
+    def _check(self, candidate: Candidate) -> None:
+        check_candidate(self._specs, candidate)
+        for name in self._specs.keys() - self.prompts.keys():
+            if candidate[name] != self.seed[name]:
+                raise ContractError(f"{name}: is not among the prompts that may be rewritten")
+
     def _edit_since(self, champion: Candidate, settings: Settings) -> AcceptedEdit:
         learned = (*self.train, *self.validation)
         before = self._under(settings).known(champion, learned)
@@ -375,8 +385,9 @@ class Tuning:
         evaluator = self._under()
         if not isinstance(evaluator.system, RerunsOperations):
             return None
-        objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
-        return LocalEvaluation(evaluator.system, self.prompts, objectives, self._access, evaluator.executor)
+        found = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
+        objectives = {name: each for name, each in found.items() if name in self.prompts}
+        return LocalEvaluation(evaluator.system, self._specs, objectives, self._access, evaluator.executor)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""

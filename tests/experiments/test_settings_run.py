@@ -22,6 +22,7 @@ from experiments.running.wiring import ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
+from tracing.systems.rag import Rag
 
 
 @pytest.fixture
@@ -65,6 +66,33 @@ def test_settings_that_cannot_be_tuned_are_refused_before_the_first_call_with_ke
     assert code == 2
     (refusal,) = (line for line in err.splitlines() if not line.startswith("note: "))
     assert expected in refusal
+    assert (scripted_server.asked, Path("run").exists()) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "expected"),
+    [
+        ("", ("--tune", "reply"), "prompts.tuned: there is no prompt 'reply'; choose from answer"),
+        ("prompts: {tuned: []}", (), "prompts.tuned: no prompt may be rewritten, so there is nothing to tune"),
+        (
+            "prompts: {tuned: []}\noptimizer: local-search,random\nsearch: {settings: {top_k: [3]}}",
+            (),
+            "or give search.settings and let local-search alone choose among them",
+        ),
+        (
+            "prompts: {tuned: []}\nsearch: {settings: {top_k: [3]}}",
+            ("--rewrites", "answer.txt"),
+            "prompts.tuned: leaves out 'answer', of which --rewrites gives a text",
+        ),
+    ],
+)
+def test_a_choice_of_prompts_that_leaves_nothing_to_do_is_refused_before_the_first_call(
+    command: Command, scripted_server: ScriptedServer, more: str, options: tuple[str, ...], expected: str
+) -> None:
+    Path("answer.txt").write_text(f"Be brief.\n{Rag.prompts['answer'].text}")
+    code, _, err = command(more, "run", "run.yaml", "--out", "run", *options)
+    assert code == 2
+    assert expected in err
     assert (scripted_server.asked, Path("run").exists()) == (0, False)
 
 

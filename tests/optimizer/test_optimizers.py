@@ -166,6 +166,20 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
     assert _course(again) == _course(first)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(
+    run: Run, scripted_server: ScriptedServer, name: str
+) -> None:
+    result = run(name, Author("answer", curable=False), tuned=("extract",))
+    assert {each.prompt for record in result.iterations for each in record.attempts} <= {"extract"}
+    assert {edited for record in result.iterations for edited in record.edited} <= {"extract"}
+    assert result.champion_candidate | {"extract": ""} == SEED | {"extract": ""}
+    cured = run(name, curable(name), tuned=("answer",), rounds=6)
+    assert {name: text for name, text in cured.champion_candidate.items() if text != SEED[name]}.keys() == {"answer"}
+    assert (cured.verdict, cured.delta) == ("improved", 0.5)
+
+
 def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_and_what_it_tried(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +315,10 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
             "tuning.crown({'answer': 'x'}); return 'x'",
             "gave a candidate that breaks its contracts: extract",
         ),
+        (
+            "tuning.crown({**tuning.seed, 'decide': tuning.seed['decide'] + ' Be brief.'}); return 'x'",
+            "gave a candidate that breaks its contracts: decide: is not among the prompts that may be rewritten",
+        ),
         ("tuning.crown(7); return 'x'", "'theirs:search' failed: "),
         ("tuning.nothing_like_it(); return 'x'", "no attribute 'nothing_like_it'"),
     ],
@@ -312,7 +330,7 @@ def test_an_optimizer_that_fails_or_returns_rubbish_is_named_in_one_line(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "theirs", raising=False)
     with pytest.raises(RunError) as caught:
-        run("theirs:search", Author("answer"))
+        run("theirs:search", Author("answer"), tuned=("extract", "answer"))
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 

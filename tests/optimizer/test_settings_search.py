@@ -321,3 +321,16 @@ def test_a_search_without_recorded_inputs_tries_settings_after_its_rounds(
     assert [each.n for each in result.iterations] == [1, 2]
     assert [each.accepted for each in result.iterations] == [False, True]
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
+
+
+@pytest.mark.parametrize("local_objectives", [True, False])
+def test_settings_are_tuned_alone_where_no_prompt_may_be_rewritten(
+    search: Search, scripted_server: ScriptedServer, *, local_objectives: bool
+) -> None:
+    scripted_server.embed = far(*EVERY)
+    result = search(Chatty(), {"top_k": [2, 9]}, tuned=(), local_objectives=local_objectives)
+    (record,) = result.iterations
+    assert (record.accepted, record.attempts, record.edited) == (True, (), ())
+    assert record.blame
+    assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
+    assert (result.champion_candidate, result.verdict, result.delta) == (SEED, "improved", 0.5)
