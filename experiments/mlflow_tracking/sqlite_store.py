@@ -84,6 +84,11 @@ def file_of(uri: str) -> Path | None:
     return None if named is None else Path(named["path"])
 
 
+def artifacts_beside(path: Path) -> str:
+    """URI of the folder for artifacts beside a sqlite file; MLflow would put them into the current folder."""
+    return path.resolve().with_name("artifacts").as_uri()
+
+
 def _lock(path: Path) -> FileLock:
     path.parent.mkdir(parents=True, exist_ok=True)
     # One object per process, so that the holder of the lock can take it again.

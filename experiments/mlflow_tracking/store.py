@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from experiments.mlflow_tracking.sqlite_store import in_turn, make_ready
+from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, make_ready
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
@@ -37,15 +37,11 @@ class TrackingStore:
         uri: of the store.
         experiment: name of the experiment.
         key: distinguishes this run's MLflow runs from all others.
-        artifacts: where a new experiment keeps its artifacts; by default where the store wants it.
         timeout: seconds to wait for a reply of a server.
     """
 
-    def __init__(
-        self, uri: str, experiment: str, key: str, *, artifacts: str | None = None, timeout: int = TIMEOUT_SECONDS
-    ) -> None:
-        self.uri, self.experiment, self.key = uri, experiment, key
-        self._artifacts, self._timeout = artifacts, timeout
+    def __init__(self, uri: str, experiment: str, key: str, *, timeout: int = TIMEOUT_SECONDS) -> None:
+        self.uri, self.experiment, self.key, self._timeout = uri, experiment, key, timeout
         self._client: Any = None
         self._experiment_id: str | None = None
         self._runs: dict[str, str] = {}
@@ -89,8 +85,9 @@ class TrackingStore:
     def _new_experiment(self) -> Any:
         from mlflow.exceptions import MlflowException
 
+        file = file_of(self.uri)
         try:
-            self.client.create_experiment(self.experiment, artifact_location=self._artifacts)
+            self.client.create_experiment(self.experiment, artifact_location=file and artifacts_beside(file))
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":  # which another run has just made
                 raise

@@ -80,11 +80,6 @@ def store_uri(home: Path) -> str:
     return f"sqlite:///{store_file(home)}"
 
 
-def artifact_root(home: Path) -> Path:
-    """Where the default store keeps artifacts."""
-    return (home / "artifacts").resolve()
-
-
 class MlflowRun:
     """An observer that records one experiment in MLflow.
 
@@ -148,14 +143,13 @@ class MlflowRun:
         for noisy in ("mlflow.store.db.utils", "alembic"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
         home.mkdir(parents=True, exist_ok=True)
-        artifacts = artifact_root(home).as_uri() if uri is None else None
         used = uri or store_uri(home)
         if (folder.path / OUTBOX).exists():
             outbox = Outbox.load(folder, uri=used)
         else:
             key = (run_key(folder) if resumed else None) or uuid4().hex
             folder.write(MLFLOW_KEY, key)
-            outbox = Outbox(TrackingStore(used, experiment, key, artifacts=artifacts), folder)
+            outbox = Outbox(TrackingStore(used, experiment, key), folder)
         store = outbox.store
         try:
             _ = store.client  # which may have to be made, and takes its time

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from experiments.mlflow_tracking.sqlite_store import is_ready
-from experiments.mlflow_tracking.tracking import artifact_root, store_file, store_uri
+from experiments.mlflow_tracking.sqlite_store import artifacts_beside, is_ready
+from experiments.mlflow_tracking.tracking import store_file, store_uri
 from experiments.runs.comparison import list_runs
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
@@ -80,7 +80,7 @@ def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[b
         # `mlflow ui` imports all of MLflow to start this, which imports it again: seconds before anything is seen.
         # It is given the socket: of two that listen on their own, one would take the other's answers for its own.
         command = [sys.executable, "-m", "uvicorn", "--fd", str(sock.fileno()), "--workers", "1", _APP]
-        env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifact_root(home).as_uri()}
+        env = {**os.environ, **QUIET, _STORE: store_uri(home), _ARTIFACTS: artifacts_beside(store_file(home))}
         try:
             output = log.open("wb")
         except OSError as error:

@@ -186,7 +186,7 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     studies = trials_of(folder)
     assert list(studies) == ["iteration 1"]
 
-    client = TrackingStore(store_uri(mlflow_home), tmp_path.name, "", artifacts=None).client
+    client = TrackingStore(store_uri(mlflow_home), tmp_path.name, "").client
     assert found.mlflow is not None
     kept = client.get_run(found.mlflow.run_id).data
     assert (kept.metrics["settings/top_k"], kept.metrics["test/prompts_alone_difference"]) == (60, 0)

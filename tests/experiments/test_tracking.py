@@ -1,6 +1,7 @@
 """What MLflow is told, in a real sqlite store."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
+from experiments.mlflow_tracking.tracking import MlflowRun, store_file, store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
@@ -169,6 +170,18 @@ def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home
     assert kept.read_text() == TUNED["answer"]
     nested = {item.path for item in client.list_artifacts(runs["iteration 1"].info.run_id)}
     assert nested == {"blame.json", "prompts"}
+
+
+def test_artifacts_stay_beside_a_store_that_was_named_and_not_in_the_current_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    shutil.copy(store_file(home), tmp_path / "named.db")
+    folder = run_folder(tmp_path, 1)
+    start(home, folder, uri="sqlite:///../named.db", experiment="named").finish(loop_result())
+    assert [each.name for each in tmp_path.glob("artifacts/*/artifacts/summary.json")] == ["summary.json"]
+    assert list(Path.cwd().iterdir()) == []
 
 
 def test_a_second_experiment_goes_into_the_same_store(client: Any, home: Path) -> None:
