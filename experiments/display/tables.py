@@ -70,7 +70,7 @@ class RunView:
         tried = f"tried {record.proposals} rewrite{plural} of {edited}" if edited else "no prompt was rewritten"
         self._say(
             f"iteration {record.n}: {tried}, ",
-            ("accepted", "green") if record.accepted else "kept the champion",
+            ("accepted" if edited else "other settings accepted", "green") if record.accepted else "kept the champion",
             f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )

@@ -141,11 +141,13 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
         worse = replace(lost, text="e", local=-1.0)
         view.iteration(replace(kept, n=5, attempts=(worse, lost)))
         view.iteration(replace(kept, n=6, attempts=(worse, replace(lost, local=0.2))))
+        view.iteration(replace(record(7, accepted=True), edited=(), proposals=0))
     said = capsys.readouterr().err
     assert "iteration 1: tried 3 rewrites of answer, kept the champion; validation 0.510 (100 calls" in said
     assert "iteration 1: closest was answer by model: within noise: +0.125\n" in said
     assert "iteration 2: tried 1 rewrite of answer, kept the champion" in said
     assert "iteration 3: no prompt was rewritten, kept the champion" in said
+    assert "iteration 7: no prompt was rewritten, other settings accepted" in said
     assert "iteration 4: tried 3 rewrites of answer, accepted" in said
     assert "iteration 4: answer by model accepted: +0.150, one-sided p 0.013\n" in said
     assert "iteration 5: closest was answer by bank: -0.050 on recorded inputs, so nothing was asked with it\n" in said
