@@ -165,7 +165,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
 
 
 def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collection[str] | None = None) -> list[_Cost]:
-    """Of each of these prompts, or of all."""
+    """What each of these prompts costs over some conversations; by default each prompt of the system."""
     turns = sum(1 for conversation in group for _ in conversation.turns())
     characters = sum(len(turn.text) for conversation in group for turn in conversation.turns())
     questions = sum(len(conversation.questions) for conversation in group)

@@ -168,9 +168,7 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(
-    run: Run, scripted_server: ScriptedServer, name: str
-) -> None:
+def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(run: Run, name: str) -> None:
     result = run(name, Author("answer", curable=False), tuned=("extract",))
     assert {each.prompt for record in result.iterations for each in record.attempts} <= {"extract"}
     assert {edited for record in result.iterations for edited in record.edited} <= {"extract"}
