@@ -310,6 +310,32 @@ def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Pat
         assert page.locator("#dialog").inner_text().startswith("Keys")
 
 
+def test_a_slow_conversation_is_waited_for(opened: Callable[[str], Page], tmp_path: Path) -> None:
+    write_trace(tmp_path / "trace.jsonl")
+    with serving(tmp_path, str(tmp_path / "trace.jsonl")) as (address, _):
+        page = opened("about:blank")
+        held: list[Any] = []
+        page.route("**/timeline", lambda route: held.append(route))
+        page.goto(f"{address}&annotator=ann")
+        page.wait_for_selector("#accept:enabled")
+        page.click("#gold .chip")
+        assert page.get_attribute("#tab-timeline", "aria-selected") == "true"
+        assert page.locator(".turn").count() == 0
+        (route,) = held
+        route.continue_()
+        page.wait_for_selector(".turn.here.gold")
+        assert page.locator("#timeline").is_visible()
+
+        # One that could not be read is asked for again with the next case.
+        page.unroute("**/timeline")
+        page.route("**/timeline", lambda route: route.abort())
+        page.reload()
+        page.wait_for_selector("#saved.bad:not(:empty)")
+        page.unroute("**/timeline")
+        page.keyboard.press("j")
+        page.wait_for_selector(".turn.here.gold")
+
+
 def test_five_thousand_variables_are_painted_at_once(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "long.jsonl", filler=2500)
     assert len(load_trace(tmp_path / "long.jsonl").graph.variables) > 5000

@@ -26,7 +26,7 @@ async function readOverview() {
   graphs.replaceChildren(el("option", { value: "" }, `All graphs (${overview.graphs.length})`), ...overview.graphs.map((one) => el("option", { value: one.id }, `${one.name}${one.read ? ` · ${one.cases.filter((each) => each.state === "wrong").length} wrong` : " · not read yet"}${one.problem ? " · with a problem" : ""}`)));
   graphs.value = before;
   list();
-  if (!cases.current() && listed.length) views.showGraph(listed[0].graph);
+  if (!cases.current() && listed.length) views.showGraph(listed[0].graph).catch((error) => tell(error.message, true));
   if (overview.done < overview.graphs.length) return setTimeout(readOverview, Math.min(3000, 300 + all().length));
   readStanding();
   if (byId("filter").value === "queue" && !all().some((one) => one.state === "wrong")) {

@@ -3,7 +3,7 @@ import { byId, call, el, fill, put } from "./parts.js";
 
 const TABS = ["timeline", "operations", "element"];
 const turns = new Map(); // id of a message's variable → its row
-let graph = null, shownCase = null, chosen = () => [];
+let graph = null, reading = null, shownCase = null, chosen = () => [];
 let openElement = () => {};
 let toReveal = false; // what the verdict blames, once for each case
 
@@ -35,9 +35,17 @@ export function tab(name) {
 }
 
 /* The conversation. */
-export async function showGraph(id) {
-  if (graph === id) return;
-  graph = id;
+export function showGraph(id) {
+  if (graph !== id) {
+    graph = id;
+    reading = readGraph(id).catch((error) => {
+      if (graph === id) graph = null; // so that the next case asks again
+      throw error;
+    });
+  }
+  return reading;
+}
+async function readGraph(id) {
   const said = await call("POST", "timeline", { graph: id });
   if (graph !== id) return;
   turns.clear();
@@ -62,8 +70,11 @@ function markEvidence() {
     if (row) row.classList.add(...(one.gold ? ["gold"] : []), ...(one.used ? ["used"] : []));
   }
 }
-export function jump(id) {
+export async function jump(id) {
   tab("timeline");
+  const here = graph;
+  await reading.catch(() => {});
+  if (graph !== here) return;
   if (!turns.has(id)) byId("timeline").fillNow?.();
   const row = turns.get(id);
   if (!row) return open(id);
