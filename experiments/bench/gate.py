@@ -9,42 +9,30 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from experiments.bench.recorded_answers import Recorded, Row, by_prompts, rows_of
 from optimizer.evaluation.statistics import sign_flip_p
 from optimizer.gating.gate import GATE_LEVEL, Paired, judged_so_far, looks
 from optimizer.gating.verdict import SIGNIFICANCE
-from tracing.errors import DataError
 
 EFFECTS = (0.05, 0.10, 0.15)
 """True gains in mean score that the power is simulated for."""
 
-RECORDED = Path(__file__).with_name("recorded_answers.json")
-"""Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
-
-SEED = "seed"
-"""Name of the prompts that the others are compared with in a file of recorded answers."""
-
 SCREENED_BEFORE = 2
 """Conversations on which the earlier design screened a challenger."""
 
-Row = tuple[str, str]
-"""Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
 
-Recorded = Mapping[str, Mapping[str, str]]
-"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `seed` too."""
-
-
-class GateFigures(BaseModel):
+class Rates(BaseModel):
     """Shares of trials in which a challenger becomes champion and the test finds it improved, by its true effect.
 
     `null_rate` is that of a challenger without an effect, and `null_accepted` the share of those that become champion.
     `power_before` is the same for screening on two conversations and one decision on the others, with the anchors rule
     of that design, over the same conversations. `calls` and `calls_before` are mean evaluations of a conversation in
-    the search for one challenger, over all effects.
+    the search for one challenger, over all effects. `changed` is the share of the recorded answers that were right on
+    one side alone.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,6 +43,13 @@ class GateFigures(BaseModel):
     power_before: dict[str, float]
     calls: float
     calls_before: float
+    changed: float
+
+
+class GateFigures(Rates):
+    """The rates over all recorded prompts, and `by_prompts` over each, if there are several."""
+
+    by_prompts: dict[str, Rates]
     conversations: int
     test: int
     trials: int
@@ -65,43 +60,6 @@ class Screened(NamedTuple):
 
     accepted: bool
     met: int
-
-
-def read_recorded(path: Path) -> Recorded:
-    """Recorded answers from a JSON file: `{"seed": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
-
-    Raises:
-        DataError: it cannot be read, or holds something else, or nothing to compare.
-    """
-    try:
-        found = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"])) or "the whole file"
-        raise DataError(f'{path}: {where}: {problem["msg"]}; give {{"seed": {{"CONVERSATION": "+-+"}}, …}}') from None
-    for name, answers in found.items():
-        for conversation, marks in answers.items():
-            if not marks or set(marks) - {"+", "-"} or len(marks) != len(found.get(SEED, {}).get(conversation, marks)):
-                raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
-    if not rows_of(found):
-        raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
-    if not any("-" in side for row in rows_of(found) for side in row):
-        raise DataError(f"{path}: no answer is wrong (-), so nothing could be better; record some that are")
-    return found
-
-
-def rows_of(recorded: Recorded) -> list[Row]:
-    """The seed's answers beside those of each other prompts, by conversation."""
-    seed = recorded.get(SEED, {})
-    return [
-        (seed[conversation], marks)
-        for name, answers in recorded.items()
-        if name != SEED
-        for conversation, marks in answers.items()
-        if conversation in seed
-    ]
 
 
 def measure_gate(
@@ -122,35 +80,55 @@ def measure_gate(
         seed: of the draws.
         progress: called with a phase, trials done and their total.
     """
-    rows, drawn = rows_of(recorded), random.Random(seed)  # noqa: S311 (a simulation, not a secret)
-    wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
-    found: dict[float, list[tuple[Screened, Screened, bool]]] = {}
-    for effect in (0.0, *EFFECTS):
-        found[effect] = []
-        for done in range(trials):
-            pool, held_out = (
-                [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
-                for count in (conversations, test)
-            )
-            found[effect].append((_decided(pool), decided_before(pool), _improved(held_out)))
-            if progress is not None:
-                progress(f"effect {effect:+.2f}", done + 1, trials)
-    every = [trial for tried in found.values() for trial in tried]
-    null = found.pop(0.0)
+
+    def rates(rows: Sequence[Row], whose: str) -> Rates:
+        drawn = random.Random(seed)  # noqa: S311 (a simulation, not a secret)
+        wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
+        found: dict[float, list[tuple[Screened, Screened, bool]]] = {}
+        for effect in (0.0, *EFFECTS):
+            found[effect] = []
+            for done in range(trials):
+                pool, held_out = (
+                    [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
+                    for count in (conversations, test)
+                )
+                found[effect].append((_decided(pool), decided_before(pool), _improved(held_out)))
+                if progress is not None:
+                    progress(f"{whose}, effect {effect:+.2f}", done + 1, trials)
+        return _rates(found, _changed(rows))
+
+    every = by_prompts(recorded)
     return GateFigures(
-        null_rate=_share([ours.accepted and improved for ours, _, improved in null]),
-        null_accepted=_share([ours.accepted for ours, _, _ in null]),
-        power={f"{effect:.2f}": _share([o.accepted and better for o, _, better in t]) for effect, t in found.items()},
-        power_before={
-            f"{effect:.2f}": _share([before.accepted and better for _, before, better in tried])
-            for effect, tried in found.items()
-        },
-        calls=sum(ours.met for ours, _, _ in every) / len(every),
-        calls_before=sum(before.met for _, before, _ in every) / len(every),
+        **dict(rates(rows_of(recorded), "all prompts")),
+        by_prompts={name: rates(rows, name) for name, rows in every.items()} if len(every) > 1 else {},
         conversations=conversations,
         test=test,
         trials=trials,
     )
+
+
+def _rates(found: Mapping[float, Sequence[tuple[Screened, Screened, bool]]], changed: float) -> Rates:
+    """The rates in trials, each what our design and the earlier one decided and whether the test finds it improved."""
+    every = [trial for tried in found.values() for trial in tried]
+    return Rates(
+        null_rate=_share([ours.accepted and improved for ours, _, improved in found[0.0]]),
+        null_accepted=_share([ours.accepted for ours, _, _ in found[0.0]]),
+        power={
+            f"{effect:.2f}": _share([ours.accepted and improved for ours, _, improved in found[effect]])
+            for effect in EFFECTS
+        },
+        power_before={
+            f"{effect:.2f}": _share([before.accepted and improved for _, before, improved in found[effect]])
+            for effect in EFFECTS
+        },
+        calls=sum(ours.met for ours, _, _ in every) / len(every),
+        calls_before=sum(before.met for _, before, _ in every) / len(every),
+        changed=changed,
+    )
+
+
+def _changed(rows: Sequence[Row]) -> float:
+    return _share([old != new for champion, challenger in rows for old, new in zip(champion, challenger, strict=True)])
 
 
 def paired(rows: Sequence[Row]) -> Paired:

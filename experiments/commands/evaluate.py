@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ Examples:
   memtune eval experiment.yaml --prompts exported/ --split validation
   memtune eval experiment.yaml --prompts seed --repeat 5
   memtune eval --prompts latest --against seed --model OTHER --base-url URL
+  memtune eval --prompts copies/ --against seed --split train --answers mine.json
 """,
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
@@ -69,6 +72,12 @@ Examples:
     help="Ask everything K times and report the noise floor: how far scores of the same prompts differ.",
 )
 @click.option(
+    "--answers",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Add which answers were right (+) to this JSON file, by prompts and conversation; `memtune bench gate "
+    "--recorded` draws from it. With --repeat, of the first time.",
+)
+@click.option(
     "--min-score",
     type=float,
     callback=_a_score,
@@ -86,6 +95,7 @@ def evaluate(
     split: str,
     sealed: bool,
     repeat: int,
+    answers: Path | None,
     min_score: float | None,
     home: Path | None,
     **given: Any,
@@ -99,6 +109,7 @@ def evaluate(
 
     For continuous integration: exit code 0, 1 if --min-score is not reached, 2 on an error.
     """
+    from experiments.bench.recorded_answers import read_answers, with_outcomes
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
@@ -109,6 +120,7 @@ def evaluate(
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.prompts import check_candidate
 
+    earlier = read_answers(answers) if answers is not None and answers.exists() else {}
     settings = config_from(config or _config_of(prompts, home), given)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
@@ -133,6 +145,9 @@ def evaluate(
                 )
                 found.setdefault(side, []).append(outcomes)
         scores = {side: [score_of(outcomes, seed=settings.seed) for outcomes in own] for side, own in found.items()}
+    if answers is not None:
+        recorded = with_outcomes(earlier, {side: own[0] for side, own in found.items()})
+        write_output_whole(answers, json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", "--answers")
     repetitions = found[prompts]
     table = plain_table()
     first = ("prompts", "split") if against else ("split",)

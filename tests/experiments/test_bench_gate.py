@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.bench.gate import RECORDED, Recorded, decided_before, measure_gate, paired, read_recorded, rows_of
+from experiments.bench.gate import decided_before, measure_gate, paired
+from experiments.bench.recorded_answers import BUNDLED, Recorded, by_prompts, read_recorded
 from experiments.command import main
 from tracing.errors import DataError
 
@@ -19,6 +20,8 @@ KEYS = {
     "power_before",
     "calls",
     "calls_before",
+    "changed",
+    "by_prompts",
     "conversations",
     "test",
     "trials",
@@ -44,6 +47,18 @@ def test_a_greater_effect_is_found_more_often_and_none_hardly_ever() -> None:
     assert figures == measure_gate(made(0.4), conversations=24, test=32, trials=60)
 
 
+def test_what_an_edit_changes_decides_how_much_is_found() -> None:
+    little, much = made(0.1), made(0.8)
+    recorded = {"seed": little["seed"], "little": little["other"], "much": much["other"]}
+    figures = measure_gate(recorded, conversations=24, test=32, trials=60)
+    assert set(figures.by_prompts) == {"little", "much"}
+    assert figures.by_prompts["little"].changed < figures.changed < figures.by_prompts["much"].changed
+    assert figures.by_prompts["little"].power["0.05"] > figures.by_prompts["much"].power["0.05"]
+    alone = measure_gate(little, conversations=24, test=32, trials=60)
+    assert alone.by_prompts == {}
+    assert alone.power == figures.by_prompts["little"].power
+
+
 def test_few_test_conversations_never_find_anything() -> None:
     figures = measure_gate(made(0.4), conversations=24, test=5, trials=20)
     assert set(figures.power.values()) == set(figures.power_before.values()) == {0.0}
@@ -62,9 +77,9 @@ def test_the_earlier_design_screens_on_two_and_stops_at_half() -> None:
 
 
 def test_the_bundled_answers_can_be_drawn_from() -> None:
-    recorded = read_recorded(RECORDED)
+    recorded = read_recorded(BUNDLED)
     assert len(recorded["seed"]) == 24
-    assert len(rows_of(recorded)) >= 24
+    assert {len(rows) for rows in by_prompts(recorded).values()} == {24}
 
 
 @pytest.mark.parametrize(

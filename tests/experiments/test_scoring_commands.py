@@ -1,5 +1,6 @@
 """`memtune eval` and `memtune data audit` against a scripted endpoint, through every real part."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +86,32 @@ def test_a_gain_is_compared_with_the_seed_on_another_model(
     code, _, err = command("eval", "--prompts", "seed", "--against", "no-such-run")
     assert code == 2
     assert "no-such-run" in err
+
+
+@pytest.mark.usefixtures("half_right")
+def test_answers_are_added_to_a_file_that_bench_gate_draws_from(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nShort:")
+    for split in ("train", "validation"):
+        code, _, err = command(
+            "eval", "--prompts", "tuned", "--against", "seed", "--split", split, "--answers", "mine.json"
+        )
+        assert (code, err) == (0, "")
+    recorded = json.loads(Path("mine.json").read_text())
+    assert set(recorded) == {"tuned", "seed"}
+    assert recorded["seed"] == recorded["tuned"]
+    assert list(recorded["seed"].values()) == ["+-", "+-"]
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", "gate", "--recorded", "mine.json", "--trials", "2"])
+    assert ended.value.code == 0, capsys.readouterr().err
+
+    Path("mine.json").write_text('{"seed": {"a": "right"}}')
+    code, _, err = command("eval", "--prompts", "seed", "--answers", "mine.json")
+    assert code == 2
+    assert "mine.json: seed.a: a + or - for each question" in err
+    assert Path("mine.json").read_text() == '{"seed": {"a": "right"}}'
 
 
 def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(

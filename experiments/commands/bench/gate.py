@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.output import write_output
+from experiments.display.terminal import say
 
 
 @click.command(
@@ -20,7 +21,8 @@ Examples:
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),
-    help='Answers to draw from: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}} [default: bundled ones].',
+    help='Answers to draw from, of `memtune eval --answers`: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}} '
+    "[default: bundled ones].",
 )
 @click.option(
     "--conversations",
@@ -39,13 +41,16 @@ Examples:
 def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
     """Simulate how often a challenger with a known effect becomes champion and is found improved on the test.
 
-    The design before it (two screening conversations, then one decision) meets the same challengers.
+    The design before it (two screening conversations, then one decision) meets the same challengers. Each is made of
+    answers to two sets of prompts, so the figures depend on how many answers an edit changes; they are given for each
+    of the recorded prompts too.
     """
-    from experiments.bench.gate import RECORDED, measure_gate, read_recorded
+    from experiments.bench.gate import EFFECTS, measure_gate
+    from experiments.bench.recorded_answers import BUNDLED, read_recorded
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
 
-    answers = read_recorded(recorded or RECORDED)
+    answers = read_recorded(recorded or BUNDLED)
     with run_view() as view:
         figures = measure_gate(
             answers, conversations=conversations, test=test, trials=trials, seed=seed, progress=view.progress
@@ -53,11 +58,16 @@ def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed
     if file is not None:
         write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
     table = plain_table(gap=2)
-    table.add_column("true effect")
-    table.add_column("found", justify="right")
-    table.add_column("before", justify="right")
-    table.add_row("none", f"{figures.null_rate:.3f}", "")
-    for effect, share in figures.power.items():
-        table.add_row(f"+{effect}", f"{share:.3f}", f"{figures.power_before[effect]:.3f}")
-    table.add_row("conversations a challenger", f"{figures.calls:.1f}", f"{figures.calls_before:.1f}")
+    table.add_column("prompts")
+    for name in ("changed", "no effect", *(f"{effect:+.2f}" for effect in EFFECTS), "conversations"):
+        table.add_column(name, justify="right")
+    for name, rates in [("all", figures), *figures.by_prompts.items()]:
+        table.add_row(
+            name,
+            f"{rates.changed:.3f}",
+            f"{rates.null_rate:.3f}",
+            *(f"{share:.3f} ({rates.power_before[effect]:.3f})" for effect, share in rates.power.items()),
+            f"{rates.calls:.1f} ({rates.calls_before:.1f})",
+        )
     LiteralConsole().print(table)
+    say("shares found improved, by true effect, and conversations a challenger met; in parentheses, the earlier design")

@@ -1,0 +1,88 @@
+"""Which answers were right: written by `memtune eval --answers`, drawn from by `memtune bench gate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from tracing.errors import DataError
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+
+BUNDLED = Path(__file__).with_name("recorded_answers.json")
+"""Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
+
+SEED = "seed"
+"""Name of the prompts that the others are compared with."""
+
+Row = tuple[str, str]
+"""Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
+
+Recorded = Mapping[str, Mapping[str, str]]
+"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `seed` too."""
+
+
+def read_answers(path: Path) -> Recorded:
+    """Recorded answers from a JSON file: `{"seed": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
+
+    Raises:
+        DataError: it cannot be read, or holds something else.
+    """
+    try:
+        found = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"])) or "the whole file"
+        raise DataError(f'{path}: {where}: {problem["msg"]}; give {{"seed": {{"CONVERSATION": "+-+"}}, …}}') from None
+    for name, answers in found.items():
+        for conversation, marks in answers.items():
+            if not marks or set(marks) - {"+", "-"} or len(marks) != len(found.get(SEED, {}).get(conversation, marks)):
+                raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
+    return found
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Recorded answers to draw from.
+
+    Raises:
+        DataError: as `read_answers`, or there is nothing to compare.
+    """
+    found = read_answers(path)
+    if not rows_of(found):
+        raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
+    if not any("-" in side for row in rows_of(found) for side in row):
+        raise DataError(f"{path}: no answer is wrong (-), so nothing could be better; record some that are")
+    return found
+
+
+def rows_of(recorded: Recorded) -> list[Row]:
+    """The seed's answers beside those of each other prompts, by conversation."""
+    return [row for each in by_prompts(recorded).values() for row in each]
+
+
+def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
+    """The rows of each prompts but the seed's."""
+    seed = recorded.get(SEED, {})
+    return {
+        name: [(seed[each], marks) for each, marks in answers.items() if each in seed]
+        for name, answers in recorded.items()
+        if name != SEED
+    }
+
+
+def with_outcomes(recorded: Recorded, found: Mapping[str, Sequence[Outcome]]) -> dict[str, dict[str, str]]:
+    """The recorded answers and those of these outcomes by prompts; tainted outcomes are left out."""
+    joined = {name: dict(answers) for name, answers in recorded.items()}
+    for name, outcomes in found.items():
+        joined.setdefault(name, {}).update(
+            (each.conversation.id, "".join("+" if case.passed else "-" for case in each.cases))
+            for each in outcomes
+            if each.tainted is None
+        )
+    return joined
