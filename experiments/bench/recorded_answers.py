@@ -56,8 +56,9 @@ def read_recorded(path: Path) -> Recorded:
     found = read_answers(path)
     if not rows_of(found):
         raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
-    if not any("-" in side for row in rows_of(found) for side in row):
-        raise DataError(f"{path}: no answer is wrong (-), so nothing could be better; record some that are")
+    for name, rows in by_prompts(found).items():
+        if not any("-" in side for row in rows for side in row):
+            raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
     return found
 
 
@@ -67,13 +68,14 @@ def rows_of(recorded: Recorded) -> list[Row]:
 
 
 def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
-    """The rows of each prompts but the seed's."""
+    """The rows of each prompts but the seed's; prompts that have none are left out."""
     seed = recorded.get(SEED, {})
-    return {
+    found = {
         name: [(seed[each], marks) for each, marks in answers.items() if each in seed]
         for name, answers in recorded.items()
         if name != SEED
     }
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def with_outcomes(recorded: Recorded, found: Mapping[str, Sequence[Outcome]]) -> dict[str, dict[str, str]]:

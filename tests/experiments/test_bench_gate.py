@@ -82,13 +82,19 @@ def test_the_bundled_answers_can_be_drawn_from() -> None:
     assert {len(rows) for rows in by_prompts(recorded).values()} == {24}
 
 
+def test_prompts_without_a_conversation_of_the_seed_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"seed": {"a": "+-"}, "x": {"a": "-+"}, "y": {"b": "-+"}}')
+    assert by_prompts(read_recorded(tmp_path / "mine.json")) == {"x": [("+-", "-+")]}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{", "the whole file"),
         ('{"seed": {"a": 1}}', "seed.a"),
         ('{"seed": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
-        ('{"seed": {"a": "++"}, "other": {"a": "++"}}', "no answer is wrong (-)"),
+        ('{"seed": {"a": "++"}, "other": {"a": "++"}}', "other: no answer is wrong (-)"),
+        ('{"seed": {"a": "++", "b": "+-"}, "x": {"b": "++"}, "y": {"a": "++"}}', "y: no answer is wrong (-)"),
         ('{"seed": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
     ],
 )
