@@ -108,11 +108,11 @@ def live(arguments: list[str], seconds: float | None) -> int | None:
 def outcome(folder: RunFolder) -> dict[str, Any]:
     """What a run ended with, without names and places."""
     found = folder.summary().model_dump(mode="json")
-    attempts = (folder.path / "attempts.jsonl").read_text()
+    attempts = folder.path / "attempts.jsonl"
     return {
         **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
         "prompts": folder.prompts("champion"),
-        "attempts": attempts,
+        "attempts": attempts.read_text() if attempts.exists() else "",
     }
 
 
