@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.bench.recorded_answers import Recorded, Row, by_prompts, rows_of
+from experiments.bench.recorded_answers import Recorded, Row, by_prompts
 from optimizer.evaluation.statistics import sign_flip_p
 from optimizer.gating.gate import GATE_LEVEL, Paired, judged_so_far, looks
 from optimizer.gating.verdict import SIGNIFICANCE
@@ -99,7 +99,7 @@ def measure_gate(
 
     every = by_prompts(recorded)
     return GateFigures(
-        **dict(rates(rows_of(recorded), "all prompts")),
+        **dict(rates([row for rows in every.values() for row in rows], "all prompts")),
         by_prompts={name: rates(rows, name) for name, rows in every.items()} if len(every) > 1 else {},
         conversations=conversations,
         test=test,

@@ -17,7 +17,7 @@ BUNDLED = Path(__file__).with_name("recorded_answers.json")
 """Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
 
 SEED = "seed"
-"""Name of the prompts that the others are compared with."""
+"""Names the system's own prompts, with which the others are compared."""
 
 Row = tuple[str, str]
 """Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
@@ -54,21 +54,17 @@ def read_recorded(path: Path) -> Recorded:
         DataError: as `read_answers`, or there is nothing to compare.
     """
     found = read_answers(path)
-    if not rows_of(found):
+    compared = by_prompts(found)
+    if not compared:
         raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
-    for name, rows in by_prompts(found).items():
+    for name, rows in compared.items():
         if not any("-" in side for row in rows for side in row):
             raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
     return found
 
 
-def rows_of(recorded: Recorded) -> list[Row]:
-    """The seed's answers beside those of each other prompts, by conversation."""
-    return [row for each in by_prompts(recorded).values() for row in each]
-
-
 def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
-    """The rows of each prompts but the seed's; prompts that have none are left out."""
+    """The seed's answers beside those of each other prompts, by conversation; prompts that have none are left out."""
     seed = recorded.get(SEED, {})
     found = {
         name: [(seed[each], marks) for each, marks in answers.items() if each in seed]

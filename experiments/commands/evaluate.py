@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate, PromptSpec
 
 
-SEED = "seed"
-"""Names the system's own prompts."""
-
-
 def _a_score(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     # click's own range lets nan pass, and no score is below that.
     if value is not None and not 0 <= value <= 1:
@@ -178,6 +174,7 @@ def evaluate(
 
 def _config_of(named: str, home: Path | None) -> str | None:
     """The configuration of the run that is named; None if it is none."""
+    from experiments.bench.recorded_answers import SEED
     from experiments.running.wiring import home_path
     from experiments.runs.folder import CONFIG, RunFolder
     from tracing.errors import RunError
@@ -200,6 +197,7 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     Raises:
         RunError: there is no such folder or run, or it lacks a prompt.
     """
+    from experiments.bench.recorded_answers import SEED
     from experiments.running.wiring import home_path
     from experiments.runs.folder import PROMPTS, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError

@@ -9,6 +9,8 @@ import os
 import resource
 import signal
 import sys
+import time
+from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,8 @@ from experiments.runs.folder import RunFolder
 from tracing.systems.fact_memory import FactMemory
 
 OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
+
+PATIENCE_S = 60.0
 
 SYSTEMS = "MEMTUNE_SYSTEMS"
 """Where environments are: the server that starts processes has that of the test which needed it first."""
@@ -103,6 +107,29 @@ def live(arguments: list[str], seconds: float | None) -> int | None:
         os.kill(process.pid, signal.SIGKILL)
         process.join()
     return process.exitcode
+
+
+def killed(arguments: list[str], number: signal.Signals, moment: Callable[[], bool], more: float = 0.0) -> int:
+    """Run memtune in a process of its own, send it a signal `more` seconds after a moment unless it has ended before,
+    and give its exit code.
+    """
+    process = started(arguments)
+    begun = Path(BEGUN)
+    _until(lambda: not process.is_alive() or (begun.exists() and begun.read_text() == str(process.pid)))
+    _until(lambda: moment() or not process.is_alive())
+    time.sleep(more)
+    if process.is_alive() and process.pid is not None:
+        os.kill(process.pid, number)
+    process.join(PATIENCE_S)
+    assert not process.is_alive(), f"goes on after {number.name}"
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.002)
 
 
 def outcome(folder: RunFolder) -> dict[str, Any]:

@@ -31,11 +31,10 @@ Tried = Callable[..., None]
 """The fixture that counts what is tried: a kind, and how many of it (1)."""
 
 
-def conversations() -> list[Conversation]:
-    """One to train on, three to validate, one to test: the fewest that a rewrite can be accepted on."""
-    splits = world(train=1, validation=3, test=1)
-    named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    return [one.model_copy(update={"split": name}) for name, group in named.items() for one in group]
+def conversations(train: int = 1, validation: int = 3, test: int = 1) -> list[Conversation]:
+    """So many of each split; by default the fewest that a rewrite can be accepted on."""
+    splits = world(train, validation, test).named()
+    return [one.model_copy(update={"split": name}) for name, group in splits.items() for one in group]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from bench import Endpoint, Tried, conversations, key_in, leaks
-from gold_runs import BEGUN, OUTPUT, PEAK, curves, latest, live, outcome, started, without_costs
+from gold_runs import OUTPUT, PEAK, curves, killed, latest, live, outcome, started, without_costs
 from misbehaviour import KEY, LARGE, Misbehaviour
 from scripted_server import ScriptedServer
 
@@ -25,8 +24,6 @@ INTERRUPTED = 130
 
 MOST_MORE_KB = 400_000
 """Of memory that the largest reply may cost a run."""
-
-PATIENCE_S = 60.0
 
 
 class Place:
@@ -91,12 +88,6 @@ def whole(place: Place, store: Path) -> Whole:
     return _WHOLE[0]
 
 
-def _until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.002)
-
-
 def moments(place: Place, draw: random.Random, requests: int) -> Iterator[tuple[str, Callable[[], bool], float]]:
     """When to kill: a name, what is waited for, and seconds after it; in the order of a run's life."""
     store = lambda: any(place.home.glob("*mlflow*"))  # noqa: E731
@@ -109,21 +100,6 @@ def moments(place: Place, draw: random.Random, requests: int) -> Iterator[tuple[
         before = place.requests
         yield "between calls", lambda n=before, s=share: place.requests >= n + s * requests / 2, draw.uniform(0, 0.01)
     yield "at the end", lambda: any(place.runs[-1].path.glob("report.html")), draw.uniform(0, 0.5)
-
-
-def _kill(place: Place, arguments: list[str], number: signal.Signals, moment: Callable[[], bool], more: float) -> int:
-    """Start a run, send it a signal at a moment unless it has ended before, and give its exit code."""
-    process = started(arguments)
-    begun = Path(BEGUN)
-    _until(lambda: not process.is_alive() or (begun.exists() and begun.read_text() == str(process.pid)))
-    _until(lambda: moment() or not process.is_alive())
-    time.sleep(more)
-    if process.is_alive() and process.pid is not None:
-        os.kill(process.pid, number)
-    process.join(PATIENCE_S)
-    assert not process.is_alive(), f"goes on after {number.name}"
-    assert process.exitcode is not None
-    return process.exitcode
 
 
 @pytest.mark.thorough
@@ -139,7 +115,7 @@ def test_a_run_killed_at_any_moment_of_set_up_and_run_ends_as_the_undisturbed_on
             continue
         number = SIGNALS[(nth + seed) % 3]
         tried(f"{number.name} {name}")
-        code = _kill(place, arguments, number, moment, more)
+        code = killed(arguments, number, moment, more)
         assert code in (0, -signal.SIGKILL, INTERRUPTED), place.said()[-3000:]
         assert "Traceback" not in place.said(), place.said()[-3000:]
         # A run that has a folder can be gone on with, and one that has none has left nothing.
@@ -170,7 +146,7 @@ def test_an_export_killed_at_any_moment_is_whole_or_can_be_made_again(
         tried("kill of an export")
         out = Path(f"out{number}")
         kill = SIGNALS[number % 3]
-        code = _kill(place, [*export, str(out)], kill, lambda: True, draw.uniform(0.3, 1.0) * lasts)
+        code = killed([*export, str(out)], kill, lambda: True, draw.uniform(0.3, 1.0) * lasts)
         assert code in (0, -signal.SIGKILL, INTERRUPTED), place.said()
         if not out.exists():
             assert live([*export, str(out)], None) == 0, place.said()

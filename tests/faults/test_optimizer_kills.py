@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import Tried
-from gold_runs import OUTPUT, live, outcome, started
+from bench import Tried, conversations
+from gold_runs import OUTPUT, killed, live, outcome
 from scripted_server import Reply, ScriptedServer, prompt_of
-from scripted_world import WeakModel, kind_of, world
+from scripted_world import WeakModel, for_dspy, kind_of
 
 from experiments.runs.folder import RunFolder
 from optimizer.search.optimizers import OPTIMIZERS
@@ -35,9 +33,7 @@ class Fickle(WeakModel):
     def _text(self, body: dict[str, Any], text: str, drawn: int) -> str:
         line = self.cures[drawn % len(self.cures)] if drawn % 7 == 0 else f"Be of good cheer in {drawn % 900} ways."
         if "[[ ## " in text:
-            wanted = dict.fromkeys(re.findall(r"\[\[ ## (\w+) ## \]\]", text.rpartition("Respond with")[2]))
-            said = {"module_advice": json.dumps({"answer_prompt": line}), "proposed_instruction": line}
-            return "\n\n".join(f"[[ ## {name} ## ]]\n{said.get(name, 'None.')}" for name in wanted)
+            return for_dspy(text, line)
         if current := re.search(r"```\n(.*?)\n```", text, re.DOTALL):
             return f"```\n{line}\n{current[1]}\n```"
         if "In two sentences: what did" in text or text.startswith("Comments on a prompt"):
@@ -58,9 +54,7 @@ def test_a_run_killed_between_calls_ends_as_the_undisturbed_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scripted_server.script = Fickle("answer")
-    splits = world(train=5, validation=4, test=3).named()
-    told = [one.model_copy(update={"split": split}) for split, group in splits.items() for one in group]
-    write_conversations(tmp_path / "data.jsonl", told)
+    write_conversations(tmp_path / "data.jsonl", conversations(train=5, validation=4, test=3))
     reached = f"base_url: '{scripted_server.base_url}', retries: 1"
     Path("run.yaml").write_text(
         f"dataset: jsonl\ndata: data.jsonl\nsystem_settings: {{near: 2.0}}\noptimizer: {name}\nrounds: 3\n"
@@ -71,14 +65,10 @@ def test_a_run_killed_between_calls_ends_as_the_undisturbed_one(
     arguments = ["run", "run.yaml", "--home", "home"]
     for _ in range(KILLS):
         tried("kill of an optimizer")
-        process, until = started(arguments), scripted_server.asked + draw.randint(1, asked // KILLS)
-        while process.is_alive() and scripted_server.asked < until:
-            time.sleep(0.002)
-        if process.is_alive() and process.pid is not None:
-            os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        until = scripted_server.asked + draw.randint(1, asked // KILLS)
+        killed(arguments, signal.SIGKILL, lambda until=until: scripted_server.asked >= until)
         if RunFolder.all(tmp_path / "home"):
             arguments = ["run", "run.yaml", "--home", "home", "--resume", "latest"]
     assert live(arguments, None) == 0, Path(OUTPUT).read_text()[-3000:]
-    (whole,), (killed,) = RunFolder.all(tmp_path / "whole"), RunFolder.all(tmp_path / "home")
-    assert outcome(killed) == outcome(whole)
+    (whole,), (resumed,) = RunFolder.all(tmp_path / "whole"), RunFolder.all(tmp_path / "home")
+    assert outcome(resumed) == outcome(whole)

@@ -52,6 +52,13 @@ def kind_of(body: dict[str, Any]) -> str:
     return "reflect" if "Write a better template" in prompt_of(body) else "answer"
 
 
+def for_dspy(request: str, instruction: str) -> str:
+    """Every field that DSPy asks for, with this as the instruction and as the advice on the answer prompt."""
+    wanted = dict.fromkeys(re.findall(r"\[\[ ## (\w+) ## \]\]", request.rpartition("Respond with")[2]))
+    said = {"module_advice": json.dumps({"answer_prompt": instruction}), "proposed_instruction": instruction}
+    return "\n\n".join(f"[[ ## {name} ## ]]\n{said.get(name, 'None.')}" for name in wanted)
+
+
 class WeakModel:
     """Extracts and answers by rule, but at one stage badly unless its prompt has an instruction of the bank.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
-from scripted_world import WeakModel, kind_of, memory, world
+from scripted_world import WeakModel, for_dspy, kind_of, memory, world
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
@@ -43,20 +42,12 @@ class Author(WeakModel):
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         text = prompt_of(body)
         if "[[ ## " in text:
-            return self.for_dspy(text)
+            return for_dspy(text, self.cures[0])
         if "```" not in text:
             return super().__call__(body)
         current = re.search(r"```\n(.*?)\n```", text, re.DOTALL)
         assert current is not None
         return f"```\n{self.cures[0]}\n{current[1]}\n```"
-
-    def for_dspy(self, text: str) -> str:
-        """Every field that DSPy asks for; the first cure is the instruction, and the advice on the answer prompt."""
-        wanted = dict.fromkeys(re.findall(r"\[\[ ## (\w+) ## \]\]", text.rpartition("Respond with")[2]))
-        said = {"module_advice": json.dumps({"answer_prompt": self.cures[0]})} | dict.fromkeys(
-            ("proposed_instruction",), self.cures[0]
-        )
-        return "\n\n".join(f"[[ ## {name} ## ]]\n{said.get(name, 'None.')}" for name in wanted)
 
 
 class Uneven(Author):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from memory_recordings import CONVERSATIONS, Watched, script
 from scripted_server import Reply, ScriptedServer, prompt_of
-from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
+from scripted_world import LENGTHY, WeakModel, for_dspy, kind_of, memory, world
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
@@ -59,12 +58,7 @@ class Author(WeakModel):
         return "nonsense" if "train1" in asked and "parrot" not in asked else reply
 
     def for_dspy(self, text: str) -> str:
-        wanted = dict.fromkeys(re.findall(r"\[\[ ## (\w+) ## \]\]", text.rpartition("Respond with")[2]))
-        said = {
-            "module_advice": json.dumps({"answer_prompt": self.instruction}),
-            "proposed_instruction": self.instruction,
-        }
-        return "\n\n".join(f"[[ ## {name} ## ]]\n{said.get(name, 'None.')}" for name in wanted)
+        return for_dspy(text, self.instruction)
 
 
 @pytest.fixture
