@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
+from tracing.llm.settings import DEFAULT_CONTEXT
+
+if TYPE_CHECKING:
+    from tracing.llm.serving.weights import Weights
 
 
 @click.group(cls=WholeSummaries)
@@ -31,8 +36,8 @@ def list_() -> None:
     from tracing.llm.serving.weights import CATALOGUE, stored_path
 
     table = Table()
-    for name in ("name", "model", "size", "on this machine"):
-        table.add_column(name, justify="right" if name == "size" else "left", overflow="fold")
+    for name in ("name", "model", "disk", "memory", "on this machine"):
+        table.add_column(name, justify="right" if name in ("disk", "memory") else "left", overflow="fold")
     found = []
     for weights in CATALOGUE.values():
         path = stored_path(weights)
@@ -40,8 +45,9 @@ def list_() -> None:
         if path.is_file():
             found.append(path)
             here = "yes"
-        table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", here)
+        table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", _memory(weights), here)
     LiteralConsole().print(table)
+    say(f"Memory is at the default context of {DEFAULT_CONTEXT} tokens.")
     for path in found:  # whole lines, which can be copied
         say(path)
 
@@ -50,7 +56,7 @@ def list_() -> None:
     epilog="""\b
 Examples:
   memtune model pull
-  memtune model pull smollm2-135m
+  memtune model pull qwen2.5-coder-1.5b
   memtune model pull qwen2.5-coder-0.5b --from ~/Downloads/model.gguf
 """
 )
@@ -62,6 +68,7 @@ def pull(name: str, source: Path | None) -> None:
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.progress import progress_on
+    from tracing.llm.serving.weights import CATALOGUE
     from tracing.llm.serving.weights import pull as fetch
 
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -76,6 +83,8 @@ def pull(name: str, source: Path | None) -> None:
 
         path = fetch(name, source=source, progress=arrived)
     say(f"{name}: {path}")
+    memory = _memory(CATALOGUE[name])
+    say(f"Serving it takes about {memory} of memory at the default context of {DEFAULT_CONTEXT} tokens.")
 
 
 @model.command(
@@ -87,7 +96,7 @@ Examples:
 )
 @click.argument("name", default="qwen2.5-coder-0.5b")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
-@click.option("--context", type=click.IntRange(min=256), default=4096, show_default=True, help="Tokens.")
+@click.option("--context", type=click.IntRange(min=256), default=DEFAULT_CONTEXT, show_default=True, help="Tokens.")
 def serve(name: str, port: int, context: int) -> None:
     """Serve an embedded model to other programs on this machine, OpenAI-compatible, until Ctrl-C."""
     import threading
@@ -107,3 +116,9 @@ def serve(name: str, port: int, context: int) -> None:
         say("", err=True)
     finally:
         server.close()
+
+
+def _memory(weights: Weights) -> str:
+    from tracing.llm.serving.embedded import memory_needed
+
+    return f"{memory_needed(weights, DEFAULT_CONTEXT) / 1e9:.1f} GB"

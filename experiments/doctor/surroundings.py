@@ -18,8 +18,8 @@ from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
-from tracing.llm.serving.embedded import runtime_library
-from tracing.llm.serving.weights import locate
+from tracing.llm.serving.embedded import memory_needed, runtime_library
+from tracing.llm.serving.weights import CATALOGUE, locate
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate
@@ -94,6 +94,7 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
             yield HealthCheck(f"{role} model", "broken", *_told(error))
+    yield from _check_memory(config)
     served = {role: settings for role, settings in roles.items() if not settings.embedded}
     if not served:
         return
@@ -106,6 +107,30 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             yield HealthCheck("endpoint", "broken", *_told(error))
         else:
             yield HealthCheck("endpoint", "ok", f"{names} answers")
+
+
+def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
+    """Whether the embedded models of a configuration have room in this machine's memory."""
+    contexts = {settings.model: settings.context for settings in config.models.roles().values() if settings.embedded}
+    known = {name: context for name, context in contexts.items() if name in CATALOGUE}
+    if not known:
+        return
+    try:
+        import psutil
+    except ImportError:
+        return  # the models above are broken, then
+    memory = psutil.virtual_memory()
+    needed = sum(memory_needed(CATALOGUE[name], context) for name, context in known.items())
+    says = f"{', '.join(known)}: {needed / _GB:.1f} GB, and {memory.available / _GB:.1f} GB free"
+    if needed < memory.available:
+        yield HealthCheck("memory", "ok", says)
+    elif needed < memory.total:
+        yield HealthCheck("memory", "missing", says, "close other programs, or lower models.ROLE.context")
+    else:
+        says += f" of {memory.total / _GB:.1f} GB in this machine"
+        yield HealthCheck(
+            "memory", "broken", says, "take a smaller model (memtune model list), or an endpoint (base_url)"
+        )
 
 
 def check_tracking(config: RunConfig, home: Path) -> HealthCheck:

@@ -16,6 +16,7 @@ from experiments.doctor import packages, surroundings
 from experiments.doctor.packages import check_extras, check_packages
 from experiments.doctor.surroundings import check_home, check_stores
 from experiments.mlflow_tracking.outbox import OUTBOX
+from experiments.runs.config import RunConfig
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 
 Usage = namedtuple("Usage", "total used free")
@@ -88,6 +89,26 @@ def test_each_thing_that_is_broken_comes_with_its_remedy(
     code, said = doctor(capsys)
     assert code == 1
     assert "memtune model pull qwen2.5-coder-0.5b" in said
+
+
+@pytest.mark.parametrize(
+    ("total", "available", "state", "told"),
+    [
+        (8e9, 4e9, "ok", "qwen2.5-coder-1.5b: 3.1 GB, and 4.0 GB free"),
+        (8e9, 3e9, "missing", "close other programs, or lower models.ROLE.context"),
+        (2e9, 1e9, "broken", "take a smaller model"),
+    ],
+)
+def test_the_memory_that_an_embedded_model_takes_is_told_with_its_context(
+    total: float, available: float, state: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Memory = namedtuple("Memory", "total available")
+    monkeypatch.setattr("psutil.virtual_memory", lambda: Memory(int(total), int(available)))
+    settings = {"model": "qwen2.5-coder-1.5b", "context": 8192}
+    config = RunConfig.model_validate({"models": {"task": settings}})
+    (memory,) = (check for check in surroundings.check_models(config) if check.subject == "memory")
+    assert memory.state == state
+    assert told in f"{memory.says}; {memory.remedy}"
 
 
 def test_a_package_of_another_distribution_with_one_of_our_names_is_told(

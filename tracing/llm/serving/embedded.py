@@ -21,10 +21,14 @@ from tracing.llm.serving.loopback import LoopbackServer
 from tracing.llm.serving.slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.user_cache import user_cache
+from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
 
 SERVING = 5
 """Revision of how requests become runtime calls; raise it when equal requests may get other replies."""
+
+_WORKING_BYTES = 120_000_000
+"""What the runtime takes beside weights and context, measured (xllamacpp 2026.10)."""
 
 _SETTLED_S = 30.0
 """How long a model keeps its number of threads at least; changing it means loading the model again."""
@@ -193,6 +197,11 @@ def compact_grammar(schema: Mapping[str, Any]) -> str:
     Otherwise a small model spends much of its reply on indentation, and may never stop.
     """
     return str(runtime_library().json_schema_to_grammar({**schema, "x-guidance": {"whitespace_flexible": False}}))
+
+
+def memory_needed(weights: Weights, context: int) -> int:
+    """Bytes of memory that serving a model takes, with `context` tokens for each request under way."""
+    return weights.size + context * SLOTS * weights.token_size + _WORKING_BYTES
 
 
 def runtime_version(package: str) -> str:

