@@ -85,10 +85,12 @@ CARDS: Mapping[str, Card] = {
     "agent-traces": Card(
         "bundled traces of agents at work", "Apache-2.0", "12 projects, 72 questions", takes="nothing"
     ),
-    "jsonl": Card("your conversations and questions, one a line", _YOURS, "any"),
+    "jsonl": Card("your conversations and questions, one a line", _YOURS, "any", takes="a file or folder"),
     "csv": Card("your conversations and questions as tables", _YOURS, "any", takes="a folder"),
     "openai-chats": Card("ChatGPT exports (conversations.json)", _YOURS, "any", takes="a file or folder"),
-    "sharegpt": Card("chats in the ShareGPT layout", _YOURS, "any", takes="a file or folder"),
+    "sharegpt": Card(
+        "chats in OpenAI's message format or the ShareGPT layout", _YOURS, "any", takes="a file or folder"
+    ),
     "traces": Card("your recorded traces with feedback on the answers", _YOURS, "any", takes="a folder"),
     "locomo": Card(
         "LoCoMo: long conversations of two people",

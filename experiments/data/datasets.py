@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from experiments.data.cards import CARDS, Card
-from experiments.data.reading import FileReader, Reading, Reports
+from experiments.data.reading import Reading, Reports
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.garbage_collector import collector_paused
 from tracing.plugins import PluginRegistry
@@ -25,7 +25,7 @@ DATASETS = PluginRegistry(
     {
         SAMPLE: "experiments.data.datasets:sample",
         "agent-traces": "experiments.data.agent_traces:agent_traces",
-        JSONL: "experiments.data.datasets:LINES",
+        JSONL: "experiments.data.own.lines:READER",
         "csv": "experiments.data.own.tables:READER",
         "openai-chats": "experiments.data.own.openai_chats:READER",
         "sharegpt": "experiments.data.own.sharegpt:READER",
@@ -118,10 +118,6 @@ def checked(found: Iterable[object], where: str) -> list[Conversation]:
 def sample(path: Path | None) -> list[Conversation]:
     """The bundled sample."""
     return [conversation for name in ("train", "validation", "test", "sealed") for conversation in _bundled(name)]
-
-
-LINES = FileReader(JSONL, lambda path, reading: read_conversations(path, reading.problem))
-"""A user's JSONL file, `docs/data-format.md`."""
 
 
 def _bundled(name: str) -> list[Conversation]:

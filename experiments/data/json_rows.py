@@ -65,7 +65,7 @@ class JsonRows(Generic[Row]):
             raise DataError(f"{self._path}: is empty; {self._expected} is expected, {self._remedy}") from None
         # The mapping is closed when nothing points into it any more.
         start = content[:64].lstrip(BOM_UTF8 + b" \t\r\n")[:1]
-        return self._lines(content) if start == b"{" else self._elements(content)
+        return self._lines(content) if start == b"{" or _is_list_a_line(content) else self._elements(content)
 
     def _elements(self, content: mmap.mmap) -> Iterator[tuple[str, bytes]]:
         try:
@@ -78,7 +78,7 @@ class JsonRows(Generic[Row]):
     def _lines(self, content: mmap.mmap) -> Iterator[tuple[str, bytes]]:
         content.seek(_begin(content))
         first = content.readline()
-        if not first.rstrip().endswith(b"}"):  # one object over several lines
+        if not first.rstrip().endswith((b"}", b"]")):  # one object over several lines
             yield str(self._path), first + content.read()
             return
         line, number = first, 1
@@ -91,6 +91,14 @@ class JsonRows(Generic[Row]):
 def _begin(content: mmap.mmap) -> int:
     """Where the text begins: behind the mark that some editors write."""
     return len(BOM_UTF8) if content[: len(BOM_UTF8)] == BOM_UTF8 else 0
+
+
+def _is_list_a_line(content: mmap.mmap) -> bool:
+    """Whether the first line is a whole list and another follows, so that a row is a line."""
+    end = content.find(b"\n")
+    return (
+        end > 0 and content[max(0, end - 9) : end].rstrip()[-1:] == b"]" and content[end : end + 9].lstrip()[:1] == b"["
+    )
 
 
 def document(path: Path, *, expected: str, remedy: str) -> Any:

@@ -5,24 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.data.own.feedback import has_feedback
+from experiments.data.own.questions import QUESTIONS
 from tracing.errors import DataError
+from tracing.interchange.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 
-_START = 1 << 16
-
-_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("longmemeval", ("haystack_sessions", "haystack_session_ids")),
-    ("locomo", ("qa", "question", "category")),
-    ("locomo", ("sample_id", "conversation")),
-    ("openai-chats", ("mapping",)),
-    ("realmem", ("dialogues", "session_identifier")),
-    ("memeval", ("graph_id", "nodes")),
-    ("agent-traces", ("entity", "project", "sessions")),
-    ("jsonl", ("sessions", "speakers")),
-    ("sharegpt", ("conversations", "from")),
-    ("sharegpt", ("conversations", "role")),
-    ("sharegpt", ("messages", "role")),
-)
-"""Keys near the start of a file → the data set; the first that fits counts."""
+_FILES = ("longmemeval", "locomo", "openai-chats", "realmem", "agent-traces", JSONL, "sharegpt")
+_FOLDERS = ("realmem", "openai-chats", "sharegpt", "memeval", JSONL)
+"""Data sets whose file or folder is recognised by the layout of a file."""
 
 
 def recognised(path: Path) -> str:
@@ -34,11 +23,12 @@ def recognised(path: Path) -> str:
     if not path.exists():
         raise DataError(f"{path}: no such file or folder, and no data set of this name; `memtune data list` lists them")
     found = _folder(path) if path.is_dir() else _file(path)
-    if found is None:
-        raise DataError(
-            f"{path}: is not recognised; say what it is with --dataset NAME, `memtune data list` lists them"
-        )
-    return found
+    if found is not None:
+        return found
+    looks = likeness(path, "folder", "json")
+    if not looks:
+        looks = "say what it is with --dataset NAME, `memtune data list` lists them"
+    raise DataError(f"{path}: is not recognised; {looks}")
 
 
 def _folder(path: Path) -> str | None:
@@ -48,19 +38,18 @@ def _folder(path: Path) -> str | None:
         return "csv"
     if next(path.rglob("probing_questions.json"), None):
         return "beam"
-    first = next((each for each in sorted(path.rglob("*.json*")) if each.is_file()), None)
+    files = (each for each in sorted(path.rglob("*.json*")) if each.is_file() and each.stem != QUESTIONS)
+    first = next(files, None)
     name = _file(first) if first is not None else None
-    return name if name in ("realmem", "openai-chats", "sharegpt", "memeval") else None
+    return name if name in _FOLDERS else None
 
 
 def _file(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(_START)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); give an existing file") from None
-    for name, keys in _KEYS:
-        if all(f'"{key}"'.encode() in start for key in keys):
-            return name
-    # Whatever it is, lines of memtune's own layout can say best what is wrong with them.
-    return "jsonl" if path.suffix == ".jsonl" else None
+    kind = kind_of(path)
+    if kind is not None and kind.name == SMARTCOMMENT:
+        return "memeval"
+    if kind is not None and kind.name in _FILES:
+        return kind.name
+    # Where nothing is known of them, lines of memtune's own layout can say best what is wrong with them.
+    vague = kind is None or kind.name in ("json", "broken", "empty")
+    return JSONL if vague and path.suffix == ".jsonl" else None

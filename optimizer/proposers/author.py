@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ModelError, in_one_line
+from tracing.interchange.speech import without_reasoning
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel, ChatReply
@@ -24,9 +25,6 @@ _ENDPOINT_TOKENS = _MORE**2 * REPLY_TOKENS
 
 _TAIL, _TIMES = 60, 3
 """The last characters of a reply, and how often it has them if it goes in circles."""
-
-_OPENED = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSED = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
 
@@ -133,11 +131,3 @@ def goes_in_circles(reply: str) -> bool:
     """Whether a reply, which was cut short, ends with what it has said several times, but for numbers."""
     said = re.sub(r"\d+", "0", reply)
     return len(said) > _TAIL and said.count(said[-_TAIL:]) >= _TIMES
-
-
-def without_reasoning(reply: str) -> str:
-    """A reply without the `<think>…</think>` or the like before it, even if one of the two tags is missing."""
-    opened, closed = _OPENED.match(reply), _CLOSED.search(reply)
-    if closed is not None and (opened is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
-        return reply[closed.end() :].strip()
-    return "" if opened is not None else reply.strip()

@@ -106,7 +106,12 @@ def test_an_export_of_chatgpt_is_one_conversation_of_the_branches_last_shown(tmp
     ]
     found = problems_of_dataset("openai-chats", path)
     assert found.problems == ()
-    assert found.notes == ("it has no questions, which a run needs; docs/data-format.md says how to add them",)
+    assert found.notes == (
+        "1 hidden messages left out",
+        "1 tool results left out",
+        "2 messages of branches not shown last left out",
+        "it has no questions, which a run needs; docs/data-format.md says how to add them",
+    )
 
 
 def test_exports_of_several_people_in_folders_get_their_questions_from_a_table(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer
 
-from optimizer.proposers.author import Author, goes_in_circles, without_reasoning
+from optimizer.proposers.author import Author, goes_in_circles
 from tracing.errors import BudgetExceededError
+from tracing.interchange.speech import without_reasoning
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 

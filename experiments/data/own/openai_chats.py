@@ -1,8 +1,9 @@
 """ChatGPT exports: `conversations.json`, an array of chats whose messages are a tree.
 
 An export is one person's history, so it is one conversation, and each chat is a session of it, in the order the chats
-began. Of a chat, the branch that was shown last is taken; what was hidden, and what tools said, is left out. Exports
-have no questions: a folder with `questions.csv`, and with an export of each person in a folder of its own, adds them.
+began. Of a chat, the branch that was shown last is taken; what was hidden, and what nobody said (tool calls and their
+results, reasoning, instructions), is left out and counted. Exports have no questions: a folder with `questions.csv`,
+and with an export of each person in a folder of its own, adds them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from experiments.data.json_rows import JsonRows
 from experiments.data.own.questions import Questions
 from experiments.data.reading import FileReader, Reading, conversation_made
+from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
 OPENAI_CHATS = "openai-chats"
@@ -26,6 +28,8 @@ _EXPECTED = "the layout of a ChatGPT export"
 _REMEDY = "see docs/data-format.md"
 _FILES = "conversations*.json"
 _SPOKEN = ("user", "assistant")
+_SAID = ("text", "multimodal_text")
+_TO_ALL = "all"
 _LAST_YEAR = 253_402_300_799
 """The last second that a date can name."""
 
@@ -50,6 +54,7 @@ class _Message(_Layout):
     content: _Content
     weight: float | None = None
     metadata: Mapping[str, Any] | None = None
+    recipient: str | None = None
 
 
 class _Node(_Layout):
@@ -105,7 +110,7 @@ def _conversation(
         if key in sessions:
             reading.problem(f"{where}: id: {key!r} is that of another chat too; remove one of them")
             continue
-        turns = _turns(where, key, chat, reading)
+        turns = _turns(where, name, key, chat, reading)
         if not turns:
             reading.left_out(name, "chats without a message")
             continue
@@ -129,16 +134,33 @@ def _conversation(
     )
 
 
-def _turns(where: str, key: str, chat: _Chat, reading: Reading) -> tuple[Turn, ...]:
+def _turns(where: str, name: str, key: str, chat: _Chat, reading: Reading) -> tuple[Turn, ...]:
     turns: list[Turn] = []
-    for node in _branch(where, chat, reading):
-        message = node.message
-        if message is None or message.author.role not in _SPOKEN or _is_hidden(message):
-            continue
-        text = _text(message.content)
-        if text:
+    branch = _branch(where, chat, reading)
+    for message in (node.message for node in branch if node.message is not None):
+        text, unsaid = _text(message.content), _unsaid(message)
+        if text and unsaid is None:
             turns.append(Turn(id=f"{key}:{len(turns) + 1}", speaker=message.author.role, text=text))
+        elif text or unsaid in (None, REASONING):
+            reading.left_out(name, unsaid or "messages without a text")
+    shown = {id(node) for node in branch}
+    others = (node.message for node in chat.mapping.values() if node.message is not None and id(node) not in shown)
+    reading.left_out(name, "messages of branches not shown last", sum(_unsaid(each) is None for each in others))
     return tuple(turns)
+
+
+def _unsaid(message: _Message) -> str | None:
+    """What a message is that nobody sees said; None for one that is part of the dialogue."""
+    if _is_hidden(message):
+        return "hidden messages"
+    role, kind = message.author.role, message.content.content_type
+    if role not in _SPOKEN:
+        return UNSPOKEN.get(role, TOOL_RESULTS)
+    if message.recipient not in (None, _TO_ALL):
+        return TOOL_CALLS
+    if kind in ("thoughts", "reasoning_recap"):
+        return REASONING
+    return None if kind in (*_SAID, "code", "audio_transcription") else f"messages of the kind {kind!r}"
 
 
 def _branch(where: str, chat: _Chat, reading: Reading) -> list[_Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -47,16 +48,39 @@ class Questions:
     """The questions of a folder, by conversation; a row about a conversation that does not exist is reported.
 
     A folder without such a file has none.
+
+    Args:
+        folder: of the table.
+        reading: receives the problems of its rows.
+        others: whether the table may be about other conversations too; then such rows are counted, not reported.
     """
 
-    def __init__(self, folder: Path, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, folder: Path, reading: Reading, *, others: bool = False) -> None:
+        self._reading, self._others = reading, others
         self._of: dict[str, list[tuple[str, Question]]] = defaultdict(list)
         ids = Ids(reading)
         for where, at, row in rows_in(folder, QUESTIONS, QuestionRow, reading):
             asked = row.asked(len(self._of[row.conversation]) + 1)
             if ids.new("question", asked.id, "id", at, where):
                 self._of[row.conversation].append((where, asked))
+
+    @classmethod
+    def beside(cls, path: Path, reading: Reading) -> Self:
+        """The questions in a folder, or those beside a file, which may also be about other files.
+
+        A table beside a file that has not a single row in this layout is somebody else's: it is left out and counted.
+        """
+        if path.is_dir():
+            return cls(path, reading)
+        problems: list[str] = []
+        beside = cls(path.parent, Reading(problems=problems), others=True)
+        beside._reading = reading
+        if problems and not beside._of:
+            reading.left_out(path.name, f"tables of questions beside it in another layout ({problems[0]})")
+        else:
+            for problem in problems:
+                reading.problem(problem)
+        return beside
 
     def of(self, conversation: str, turns: frozenset[str], facts: frozenset[str] = frozenset()) -> tuple[Question, ...]:
         """Those about a conversation; a row that names a turn or fact it does not have is reported, and left out."""
@@ -67,6 +91,9 @@ class Questions:
     def unclaimed(self) -> None:
         """Report the rows whose conversation nobody asked for."""
         for conversation, rows in self._of.items():
+            if self._others:
+                self._reading.left_out(conversation, "questions about other conversations", len(rows))
+                continue
             for where, _ in rows:
                 self._reading.problem(
                     f"{where}: conversation: {conversation!r} is not the id of a conversation; correct it, "

@@ -1,40 +1,95 @@
-"""Chats in the ShareGPT layout: a JSON array, or a line each, of `{id, conversations: [{from, value}]}`.
+"""Chats in OpenAI's message format or the ShareGPT layout: an array or lines of `{id, messages: [{role, content}]}`.
 
-Each is a conversation of one session. Exports have no questions: a folder with `questions.csv` adds them.
+Each is a conversation of one session. It may also be its messages alone: a list of them, or the whole file. What nobody
+says in it (images, tool calls and their results, instructions, reasoning) is left out and counted. Exports have no
+questions: a `questions.csv` beside them adds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.own.questions import QUESTIONS, Questions
 from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from tracing.interchange.speech import SPEAKERS, role_of, speech_of, unspoken
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
 SHAREGPT = "sharegpt"
 
-_EXPECTED = "the layout of ShareGPT"
+_EXPECTED = "the layout of ShareGPT or of OpenAI's messages"
 _REMEDY = "see docs/data-format.md"
-_USER, _ASSISTANT = "user", "assistant"
-_SPEAKERS = {"human": _USER, "user": _USER, "gpt": _ASSISTANT, "chatgpt": _ASSISTANT, "assistant": _ASSISTANT}
+_MESSAGES = ("conversations", "conversation", "messages", "items")
+_CONTENTS = ("value", "content", "parts", "contents", "text")
+_WITHOUT_CONTENT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
+"""Keys that a message may have in place of a content."""
+_THREAD = ("conversation_id", "thread_id", "session_id", "chat_id")
+_NO_TEXT = "messages without a text"
 
 
-class _Said(BaseModel):
+class _Message(BaseModel):
+    """A message; `speaker` is its name or else its role."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    speaker: str = Field(validation_alias=AliasChoices("from", "role"))
-    text: str = Field(validation_alias=AliasChoices("value", "content"))
+    speaker: str = Field(validation_alias="from")
+    text: str = Field(validation_alias="value")
+    omitted: Mapping[str, int] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spoken(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        nobody = unspoken(given)
+        if nobody is not None:
+            return {"from": "", "value": "", "omitted": {nobody: 1}}
+        role, name = role_of(given), given.get("name")
+        read: dict[str, Any] = {"from": SPEAKERS.get(role.lower(), role)} if role else {}
+        if isinstance(name, str) and name.strip():
+            read["from"] = name.strip()
+        key = next((key for key in _CONTENTS if key in given), None)
+        content = given[key] if key is not None else None
+        if isinstance(content, str | list | dict) or (
+            content is None and (key or any(map(given.get, _WITHOUT_CONTENT)))
+        ):
+            speech = speech_of(given)
+            read |= {
+                "value": speech.text,
+                "omitted": speech.omitted if speech.text else {**speech.omitted, _NO_TEXT: 1},
+            }
+        elif key is not None:
+            read["value"] = content
+        return read
 
 
 class _Chat(BaseModel):
+    """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    id: str | int | None = None
-    said: tuple[_Said, ...] = Field(validation_alias=AliasChoices("conversations", "conversation", "messages"))
+    id: str | int | None = Field(default=None, validation_alias=AliasChoices("id", *_THREAD))
+    messages: tuple[_Message, ...] = Field(validation_alias=AliasChoices(*_MESSAGES))
+    is_message: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        if isinstance(given, list):
+            return {"messages": given}
+        if (
+            isinstance(given, dict)
+            and not any(key in given for key in _MESSAGES)
+            and (role_of(given) or unspoken(given))
+        ):
+            thread = next((given[key] for key in _THREAD if given.get(key) is not None), None)
+            return {"id": thread, "messages": [given], "is_message": True}
+        return given
 
 
 def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
@@ -43,28 +98,22 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
     Raises:
         DataError: there is none, or a file cannot be read.
     """
-    folder = path.is_dir()
-    files = sorted(each for each in path.iterdir() if _is_export(each)) if folder else [path]
+    files = sorted(each for each in path.iterdir() if _is_export(each)) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED} is expected, {_REMEDY}")
-    questions = Questions(path, reading) if folder else None
+    questions = Questions.beside(path, reading)
     ids = Ids(reading)
     for file in files:
-        found = False
-        rows = JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)
-        for place, (where, chat) in enumerate(rows):
-            found = True
-            name = str(chat.id) if chat.id is not None else f"{file.stem}-{place}"
-            if not chat.said:
-                reading.left_out(name, "chats without a message")
-            elif ids.new("conversation", name, "id", where, where):
-                made = _conversation(where, name, chat, questions, reading)
+        empty = True
+        for name, where, messages in _chats(file, reading):
+            empty = False
+            if ids.new("conversation", name, "id", where, where):
+                made = _conversation(where, name, messages, questions, reading)
                 if made is not None:
                     yield made
-        if not found:
+        if empty:
             reading.problem(f"{file}: holds no chat; {_EXPECTED} is expected, {_REMEDY}")
-    if questions is not None:
-        questions.unclaimed()
+    questions.unclaimed()
 
 
 READER = FileReader(SHAREGPT, read_sharegpt)
@@ -74,14 +123,35 @@ def _is_export(path: Path) -> bool:
     return path.is_file() and path.suffix in (".json", ".jsonl") and path.stem != QUESTIONS
 
 
+def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, tuple[_Message, ...]]]:
+    """Id, place and messages of each chat."""
+    threads: dict[str, list[_Message]] = defaultdict(list)
+    first = ""
+    for place, (where, chat) in enumerate(JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)):
+        if chat.is_message:
+            threads[file.stem if chat.id is None else str(chat.id)] += chat.messages
+            first = first or where
+        else:
+            yield str(chat.id) if chat.id is not None else f"{file.stem}-{place}", where, chat.messages
+    for name, messages in threads.items():
+        yield name, first, tuple(messages)
+
+
 def _conversation(
-    where: str, name: str, chat: _Chat, questions: Questions | None, reading: Reading
+    where: str, name: str, messages: tuple[_Message, ...], questions: Questions, reading: Reading
 ) -> Conversation | None:
+    for message in messages:
+        for what, count in message.omitted.items():
+            reading.left_out(name, what, count)
+    # A turn keeps the place of its message, so that what is left out changes no id.
     turns = tuple(
-        Turn(id=f"1:{number}", speaker=_SPEAKERS.get(said.speaker.lower(), said.speaker), text=said.text)
-        for number, said in enumerate(chat.said, start=1)
+        Turn(id=f"1:{number}", speaker=message.speaker, text=message.text)
+        for number, message in enumerate(messages, start=1)
+        if message.text
     )
-    asked = questions.of(name, frozenset(turn.id for turn in turns)) if questions is not None else ()
+    if not turns:
+        reading.left_out(name, "chats without a message")
+        return None
     return conversation_made(
         where,
         f"{_EXPECTED} is expected, {_REMEDY}",
@@ -90,6 +160,6 @@ def _conversation(
             "id": name,
             "speakers": tuple(dict.fromkeys(turn.speaker for turn in turns)),
             "sessions": (DialogueSession(id="1", turns=turns),),
-            "questions": asked,
+            "questions": questions.of(name, frozenset(turn.id for turn in turns)),
         },
     )

@@ -1,0 +1,170 @@
+"""What is said in a message of a chat: its texts, in whichever of the usual layouts they are written.
+
+A message has a text, or a list of parts: OpenAI's chat, responses and threads, Anthropic's, Gemini's, Bedrock's and
+Ollama's, OpenTelemetry's GenAI conventions and OpenInference's. Only texts and transcripts are speech. Images, files,
+tool calls, their results and a model's reasoning are not: they are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+USER, ASSISTANT = "user", "assistant"
+
+INSTRUCTIONS, REASONING = "instructions to the model", "pieces of a model's reasoning"
+TOOL_CALLS, TOOL_RESULTS, IMAGES = "tool calls", "tool results", "images"
+
+SPEAKERS: Mapping[str, str] = {
+    "human": USER,
+    "user": USER,
+    "gpt": ASSISTANT,
+    "chatgpt": ASSISTANT,
+    "ai": ASSISTANT,
+    "bot": ASSISTANT,
+    "model": ASSISTANT,
+    "assistant": ASSISTANT,
+}
+"""Role in lower case → who speaks."""
+
+UNSPOKEN: Mapping[str, str] = {
+    "system": INSTRUCTIONS,
+    "developer": INSTRUCTIONS,
+    "tool": TOOL_RESULTS,
+    "function": TOOL_RESULTS,
+    "ipython": TOOL_RESULTS,
+    "environment": TOOL_RESULTS,
+    "observation": TOOL_RESULTS,
+    "function_call": TOOL_CALLS,
+    "reasoning": REASONING,
+}
+"""Role in lower case of a message that nobody says → what such messages are."""
+
+_CONTENTS = ("content", "parts", "contents", "value", "text")
+_TEXTS = ("text", "input_text", "output_text", "refusal", "audio_transcription")
+_NOUNS = (
+    (re.compile(r"reason|think|thought"), REASONING),
+    (re.compile(r"(?:tool|function|call).*(?:result|response|output)"), TOOL_RESULTS),
+    (re.compile(r"tool|function|_call$"), TOOL_CALLS),
+    (re.compile(r"image|png|jpe?g"), IMAGES),
+    (re.compile(r"audio|voice"), "recordings"),
+    (re.compile(r"video"), "videos"),
+    (re.compile(r"blob|file|document|uri|pdf|binary|attachment"), "files"),
+)
+_OPENED = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSED = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_LONGEST_KIND = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a message says.
+
+    Attributes:
+        text: its texts, one per line; empty if it says nothing.
+        omitted: what else it holds and how often, such as `images`.
+    """
+
+    text: str
+    omitted: Mapping[str, int] = field(default_factory=dict)
+
+
+def speech_of(message: Any) -> Speech:
+    """What a message, or its content alone, says: a text, a list of parts, or an object with either."""
+    omitted: Counter[str] = Counter()
+    if not isinstance(message, Mapping):
+        return Speech(_joined(_texts(message, omitted)), omitted)
+    content = next((message[key] for key in _CONTENTS if message.get(key) not in (None, "", [])), None)
+    texts = [*_texts(content, omitted), *_texts(message.get("refusal"), omitted)]
+    sound = message.get("audio")
+    if isinstance(sound, Mapping):
+        texts += _part({**sound, "type": "audio"}, omitted)
+    for key, noun in (("tool_calls", TOOL_CALLS), ("function_call", TOOL_CALLS), (IMAGES, IMAGES)):
+        listed = message.get(key)
+        omitted[noun] += len(listed) if isinstance(listed, list) else bool(listed)
+    text = _joined(texts)
+    if SPEAKERS.get(role_of(message).lower()) == ASSISTANT:
+        reply = without_reasoning(text)
+        omitted[REASONING] += reply != text.strip()
+        text = reply
+    return Speech(text.strip(), +omitted)
+
+
+def without_reasoning(reply: str) -> str:
+    """A reply without the `<think>…</think>` or the like before it, even if one of the two tags is missing."""
+    opened, closed = _OPENED.match(reply), _CLOSED.search(reply)
+    if closed is not None and (opened is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
+        return reply[closed.end() :].strip()
+    return "" if opened is not None else reply.strip()
+
+
+def unspoken(message: Mapping[str, Any]) -> str | None:
+    """What a message is that nobody says, such as `tool results`; None for one that somebody says."""
+    role = role_of(message).lower()
+    if role:
+        return UNSPOKEN.get(role)
+    kind = message.get("type")
+    return _noun(kind.lower(), {}) if isinstance(kind, str) and kind != "message" else None
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """Whose message it is, as its layout names it; empty if it does not say."""
+    author, kind = message.get("author"), message.get("type")
+    named = [message.get(key) for key in ("role", "from", "speaker", "sender")]
+    named.append(author.get("role") if isinstance(author, Mapping) else author)
+    named.append(kind if isinstance(kind, str) and kind.lower() in (*SPEAKERS, *UNSPOKEN) else None)
+    return next((role.strip() for role in named if isinstance(role, str) and role.strip()), "")
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(text for text in texts if text.strip())
+
+
+def _texts(content: Any, omitted: Counter[str]) -> list[str]:
+    if isinstance(content, list | tuple):
+        return [text for part in content for text in _part(part, omitted)]
+    return _part(content, omitted)
+
+
+def _part(part: Any, omitted: Counter[str]) -> list[str]:
+    """The text of a part, in a list; anything else is counted."""
+    if isinstance(part, str):
+        return [part]
+    if not isinstance(part, Mapping):
+        return []
+    inner = part.get("message_content")
+    if isinstance(inner, Mapping):
+        part = inner
+    kind = _kind(part)
+    if kind in _TEXTS:
+        text = next((part[key] for key in ("text", "content", "refusal", "value") if part.get(key) is not None), None)
+        text = text.get("value") if isinstance(text, Mapping) else text
+        return [text] if isinstance(text, str) else []
+    for holder in (part, part.get("audio"), part.get("input_audio")):
+        transcript = holder.get("transcript") if isinstance(holder, Mapping) else None
+        if isinstance(transcript, str) and transcript.strip():
+            return [transcript]
+    omitted[_noun(kind, part)] += 1
+    return []
+
+
+def _kind(part: Mapping[str, Any]) -> str:
+    """What a part is; one that does not say is a text if it has one, else what its first key names."""
+    if part.get("thought") is True:
+        return "thought"
+    told = part.get("type") or part.get("content_type") or part.get("part_kind")
+    if isinstance(told, str):
+        return told.lower()
+    return "text" if isinstance(part.get("text"), str) else str(next(iter(part), "")).lower()
+
+
+def _noun(kind: str, part: Mapping[str, Any]) -> str:
+    described = " ".join(str(part[key]).lower() for key in ("modality", "mime_type", "media_type") if part.get(key))
+    for words in (described, kind):
+        for pattern, noun in _NOUNS:
+            if words and pattern.search(words):
+                return noun
+    return f"parts of the kind {kind[:_LONGEST_KIND]!r}"
