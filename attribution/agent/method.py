@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,7 @@ from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from attribution.explanations import Explained, ExplainedStep
+from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
@@ -115,8 +117,7 @@ class Agent:
         self._steps, self._seconds, self._clock = steps, seconds, clock
         settings = model.settings
         self._room = min(context, settings.context) if settings.embedded else context
-        # A character is a token at worst, and a request has room for several replies.
-        self._exploration = Exploration(graph, most=min(REPLY_CHARACTERS, self._room // 4))
+        self._exploration = self._explored(graph)
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault a wrong answer is; an abstention if the graph supports no conclusion.
@@ -129,9 +130,21 @@ class Agent:
 
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with each tool that it used and what the tool told."""
-        progress = _Progress(prompts.case_task(case, self._specs, self._exploration))
-        said = self._verdict(case, progress)
+        past = self._as_of(case)
+        progress = _Progress(prompts.case_task(case, self._specs, past._exploration))
+        said = past._verdict(case, progress)
         return Explained(said, tuple(ExplainedStep(note.asked, note.reply) for note in progress.notes))
+
+    def _explored(self, graph: ExecutionGraph) -> Exploration:
+        # A character is a token at worst, and a request has room for several replies.
+        return Exploration(graph, most=min(REPLY_CHARACTERS, self._room // 4))
+
+    def _as_of(self, case: Case) -> Agent:
+        """The same for what there was when the case was answered."""
+        past = copy(self)
+        past._graph = graph_at(self._graph, self._specs, case)
+        past._exploration = self._explored(past._graph)
+        return past
 
     def _verdict(self, case: Case, progress: _Progress) -> Attribution:
         if case.passed:

@@ -12,12 +12,15 @@ response cache answers, so only what is downstream costs calls. An access withou
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, ReplayVerdict
 from attribution.explanations import Explained, ExplainedStep, explained
+from attribution.history import History, as_known_in
 from attribution.judging.words import Judgement
+from attribution.recordings import Recording
 from attribution.replay.repair import Execution, Repairs, WrongOutput
 from attribution.survival.flow import rewrites, turns_read
 from attribution.survival.gold import Gold
@@ -106,13 +109,30 @@ class Replay:
         matcher: MatcherFactory | None = None,
     ) -> None:
         self._system, self._candidate, self._access = system, candidate, access
-        self._conversation, self._judged, self._graph = conversation, judged, graph
+        self._judged, self._graph = judged, graph
         self._most_runs = most_runs
-        self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
         self._verbatim = not rewrites(system.operations)
         self._answering = {spec.name for spec in system.operations if spec.stage in ("retrieve", "answer")}
-        self._matcher = None if matcher is None else matcher(conversation, access)
+        self._open_matcher = matcher
+        self._hear(conversation)
+
+    def _hear(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self._matcher = None if self._open_matcher is None else self._open_matcher(conversation, self._access)
         self._built: tuple[Memory, Heard] | None = None
+
+    def _as_of(self, case: Case) -> tuple[Replay, Case]:
+        """The same of what was said when the case was answered, and the case as far as it was known then."""
+        if self._graph is None:
+            return self, case
+        past = History(Recording(self._graph, self._conversation, tuple(self._system.operations))).at(case)
+        if past.conversation is self._conversation:
+            return self, case
+        then = copy(self)
+        then._graph = past.graph
+        then._hear(past.conversation)
+        return then, as_known_in(case, past)
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault a wrong answer is, according to replay. Raises as `examine`."""
@@ -126,15 +146,20 @@ class Replay:
         """
         if case.passed:
             return Replayed(Attribution(case, abstained="the answer passed"))
-        replayed = _CaseReplay(self, case.question, self._most_runs)
+        past, known = self._as_of(case)
+        replayed = _CaseReplay(past, known.question, self._most_runs)
         with self._access.watch() as watch:
             decisive, confidence, abstained = replayed.decisive()
-        blames = tuple(self._blame(wrong, confidence, case) for wrong in decisive)
+        blames = tuple(past._blame(wrong, confidence, known) for wrong in decisive)
         attribution = Attribution(case, blames, None if blames else abstained)
         return Replayed(attribution, tuple(replayed.checks), replayed.runs, watch.calls)
 
     def verdicts(self, case: Case, blames: Sequence[Blame]) -> Sequence[ReplayVerdict]:
         """Whether repairing blamed operations makes the answer right, alone or else together. Raises as `examine`."""
+        past, known = self._as_of(case)
+        return past._verdicts(known, blames)
+
+    def _verdicts(self, case: Case, blames: Sequence[Blame]) -> Sequence[ReplayVerdict]:
         wrong = self.run(case.question, ()).wrong_outputs
         alone = [self._alone(case, self._places(wrong, blame, case)) for blame in blames]
         if len(blames) < 2 or "refuted" not in alone or "confirmed" in alone:

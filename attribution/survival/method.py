@@ -18,7 +18,9 @@ error is how often spoiled and sound gold answers have such evidence (`attributi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
@@ -28,6 +30,8 @@ from attribution.explanations import Explained
 from attribution.gold_answers.audit import Audit
 from attribution.gold_answers.confidence import NOT_CALIBRATED
 from attribution.gold_answers.suspicion import Suspicion
+from attribution.history import History, as_known_in
+from attribution.recordings import Recording
 from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
@@ -35,7 +39,7 @@ from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.words import WordMatcher
 from attribution.survival.need import Need
-from attribution.survival.needs import needs_of
+from attribution.survival.needs import needs_of, stating
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.survival.quoting import quote
 from attribution.survival.steps import steps_of
@@ -44,13 +48,14 @@ from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsu
 from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
+from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import in_its_language
 from attribution.text.phrases import says_unknown
-from attribution.text.question_kinds import is_inferred
+from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, Question, Turn
 from tracing.systems.protocol import OperationSpec
 
 _EARLIEST_FIRST = tuple(one for one in get_args(ErrorType) if one not in OUTSIDE_THE_SYSTEM)
@@ -70,8 +75,28 @@ def attribute(
     return Survival(graph, conversation, operations).attribute(case)
 
 
+class _Talk:
+    """A conversation, as its cases read it; what they share is computed once."""
+
+    def __init__(self, conversation: Conversation, matcher: Matcher | None) -> None:
+        self.conversation, self.given = conversation, matcher
+        self.vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self.matcher = matcher or WordMatcher(conversation, self.vocabulary)
+        self.embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
+
+    @cached_property
+    def index(self) -> EvidenceIndex:
+        return EvidenceIndex(self.conversation, self.embedding)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self.conversation)
+
+
 class Survival:
     """Attributes the wrong answers of one conversation's graph; what they share is computed once.
+
+    What was said or stored after a question was answered does not exist for it.
 
     Args:
         graph, conversation, operations: as of `attribute`.
@@ -89,36 +114,78 @@ class Survival:
         matcher: Matcher | None = None,
     ) -> None:
         self._review = review
+        self._history = History(Recording(graph, conversation, tuple(operations)))
+        self._untold: str | None = None
         self._flow = ContentFlow(graph, operations)
-        self._conversation = conversation
-        self._vocabulary = Vocabulary(turn.text for turn in conversation.turns())
-        self.language = self._vocabulary.language
-        """The conversation's language, in which texts are read."""
-        self._matcher = matcher or WordMatcher(conversation, self._vocabulary)
-        self._embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
-        self._index: EvidenceIndex | None = None
-        self._audit: Audit | None = None
+        self._talk = _Talk(conversation, matcher)
 
-    @in_its_language
+    @property
+    def language(self) -> Language:
+        """The conversation's language, in which texts are read."""
+        return self._talk.vocabulary.language
+
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
-        return self._attributed(case, self._view(case))
+        past, known = self._as_of(case)
+        return replace(past._attributed(known), case=case)
 
-    @in_its_language
     def verdicts(self, case: Case) -> list[GroundedBlame] | str:
         """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
+        past, known = self._as_of(case)
+        return past._grounded(known)
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with what carries each need at every stage."""
+        past, known = self._as_of(case)
+        found = past._explained(known)
+        return replace(found, attribution=replace(found.attribution, case=case))
+
+    def _as_of(self, case: Case) -> tuple[Survival, Case]:
+        """The same for what there was when the case was answered, and the case as far as it was known then."""
+        past = self._history.at(case)
+        if past is self._history.recording:
+            return self, case
+        known = as_known_in(case, past)
+        then = copy(self)
+        then._flow = ContentFlow(past.graph, past.operations)
+        if past.conversation is not self._talk.conversation:
+            then._talk = _Talk(past.conversation, self._talk.given)
+            then._untold = then._told_by(self._history.later_than(past), case, known)
+        return then, known
+
+    @in_its_language
+    def _told_by(self, later: Sequence[Turn], case: Case, known: Case) -> str | None:
+        """What says that only later turns tell what the answer needs; None if others do, or nothing tells it."""
+        question = case.question
+        forms = [form for form in map(content_of, question.answers) if form]
+        literal = forms and not (is_unknowable(question) or is_inferred(question) or is_count(question))
+        stated = literal and stating(self._talk.conversation.turns(), forms, self._talk.vocabulary)
+        if known.question.evidence or stated:
+            return None
+        telling: Sequence[str] = question.evidence
+        if literal and not telling:
+            telling = [turn.id for turn in stating(later, forms, self._talk.vocabulary)]
+        if not telling:
+            return None
+        return f"{quote(question.answers[0])} was said only in {', '.join(telling)}, after the question was answered"
+
+    @in_its_language
+    def _grounded(self, case: Case) -> list[GroundedBlame] | str:
         view = self._view(case)
         return view if isinstance(view, str) else self._verdicts(view, case)
 
     @in_its_language
-    def explain(self, case: Case) -> Explained:
-        """As `attribute`, with what carries each need at every stage."""
+    def _explained(self, case: Case) -> Explained:
         view = self._view(case)
-        said = self._attributed(case, view)
+        said = self._judged(case, view)
         trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
         return Explained(said, steps_of(trails, case))
 
-    def _attributed(self, case: Case, view: CaseView | str) -> Attribution:
+    @in_its_language
+    def _attributed(self, case: Case) -> Attribution:
+        return self._judged(case, self._view(case))
+
+    def _judged(self, case: Case, view: CaseView | str) -> Attribution:
         if isinstance(view, str):
             return Attribution(case, abstained=view)
         found = self._verdicts(view, case)
@@ -134,7 +201,8 @@ class Survival:
         if answering is None:
             return f"the trace has no answer operation for {case.question.id}"
         asked = self._with_evidence(case)
-        return CaseView(asked, answering, self._flow, self._conversation, self._vocabulary, self._matcher, self._review)
+        talk = self._talk
+        return CaseView(asked, answering, self._flow, talk.conversation, talk.vocabulary, talk.matcher, self._review)
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
@@ -145,9 +213,7 @@ class Survival:
 
     def _suspicion(self, case: Case) -> Suspicion | None:
         """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
-        if self._audit is None:
-            self._audit = Audit(self._conversation)
-        return self._audit.suspicion(case.question, case.reply)
+        return self._talk.audit.suspicion(case.question, case.reply)
 
     def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
         """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
@@ -167,14 +233,12 @@ class Survival:
         question = case.question
         if question.evidence or is_unknowable(question):
             return case
-        if self._index is None:
-            self._index = EvidenceIndex(self._conversation, self._embedding)
-        ranking: Ranking = "words" if self._embedding is None else "both"
-        found = self._index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
-        turns = {turn.id: content_of(turn.text) for turn in self._conversation.turns()}
+        ranking: Ranking = "words" if self._talk.embedding is None else "both"
+        found = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
+        turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
         forms = list(map(content_of, question.answers))
         saying = [
-            turn for turn in found if any(self._vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
+            turn for turn in found if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
         ]
         assumed = tuple((saying or found)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
@@ -182,17 +246,19 @@ class Survival:
     def _is_hidden(self, question: Question) -> bool:
         """Whether the evidence says an answer only in text that is redacted from every recording."""
         forms = list(map(content_of, question.answers))
-        for turn in self._conversation.turns():
+        for turn in self._talk.conversation.turns():
             shown = redact(turn.text) if turn.id in question.evidence else turn.text
             if shown != turn.text:
                 said, left = content_of(turn.text), content_of(shown)
-                coverage = self._vocabulary.coverage
+                coverage = self._talk.vocabulary.coverage
                 if any(coverage(form, said) >= STATED > coverage(form, left) for form in forms):
                     return True
         return False
 
     def _unsurvived(self, view: CaseView, suspicion: Suspicion | None) -> list[tuple[Blame, Trail | None]] | str:
         question = view.case.question
+        if self._untold is not None:
+            return self._untold
         if suspicion is not None and not suspicion.goes_by_words:
             return [(misannotated(suspicion, view), None)]
         if is_unknowable(question):
@@ -211,7 +277,7 @@ class Survival:
             return (
                 f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
             )
-        outdated = outdated_value(question, self._conversation, self._vocabulary)
+        outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
         trails = self._trails(view, known)
         if suspicion is not None and not any(map(view.carries_somewhere, trails)):
             return [(misannotated(suspicion, view), None)]
@@ -221,7 +287,7 @@ class Survival:
         return _decisive([(verdict_on(view, trail, outdated), trail) for trail in trails])
 
     def _needs(self, view: CaseView) -> list[Need]:
-        return needs_of(view.case.question, self._conversation, self._vocabulary)
+        return needs_of(view.case.question, self._talk.conversation, self._talk.vocabulary)
 
     def _known_needs(self, view: CaseView) -> list[Need]:
         """Those of which the trace has a turn."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from attribution.cases import Case
+from attribution.history import graph_at
 from attribution.recordings import Recording
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.text.content import text_of
@@ -57,27 +58,29 @@ class Evidence:
 
 
 class CaseGraphs:
-    """Looks at the cases of one recording."""
+    """Looks at a case in its recording, as it was when the case was answered."""
 
-    def __init__(self, recording: Recording) -> None:
-        self._graph = recording.graph
-        self._flow = ContentFlow(recording.graph, recording.operations)
+    def __init__(self, recording: Recording, case: Case) -> None:
+        self._case = case
+        self._graph = graph_at(recording.graph, recording.operations, case)
+        self._flow = ContentFlow(self._graph, recording.operations)
 
-    def evidence(self, case: Case) -> list[Evidence]:
+    def evidence(self) -> list[Evidence]:
         """The annotated messages, then those that what was answered with comes from, in the order recorded."""
+        case = self._case
         gold = dict.fromkeys(vid for turn in case.question.evidence for vid in self._turn(turn))
         answering = self._flow.answering(case.question.id, case.prediction)
         used = self._read_from(answering) if answering is not None else {}
         rest = [vid for vid in used if vid not in gold]
         return [*(Evidence(vid, True, vid in used) for vid in gold), *(Evidence(vid, False, True) for vid in rest)]
 
-    def around(self, case: Case, first: Iterable[str] = ()) -> CaseGraph:
+    def around(self, first: Iterable[str] = ()) -> CaseGraph:
         """The case's part of the graph.
 
         Args:
-            case: the wrong answer.
             first: ids of elements to show by all means, such as those blamed.
         """
+        case = self._case
         gold = [vid for turn in case.question.evidence for vid in self._turn(turn)]
         found = self._forward(gold)
         answering = self._flow.answering(case.question.id, case.prediction)

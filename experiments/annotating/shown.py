@@ -56,11 +56,11 @@ def shown_case(workspace: Workspace, case: CaseId) -> dict[str, Any]:
     """A case with its evidence and its part of the graph."""
     entry, asked = workspace.entry(case), workspace.case(case)
     recording = workspace.graph(case.trace).recording
-    graphs = CaseGraphs(recording)
-    evidence = graphs.evidence(asked)
+    graphs = CaseGraphs(recording, asked)
+    evidence = graphs.evidence()
     blames = (*entry.verdict.decisive,) if entry.verdict is not None else ()
     blamed = [one.operation_id for one in blames if one.operation_id is not None]
-    part = graphs.around(asked, blamed)
+    part = graphs.around(blamed)
     return {
         "question": safe(entry.question),
         "reply": safe(entry.reply),

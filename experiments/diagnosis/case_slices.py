@@ -45,11 +45,12 @@ def slice_of(graph: ExecutionGraph, case: CaseLine) -> tuple[SliceOperation, ...
     """The operations that show a failure, in the order recorded, at most twelve.
 
     These are the blamed ones, those that made or read the evidence, and those that led from the question to the reply;
-    what is least needed is left out first.
+    what is least needed is left out first. What came after the reply is no part of it.
     """
+    answering = graph.producers(case.prediction) if case.prediction in graph.variables else []
+    graph = graph.until(answering[-1].id) if answering else graph
     blamed = [b.operation_id for b in case.decisive if b.operation_id in graph.operations]
     evidence = dict.fromkeys(vid for b in case.decisive for vid in b.evidence if vid in graph.variables)
-    answering = graph.producers(case.prediction) if case.prediction in graph.variables else []
     wanted: dict[str, None] = dict.fromkeys(oid for oid in blamed if oid is not None)
     wanted |= dict.fromkeys(one.id for one in answering)
     for answer in answering:

@@ -7,6 +7,7 @@ from typing import Any
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import answers_in
+from attribution.history import graph_at
 from attribution.text.content import text_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import Redaction
@@ -33,12 +34,16 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
             "prediction": prediction.id,
         }
         if prediction.id in known:
-            told |= _judged(*known[prediction.id], messages)
+            case, attribution = known[prediction.id]
+            told |= _judged(case, attribution, [messages[turn] for turn in case.question.evidence if turn in messages])
+            if told["evidence"]:
+                past = graph_at(graph, (), case).variables
+                told["evidence"] = [message for message in told["evidence"] if message in past]
         found.append(Redaction().value(told))
     return found
 
 
-def _judged(case: Case, attribution: Attribution | None, messages: dict[str, str]) -> dict[str, Any]:
+def _judged(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
     asked = case.question
     return {
         "id": asked.id,
@@ -47,7 +52,7 @@ def _judged(case: Case, attribution: Attribution | None, messages: dict[str, str
         "gold": [answer for answer in asked.answers if answer],
         "passed": case.passed,
         "score": round(case.judgement.score, 4),
-        "evidence": [messages[turn] for turn in asked.evidence if turn in messages],
+        "evidence": evidence,
         "decisive": [_blame(one) for one in attribution.decisive] if attribution is not None else [],
         "alternatives": [_blame(one) for one in attribution.alternatives] if attribution is not None else [],
         "abstained": attribution.abstained if attribution is not None else None,

@@ -10,7 +10,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tracing.graph import slices
+from tracing.graph import history, slices
 from tracing.graph.contents import GraphContents
 from tracing.graph.elements import Link, Operation, Session, Status, Variable
 from tracing.graph.filters import Filter, in_session
@@ -154,6 +154,17 @@ class ExecutionGraph(GraphContents):
         """
         self.operation(oid)
         return self._part(*slices.surroundings(self, oid))
+
+    def until(self, oid: str) -> ExecutionGraph:
+        """The graph as it was when an operation ended: what was recorded before it or led to it, and its outputs.
+
+        Operations that it ran inside, or that outlasted it, keep only what was recorded before its outputs.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        self.operation(oid)
+        return self._part(*history.until(self, oid))
 
     def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""

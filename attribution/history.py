@@ -1,0 +1,117 @@
+"""A recording as of a question: what was said and stored after it was answered does not exist for its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from attribution.cases import Case
+from attribution.recordings import Recording
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.systems.conversations import Conversation, Turn
+from tracing.systems.protocol import OperationSpec
+
+_CONTENT = frozenset(("message", "fact", "memory_entry", "delete_marker"))
+
+
+def graph_at(graph: ExecutionGraph, operations: Sequence[OperationSpec], case: Case) -> ExecutionGraph:
+    """What was recorded by the time a case was answered; all of the graph if it does not show the answering."""
+    answer = _answer_of(graph, operations, case)
+    return graph if answer is None else graph.until(answer.id)
+
+
+class History:
+    """The pasts of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def at(self, case: Case) -> Recording:
+        """The recording without what was said and stored after a case was answered; itself if nothing was."""
+        whole = self.recording
+        answer = _answer_of(whole.graph, whole.operations, case)
+        if answer is None or self._ends_before(answer):
+            return whole
+        graph = whole.graph.until(answer.id)
+        if self._content <= graph.variables.keys():
+            return whole
+        later = {turn for turn, messages in self._turns.items() if graph.variables.keys().isdisjoint(messages)}
+        return Recording(graph, _without(whole.conversation, later), whole.operations)
+
+    def later_than(self, past: Recording) -> Sequence[Turn]:
+        """The turns that a past does not have."""
+        known = {turn.id for turn in past.conversation.turns()}
+        return [turn for turn in self.recording.conversation.turns() if turn.id not in known]
+
+    def _ends_before(self, answer: Operation) -> bool:
+        """Whether all content is recorded before an answer and made by operations before it."""
+        variables, operations = self._places
+        made = min((variables[vid] for vid in answer.output_ids()), default=-1)
+        return self._last_content < made and self._last_writing < operations[answer.id]
+
+    @cached_property
+    def _places(self) -> tuple[dict[str, int], dict[str, int]]:
+        graph = self.recording.graph
+        return {vid: at for at, vid in enumerate(graph.variables)}, {oid: at for at, oid in enumerate(graph.operations)}
+
+    @cached_property
+    def _content(self) -> set[str]:
+        return {one.id for one in self.recording.graph.variables.values() if one.kind in _CONTENT}
+
+    @cached_property
+    def _last_content(self) -> int:
+        return max((self._places[0][vid] for vid in self._content), default=-1)
+
+    @cached_property
+    def _last_writing(self) -> int:
+        makers = (
+            one for one in self.recording.graph.operations.values() if not self._content.isdisjoint(one.output_ids())
+        )
+        return max((self._places[1][one.id] for one in makers), default=-1)
+
+    @cached_property
+    def _turns(self) -> dict[str, list[str]]:
+        """The variables of each turn that the graph has."""
+        found: dict[str, list[str]] = {}
+        for message in self.recording.graph.find_variables(kind="message"):
+            found.setdefault(message.name, []).append(message.id)
+        return found
+
+
+def as_known_in(case: Case, past: Recording) -> Case:
+    """A case without the evidence and the near miss that a past does not have."""
+    turns, question = {turn.id for turn in past.conversation.turns()}, case.question
+    near = question.near_miss
+    known = {
+        "evidence": tuple(turn for turn in question.evidence if turn in turns),
+        "near_miss": near if near is not None and near.turn in turns else None,
+    }
+    return replace(case, question=question.model_copy(update=known))
+
+
+def _answer_of(graph: ExecutionGraph, operations: Sequence[OperationSpec], case: Case) -> Operation | None:
+    """The operation that answered a case: what made its prediction, or the last answer in its question's session."""
+    answering = {spec.name for spec in operations if spec.stage == "answer"}
+    if case.prediction in graph.variables:
+        makers = graph.producers(case.prediction)
+        found = next((one for one in makers if one.name in answering), makers[-1] if makers else None)
+        if found is not None:
+            return found
+    asked = [one for name in answering for one in graph.find_operations(name=name, session=case.question.id)]
+    return asked[-1] if asked else None
+
+
+def _without(conversation: Conversation, later: set[str]) -> Conversation:
+    if not later:
+        return conversation
+    sessions = [
+        one.model_copy(update={"turns": tuple(turn for turn in one.turns if turn.id not in later)})
+        for one in conversation.sessions
+    ]
+    known = {
+        "sessions": tuple(one for one in sessions if one.turns) or tuple(sessions[:1]),
+        "facts": tuple(one for one in conversation.facts if one.turn not in later),
+    }
+    return conversation.model_copy(update=known)
