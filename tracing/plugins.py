@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.suggestions import did_you_mean
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
 _OURS = {"tracing", "attribution", "optimizer", "experiments"}
@@ -57,12 +58,12 @@ class PluginRegistry:
             versions = [each.removeprefix(f"{part}@") for each in self.names() if each.startswith(f"{part}@")]
             if at and versions:
                 raise ConfigError(
-                    f"{self.key}: {part} has no version {version!r}; choose one of "
+                    f"{self.key}: {part} has no version {version!r}{did_you_mean(name, self.names())}; choose one of "
                     f"{', '.join(f'{part}@{each}' for each in versions)}"
                 )
             raise ConfigError(
-                f"{self.key}: unknown: {name!r}; choose one of {', '.join(self.names())}, or give your own as "
-                "module:Object"
+                f"{self.key}: unknown: {name!r}{did_you_mean(name, self.names())}; choose one of "
+                f"{', '.join(self.names())}, or give your own as module:Object"
             )
 
     def open(self, name: str) -> Any:

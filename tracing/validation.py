@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel
+
+from tracing.suggestions import did_you_mean
 
 
 def unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> str:
@@ -17,8 +18,7 @@ def unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> str:
         model: the outermost model.
     """
     known = _keys_at(path[:-1], model)
-    close = difflib.get_close_matches(str(path[-1]), known, n=1)
-    return f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known here: {', '.join(known)}"
+    return "unknown key" + (did_you_mean(str(path[-1]), known) or f"; known here: {', '.join(known)}")
 
 
 def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:

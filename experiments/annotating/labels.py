@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -12,6 +11,7 @@ from experiments.display.terminal import one_line
 from tracing.errors import MemtuneError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
+from tracing.suggestions import did_you_mean
 
 Action = Literal["labelled", "accepted", "corrected", "rejected", "undone"]
 """Given without a verdict at hand; the verdict shown was taken over, changed, or called wrong; an undo."""
@@ -127,8 +127,7 @@ def variable_ids(given: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]
 
 
 def _unknown(text: str, known: Any, kind: str) -> str:
-    near = difflib.get_close_matches(text, known, n=1)
-    return f"{text!r} names no {kind} of this graph" + (f"; nearest is {near[0]}" if near else "")
+    return f"{text!r} names no {kind} of this graph{did_you_mean(text, known)}"
 
 
 def _listed(given: Any, key: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from experiments.runs.config_file import OPTIONS, load_config
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
 from tracing.plugins import given
+from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import Conversation, first_problem, write_conversations
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
     keyed: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            raise ConfigError(f"{name}: unknown setting; {f'did you mean {close[0]}?' if close else ', '.join(names)}")
+            near = did_you_mean(name, names) or f"; known: {', '.join(names)}"
+            raise ConfigError(f"{name}: unknown setting{near}")
         # `prompts` and `executor` are sections of a configuration and options, which take one value.
         section = name in RunConfig.model_fields and isinstance(value, Mapping | BaseModel)
         keyed[name if section else options.get(name, name)] = _switched(name, value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.choice import Choice
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
@@ -54,7 +55,7 @@ Examples:
 @executor_options
 @click.option(
     "--split",
-    type=click.Choice(["train", "validation", "test"]),
+    type=Choice(["train", "validation", "test"]),
     default="test",
     show_default=True,
     help="The conversations to score.",

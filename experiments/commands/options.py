@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from experiments.commands.choice import Choice
+
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.runs.config import RunConfig
@@ -23,7 +25,7 @@ home_option = click.option(
 
 whose_traces_option = click.option(
     "--traces-of",
-    type=click.Choice(("seed", "champion", "all")),
+    type=Choice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
     help="For a run: the traces of which prompts.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.choice import Choice
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
@@ -51,7 +52,7 @@ Examples:
 )
 @click.option(
     "--selector",
-    type=click.Choice(["blame", "round-robin", "uniform", "all", "random"]),
+    type=Choice(["blame", "round-robin", "uniform", "all", "random"]),
     help="How rounds choose the prompts to rewrite [default: blame].",
 )
 @click.option(

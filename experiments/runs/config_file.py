@@ -21,6 +21,7 @@ from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
 from tracing.recording.redaction import Redaction, excerpt, redact
+from tracing.suggestions import did_you_mean
 from tracing.validation import unknown_key
 
 
@@ -180,8 +181,11 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
         try:
             label, folder, text = str(path), path.parent, path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            names = " or ".join(bundled_configs())
-            raise ConfigError(f"{path}: no such file; give an existing YAML file, or {names}") from None
+            names = bundled_configs()
+            near = did_you_mean(source, [*names, *(str(file) for file in path.parent.glob("*.y*ml"))])
+            raise ConfigError(
+                f"{path}: no such file{near}; give an existing YAML file, or {' or '.join(names)}"
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
@@ -273,8 +277,15 @@ _LONGEST_SHOWN = 200
 
 
 def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
-    # A misspelt key is the cause of the missing one, so it is reported first.
-    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    """Every unknown key, or else the first other problem: a misspelt key is the cause of a missing one."""
+    problems = error.errors()
+    unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+    first, *others = [_explained(problem, label, given) for problem in unknown or problems[:1]]
+    # The file is named once.
+    return "; ".join([first, *(message.removeprefix(f"{label}: ") for message in others)])
+
+
+def _explained(problem: ErrorDetails, label: str, given: Mapping[str, Any]) -> str:
     key = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
     if problem["type"] == "extra_forbidden":

@@ -38,6 +38,7 @@ from pydantic import ValidationError
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.recording.redaction import Redaction
+from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import first_problem
 
 RUNS = "runs"
@@ -110,7 +111,8 @@ class RunFolder:
             raise RunError(
                 f"{name}: {len(found)} runs start like this ({found[0].id}, {found[1].id}, …); give more of the id"
             )
-        raise RunError(f"{name}: no such run under {home / RUNS}; `memtune runs` lists them")
+        near = did_you_mean(name, ["latest", *(run.id for run in runs)]) if runs else ""
+        raise RunError(f"{name}: no such run under {home / RUNS}{near}; `memtune runs` lists them")
 
     @classmethod
     def all(cls, home: Path) -> list[RunFolder]:

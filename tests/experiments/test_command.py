@@ -59,6 +59,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["annotate", "rows.jsonl", "--agreement"], "labels.sqlite: no such file; label something first"),
         (["model", "pull", "gpt-9"], "gpt-9: "),
         (["frobnicate"], "No such command"),
+        (["rnu"], "No such command 'rnu'; did you mean 'run'?"),
+        (["bench", "gat"], "No such command 'gat'; did you mean 'gate'?"),
+        (["run", "--system", "fact-memry"], "--system: unknown: 'fact-memry'; did you mean 'fact-memory'?"),
+        (["run", "--dataset", "sampel"], "did you mean 'sample'?"),
+        (["run", "--selector", "blmae"], "did you mean 'blame'?"),
+        (["run", "dmeo"], "dmeo: no such file; did you mean 'demo'?"),
+        (["model", "pull", "smollm2-135"], "did you mean 'smollm2-135m'?"),
     ],
 )
 def test_whatever_is_wrong_is_told_in_one_line_with_exit_code_2(

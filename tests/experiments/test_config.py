@@ -21,8 +21,13 @@ def write(folder: Path, text: str) -> str:
     [
         ("sistem: rag", ": sistem: unknown key; did you mean 'system'?"),
         ("models: {task: {modell: x}}", ": models.task.modell: unknown key; did you mean 'model'?"),
+        (
+            "sytem: rag\nbudget: {minuts: 3}\nmetrc: f1",
+            ": budget.minuts: unknown key; did you mean 'minutes'?; sytem: unknown key; did you mean 'system'?; "
+            "metrc: unknown key; did you mean 'metric'?",
+        ),
         ("models: {judge: {model: x, url: y}}", ": models.judge.url: unknown key; known here: model, base_url"),
-        ("system: mem9", ": system: unknown: 'mem9'; choose one of fact-memory, rag, mem0"),
+        ("system: mem9", ": system: unknown: 'mem9'; did you mean 'mem0'?; choose one of fact-memory, rag, mem0"),
         ("metric: bleu", ": metric: unknown: 'bleu'; choose one of short_contains"),
         ("rounds: many", ": rounds: "),
         ("limits: {sessions: 0}", ": limits.sessions: "),

@@ -114,7 +114,7 @@ def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"round": 3}, "did you mean rounds"),
+        ({"round": 3}, "did you mean 'rounds'"),
         ({"model": "http://127.0.0.1:9/v1"}, "write http://127.0.0.1:9/v1#NAME"),
         ({"data": []}, "empty list"),
         ({"data": ["hello"]}, "holds str"),

@@ -45,7 +45,7 @@ def command(memtune: MemtuneCommand) -> Command:
         ("search: {settings: {top_c: [3]}}", "search.settings.top_c: unknown to rag; it knows chunk_tokens, overlap"),
         (
             "search: {settings: {retrieval: [bm25]}}",
-            "search.settings.retrieval: 'bm25' is unknown; choose",
+            "search.settings.retrieval: unknown: 'bm25'; choose",
         ),
         (
             "search: {settings: {rerank: [6]}}",

@@ -199,7 +199,7 @@ def test_the_model_s_choice_comes_first_and_an_unusable_one_changes_nothing(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"retrieval": "bm25"}, "system_settings.retrieval: 'bm25' is unknown; choose one of dense, sparse, hybrid"),
+        ({"retrieval": "bm25"}, "system_settings.retrieval: unknown: 'bm25'; choose one of dense, sparse, hybrid"),
         ({"chunk_tokens": 20, "overlap": 20}, "system_settings.overlap: 20 does not fit chunks of 20 tokens"),
         ({"overlap": -1}, "system_settings.overlap: -1"),
     ],

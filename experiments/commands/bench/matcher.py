@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.choice import Choice
 from experiments.commands.options import home_option, model_options
 from experiments.commands.output import write_output
 
@@ -38,7 +39,7 @@ Examples:
 )
 @click.option(
     "--part",
-    type=click.Choice(["held-out", "development"]),
+    type=Choice(["held-out", "development"]),
     default="held-out",
     show_default=True,
     help="Rules are developed on the second and measured on the first.",

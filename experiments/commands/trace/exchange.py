@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.choice import Choice
 from experiments.display.terminal import one_line, say
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
@@ -37,7 +38,7 @@ Examples:
     "--from",
     "source",
     required=True,
-    type=click.Choice(tuple(FORMATS)),
+    type=Choice(tuple(FORMATS)),
     help="Format of FILE; see docs/interchange.md.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Trace file to write.")
@@ -62,7 +63,7 @@ Examples:
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "target", required=True, type=click.Choice(tuple(FORMATS)), help="Format to write; see docs/interchange.md."
+    "--to", "target", required=True, type=Choice(tuple(FORMATS)), help="Format to write; see docs/interchange.md."
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
 @_force

@@ -30,6 +30,7 @@ from tracing.errors import WeightsError
 from tracing.llm.serving.child_process import start_child
 from tracing.llm.serving.user_cache import user_cache
 from tracing.recording.redaction import redact
+from tracing.suggestions import did_you_mean
 
 _HUB = "https://huggingface.co"
 _HUB_ANSWER_S = 5.0
@@ -143,7 +144,10 @@ def locate(model: str) -> Path:
     weights = CATALOGUE.get(model)
     path = Path(model) if weights is None else stored_path(weights)
     if weights is None and path.suffix != ".gguf":
-        raise WeightsError(f"{model}: no such embedded model; known: {', '.join(CATALOGUE)}, or a path to a .gguf file")
+        raise WeightsError(
+            f"{model}: no such embedded model{did_you_mean(model, CATALOGUE)}; known: {', '.join(CATALOGUE)}, or a "
+            "path to a .gguf file"
+        )
     if not path.is_file():
         raise WeightsError(
             f"{model}: {path} does not exist"
@@ -183,7 +187,9 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
         WeightsError: the model is unknown, the disk too full, or no source has the right bytes.
     """
     if name not in CATALOGUE:
-        raise WeightsError(f"{name}: no such embedded model; known: {', '.join(CATALOGUE)}")
+        raise WeightsError(
+            f"{name}: no such embedded model{did_you_mean(name, CATALOGUE)}; known: {', '.join(CATALOGUE)}"
+        )
     weights = CATALOGUE[name]
     target = stored_path(weights)
     if target.is_file() and target.stat().st_size == weights.size and digest(str(target)) == weights.sha256:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.errors import ConfigError
+from tracing.suggestions import did_you_mean
 
 REPLY_SCHEMA = ("embedded", "always", "never")
 """When replies are constrained to a schema that the library alone does not ask for ("embedded": of embedded models)."""
@@ -17,7 +18,10 @@ def check_choice(setting: str, given: str, choices: Sequence[str]) -> None:
         ConfigError: naming the setting and the choices.
     """
     if given not in choices:
-        raise ConfigError(f"system_settings.{setting}: unknown: {given!r}; choose one of {', '.join(choices)}")
+        raise ConfigError(
+            f"system_settings.{setting}: unknown: {given!r}{did_you_mean(given, choices)}; choose one of "
+            f"{', '.join(choices)}"
+        )
 
 
 def check_least(least: int, **given: int) -> None:

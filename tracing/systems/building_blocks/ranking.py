@@ -6,10 +6,11 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from tracing.errors import ConfigError
 from tracing.llm.models import EmbeddingModel
+from tracing.systems.building_blocks.choices import check_choice
 from tracing.systems.building_blocks.recall import nearest
 from tracing.systems.entries import Entry
 
@@ -30,10 +31,8 @@ def check_retrieval(value: str) -> Retrieval:
         ConfigError: it is none.
     """
     known: tuple[Retrieval, ...] = get_args(Retrieval)
-    found = next((each for each in known if each == value), None)
-    if found is None:
-        raise ConfigError(f"system_settings.retrieval: {value!r} is unknown; choose one of {', '.join(known)}")
-    return found
+    check_choice("retrieval", value, known)
+    return cast("Retrieval", value)
 
 
 def ranked(retrieval: Retrieval, text: str, entries: Sequence[Entry], embedding: EmbeddingModel) -> list[Entry]:

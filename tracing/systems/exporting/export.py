@@ -12,6 +12,7 @@ from typing import Any
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
+from tracing.suggestions import did_you_mean
 from tracing.systems.description import describe
 from tracing.systems.exporting.exporter import (
     EXPORTERS,
@@ -175,7 +176,8 @@ def known_target(target: str, fitting: Callable[[], str]) -> str:
     name, _, version = target.partition("@")
     versions = [each for each in EXPORTERS.names() if each.startswith(f"{name}@")]
     if not versions:
-        raise RunError(f"--to {target}: unknown target; {fitting()}, or by your own as module:Object")
+        near = did_you_mean(target, EXPORTERS.names())
+        raise RunError(f"--to {target}: unknown target{near}; {fitting()}, or by your own as module:Object")
     if version:
         raise RunError(f"--to {target}: unknown version; choose one of {', '.join(versions)}")
     raise RunError(f"--to {target}: which version? choose one of {', '.join(versions)}")

@@ -1,0 +1,18 @@
+"""What a name that does not exist was probably meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'NAME'?` with the known name that is closest, or nothing if none is close.
+
+    Example:
+        >>> did_you_mean("fact-memry", ["rag", "fact-memory"])
+        "; did you mean 'fact-memory'?"
+    """
+    folded = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
