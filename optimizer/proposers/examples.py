@@ -116,7 +116,8 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
     question = example.case.question
     found: set[Symptom] = set()
     if stage == "answer":
-        if word_count(example.output) > SHORT_REPLY_WORDS:
+        # By a metric of form, as `f1`, a short sentence around the right answer is too long as well.
+        if word_count(example.output) > SHORT_REPLY_WORDS or example.case.judgement.contains:
             found.add("long reply")
         says_unknown = contains(example.output, "unknown")
         if example.wants_unknown and not says_unknown:

@@ -8,6 +8,7 @@ from memory_recordings import CONVERSATIONS, Watched, attributions_of, script
 from scripted_server import ScriptedServer
 
 from attribution.cases import Attribution
+from attribution.judging.words import judge
 from attribution.text.tokens import contains
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
@@ -68,6 +69,19 @@ def test_examples_show_the_request_as_it_was(recorded: tuple[list[Outcome], list
     assert example.output == example.case.reply
     assert example.attribution is not None
     assert symptoms_of(example, "answer") == {"long reply"}
+
+
+def test_by_a_metric_of_form_a_sentence_around_the_right_answer_is_a_long_reply(
+    recorded: tuple[list[Outcome], list[Attribution]],
+) -> None:
+    failed, _ = examples_of(PROMPTS["answer"], *recorded)
+    example = next(example for example in failed if not example.wants_unknown)
+    answer = example.case.question.answers[0]
+    reply = f"It is called {answer}, I think."
+    case = replace(example.case, reply=reply, judgement=judge(reply, [answer], "f1"))
+    assert not case.passed
+    spoken = replace(example, case=case, outputs=(replace(example.outputs[0], value=reply),))
+    assert symptoms_of(spoken, "answer") == {"long reply"}
 
 
 def test_a_passing_case_points_at_the_extraction_and_decision_behind_it(
