@@ -17,6 +17,7 @@ from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, R
 from attribution.judging.words import Judgement
 from attribution.survival.matching.matcher import WORDS
 from tracing.errors import DataError
+from tracing.files.file_kinds import ATTRIBUTIONS, likeness
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
 from tracing.systems.protocol import OperationSpec, Stage
@@ -226,8 +227,11 @@ class Attributions:
             try:
                 said = _READER.validate_json(line)
             except ValidationError as error:
+                if found is None:
+                    raise DataError(f"{path}: is not what `memtune attribute` wrote; {_remedy(path)}") from None
+                what = "is cut off or damaged" if error.errors()[0]["type"] == "json_invalid" else first_problem(error)
                 raise DataError(
-                    f"{path}:{number}: {first_problem(error)}; give a file that `memtune attribute` wrote"
+                    f"{path}:{number}: {what}; delete this line, and its case is attributed again"
                 ) from None
             if isinstance(said, Header):
                 found = found or cls(said)
@@ -236,7 +240,7 @@ class Attributions:
             else:
                 found.add(said)
         if found is None:
-            raise DataError(f"{path}: begins with no header; give a file that `memtune attribute` wrote")
+            raise DataError(f"{path}: begins with no header; {_remedy(path)}")
         return found
 
     def add(self, said: TraceLine | CaseLine) -> None:
@@ -250,6 +254,10 @@ class Attributions:
             kept = () if changed else said.wrong or ()
             self.cases = {key: case for key, case in self.cases.items() if key[0] != said.trace or key[1] in kept}
         self.traces[said.trace] = said
+
+
+def _remedy(path: Path) -> str:
+    return likeness(path, ATTRIBUTIONS) or "give a file that `memtune attribute` wrote, or to --out a new one"
 
 
 def is_attributions(path: Path) -> bool:
@@ -300,7 +308,7 @@ class AttributionsFile:
         data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if not whole and not (header.model_dump_json() + "\n").encode().startswith(data):
-            raise DataError(f"{path}: is something else; give --out a new file")
+            raise DataError(f"{path}: is something else; {_remedy(path)}")
         found = Attributions._of(path, whole) if whole else Attributions(header)
         if found.header != header:
             raise DataError(f"{path}: was made by {found.header}; give --out another file, or the same options")

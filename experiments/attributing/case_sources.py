@@ -18,7 +18,7 @@ from experiments.attributing.attributions import is_attributions
 from experiments.attributing.run_traces import run_traces
 from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
-from experiments.data.own.traced_chats import chat_of
+from experiments.data.own.traced_chats import chats_of
 from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
@@ -136,7 +136,8 @@ class Source:
         system_known: bool,
     ) -> Found:
         """The answers that users said are wrong."""
-        answers = chat_of(recording.graph, recording.conversation.id).answers
+        chats, _ = chats_of(recording.graph, recording.conversation.id)
+        answers = [answer for chat in chats for answer in chat.answers]
         cases = []
         for where, row in feedback:
             meant = answer_meant(row, answers)
@@ -282,9 +283,9 @@ def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | N
 
 
 def _judging_by(data: Path) -> Judging:
-    from tracing.systems.conversations import read_conversations
+    from experiments.data.datasets import JSONL, conversations_of
 
-    return Judging(_by_file(read_conversations(data)))
+    return Judging(_by_file(conversations_of(JSONL, data)))
 
 
 def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:

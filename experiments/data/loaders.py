@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.data.datasets import LOCOMO, checked, conversations_of
-from experiments.data.published.locomo import read_locomo
-from experiments.data.reading import Progress, Reading, needed, omission_lines
+from experiments.data.published.locomo import READER as LOCOMO_READER
+from experiments.data.reading import Progress, Reading, omission_lines
 from experiments.data.settings import DataLimits, DataSettings
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
@@ -78,7 +78,7 @@ def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
         DataError: the file is unusable, and what `reading` raises.
     """
     if config.dataset == LOCOMO:
-        found = read_locomo(needed(LOCOMO, config.data), reading, config.locomo.categories)
+        found = LOCOMO_READER.read(config.data, reading, config.locomo.categories)
         return checked(found, f"dataset: {LOCOMO!r}")
     return conversations_of(config.dataset, config.data, reading)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from pydantic import BaseModel, ValidationError
 
 from tracing.errors import DataError, MemtuneError, in_one_line
+from tracing.files.file_kinds import SMARTCOMMENT, likeness
 from tracing.systems.conversations import Conversation, problems_of
 
 Progress = Callable[[int, int], None]
@@ -39,6 +40,16 @@ class Reading:
         if self._problems is None:
             raise DataError(message)
         self._problems.append(message)
+
+    @property
+    def count(self) -> int:
+        """How many problems were gathered."""
+        return len(self._problems or ())
+
+    def instead(self, since: int, message: str) -> None:
+        """Report one problem in place of those gathered since there were so many."""
+        if self._problems is not None:
+            self._problems[since:] = [message]
 
     def invalid(self, where: str, error: ValidationError, remedy: str, model: type[BaseModel] | None = None) -> None:
         """Report every problem of a row that a model refused. `where` is the file with the line or place of the row."""
@@ -111,7 +122,33 @@ class FileReader:
         Raises:
             DataError: there is no path, or it cannot be read; and what `reading` raises.
         """
-        return self.reads(needed(self.name, path), reading)
+        return unless_foreign(self.name, needed(self.name, path), self.reads, reading)
+
+
+def unless_foreign(name: str, path: Path, reads: Read, reading: Reading) -> Iterator[Conversation]:
+    """The conversations that `reads` gives of a path; of a file that gives none, what it looks like.
+
+    Raises:
+        DataError: as `reads`.
+    """
+    before, empty = reading.count, True
+    try:
+        for conversation in reads(path, reading):
+            empty = False
+            yield conversation
+    except DataError:
+        foreign = _foreign(name, path) if empty else ""
+        if not foreign:
+            raise
+        raise DataError(foreign) from None
+    if empty and reading.count > before and (foreign := _foreign(name, path)):
+        reading.instead(before, foreign)
+
+
+def _foreign(name: str, path: Path) -> str:
+    own = SMARTCOMMENT if name in ("memeval", "memtracebench") else name
+    looks = likeness(path, own, "json", "broken", "empty") if path.is_file() else ""
+    return f"{path}: is not the data set {name}; {looks}" if looks else ""
 
 
 def needed(name: str, path: Path | None) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from experiments.data.own.feedback import has_feedback
 from experiments.data.own.questions import QUESTIONS
 from tracing.errors import DataError
-from tracing.interchange.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
+from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 
 _FILES = ("longmemeval", "locomo", "openai-chats", "realmem", "agent-traces", JSONL, "sharegpt")
 _FOLDERS = ("realmem", "openai-chats", "sharegpt", "memeval", JSONL)

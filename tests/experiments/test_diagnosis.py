@@ -270,7 +270,7 @@ def test_the_commands_work_together(
         (["attribute", "nowhere"], "nowhere: no such run"),
         (["attribute", "empty"], "empty: holds no traces"),
         (["report", "nowhere"], "nowhere: no such run"),
-        (["report", "notes.txt"], "notes.txt:1: "),
+        (["report", "notes.txt"], "notes.txt: is not what `memtune attribute` wrote; it looks like plain text; "),
         (["report", "latest", "--out", "r.pdf"], "r.pdf: ends in neither"),
         (["report", "latest", "--ladder", "notes.txt"], "notes.txt: "),
         (["ask", "nowhere.jsonl", "why?"], "nowhere.jsonl: cannot be read"),

@@ -16,6 +16,7 @@ import msgspec
 
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, is_too_deep
+from tracing.files.file_kinds import TRACE, likeness
 from tracing.files.garbage_collector import collector_paused
 from tracing.files.lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.files.records import RecordReader
@@ -72,7 +73,8 @@ def load_trace(path: str | Path) -> LoadedTrace:
                 rest = len(line) + sum(len(other) for other in lines)
                 problem = f"{path}:{number}: {error}; it and all that follows ({rest} bytes) was left out"
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}; give the path of a recorded trace") from None
+        looks = likeness(path) or "give the path of a recorded trace"
+        raise TraceError(f"{path}: cannot be read: {error.strerror}; {looks}") from None
     return LoadedTrace(reader.graph, problem, reader.notes())
 
 
@@ -122,9 +124,8 @@ def _check_header(path: Path, line: bytes) -> None:
     except TraceError:
         header = {}
     if header.get("type") != "header" or header.get("format") != FORMAT:
-        raise TraceError(
-            f"{path}: is not a trace: its first line is no {FORMAT} header; give the path of a recorded trace"
-        )
+        looks = likeness(path, TRACE) or "give the path of a recorded trace"
+        raise TraceError(f"{path}: is not a trace: its first line is no {FORMAT} header; {looks}")
     if header.get("version") not in range(1, VERSION + 1):
         raise TraceError(
             f"{path}: has format version {header.get('version')!r}, this memtune reads 1 to {VERSION}; "

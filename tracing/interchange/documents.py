@@ -18,6 +18,7 @@ import msgspec
 
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST, is_too_deep
+from tracing.files.file_kinds import likeness
 from tracing.graph.elements import Link
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import snapshot
@@ -92,12 +93,15 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}; give the path of a file") from None
+        looks = likeness(path) or "give the path of a file"
+        raise TraceError(f"{path}: cannot be read: {error.strerror}; {looks}") from None
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise TraceError(f"{path}: is in UTF-16 or UTF-32; save it as UTF-8")
     content = content.removeprefix(codecs.BOM_UTF8)
     if not content or content.isspace():
         raise TraceError(f"{path}: is empty; export the trace again")
+    if content.lstrip()[:1] not in (b"{", b"[") and (looks := likeness(path)):
+        raise TraceError(f"{path}: is not JSON; {looks}")
     return content
 
 

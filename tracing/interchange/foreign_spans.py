@@ -14,6 +14,7 @@ from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, text_or_none
 from tracing.interchange.spans import Span
+from tracing.interchange.speech import INSTRUCTIONS, role_of, speech_of, unspoken
 
 
 class _Content(NamedTuple):
@@ -66,6 +67,14 @@ _GOT = (
 )
 _COST = ("gen_ai.usage.cost", "llm.cost.total")
 _SESSION = ("gen_ai.conversation.id", "session.id", "mlflow.trace.session")
+_DETAILS = "gen_ai.client.inference.operation.details"
+"""Event that holds the messages in place of the span."""
+
+_UNSAID = "value"
+"""Kind of a message that says nothing, such as a tool call, and of what tools return."""
+
+_DEEPEST_NAME, _LONGEST_NUMBER = 12, 6
+
 _KIND = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "mlflow.spanType")
 _KINDS = {
     "chat": "llm",
@@ -136,61 +145,116 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
 
 def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
     """(is an input, role, kind, value) of all inputs and outputs of a span."""
+    holders = [span.attributes, *(one.attributes for one in span.events if one.name == _DETAILS)]
     for read, table in ((True, _READ), (False, _MADE)):
+        spoken = False
         for name, content in table.items():
-            value = span.attributes.get(name)
+            value = next((each[name] for each in holders if each.get(name) is not None), None)
             if value is None:
                 value = _numbered(span.attributes, name)
-            if value is not None:
-                for role, kind, one in _parts(content, _structured(value)):
-                    yield read, role, kind, one
+            if value is None:
+                continue
+            value = _structured(value)
+            if content.kind == "value" and not spoken and (messages := _messages_in(value)):
+                content, value = _Content(content.role, "message"), messages
+            spoken = spoken or content.kind == "message"
+            for role, kind, one in _parts(content, value):
+                yield read, role, kind, one
     for event in span.events:
         if event.name in _SAID:
             read, kind = _SAID[event.name]
             names = ("content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content", "message")
-            value = next((event.attributes[name] for name in names if name in event.attributes), None)
-            yield read, event.name.split(".")[1], kind, dict(event.attributes) if value is None else _structured(value)
+            value = next((event.attributes[name] for name in names if event.attributes.get(name) is not None), None)
+            role = event.name.split(".")[1]
+            message = dict(event.attributes) if value is None else _structured(value)
+            yield read, role, *_said(message, kind if role != "tool" else _UNSAID)
 
 
 def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
     """A list of messages becomes one value a message, in its speaker's role; an object of inputs one value a key."""
     if content.kind == "message" and isinstance(value, list):
-        for message in value:
-            speaker = text_or_none(message.get("role")) if isinstance(message, dict) else None
-            yield speaker or content.role, "prompt" if speaker == "system" else "message", _said(message)
+        for raw in value:
+            message = _plain(raw)
+            role = role_of(message) if isinstance(message, Mapping) else ""
+            nobody = unspoken(message) if isinstance(message, Mapping) else None
+            kind = "prompt" if nobody == INSTRUCTIONS else _UNSAID if nobody is not None else content.kind
+            yield role or content.role, *_said(message, kind)
     elif content.kind == "context" and isinstance(value, list):
         for document in value:
             yield content.role, content.kind, document
     elif content.kind == "value" and isinstance(value, dict) and value:
         for role, one in value.items():
             yield role, "value", one
+    elif content.kind in ("message", "prompt"):
+        yield content.role, *_said(value, content.kind)
     else:
         yield content.role, content.kind, value
 
 
-def _said(message: Any) -> Any:
-    """The text of a message if it contains only text, otherwise the message."""
-    if not isinstance(message, dict):
+def _messages_in(value: Any) -> list[Any]:
+    """The messages of a whole request or reply of a chat model; none of anything else."""
+    if not isinstance(value, dict):
+        return []
+    listed = value.get("messages")
+    choices = value.get("choices")
+    if isinstance(choices, list):
+        listed = [one.get("message") for one in choices if isinstance(one, dict)]
+    sound = isinstance(listed, list) and all(isinstance(one, dict) and role_of(one) for one in listed)
+    return listed if sound and isinstance(listed, list) else []
+
+
+def _said(message: Any, kind: str) -> tuple[str, Any]:
+    """The kind and value of a message: its text if it says something, else the whole as a plain value.
+
+    The message as it was stays in the attributes of its operation.
+    """
+    speech = speech_of(message)
+    return (kind, speech.text) if speech.text and kind != _UNSAID else (_UNSAID, message)
+
+
+def _plain(message: Any) -> Any:
+    """A message out of the object around it, with the fields whose names have dots nested."""
+    if not isinstance(message, Mapping):
         return message
-    parts = message.get("parts")
-    if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict):
-        part = parts[0]
-        if part.get("type") == "text" and isinstance(part.get("content"), str):
-            return part["content"]
-    if isinstance(message.get("content"), str) and not message.get("tool_calls"):
-        return message["content"]
-    return message
+    fields = _nested(message) if any("." in key for key in message) else message
+    inner = fields.get("message") if isinstance(fields, Mapping) else None
+    return inner if isinstance(inner, Mapping) else fields
 
 
-def _numbered(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]] | None:
-    """Messages whose fields are separate attributes, such as `gen_ai.prompt.0.content`."""
-    found: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        if key.startswith(f"{name}."):
-            number, _, rest = key[len(name) + 1 :].partition(".")
-            if number.isdecimal() and len(number) < 6:
-                found.setdefault(int(number), {})[rest.removeprefix("message.").removeprefix("document.")] = value
-    return [found[number] for number in sorted(found)] or None
+def _numbered(attributes: Mapping[str, Any], name: str) -> list[Any] | None:
+    """Messages or documents whose fields are separate attributes, such as `gen_ai.prompt.0.content`."""
+    start = f"{name}."
+    listed = {key[len(start) :]: value for key, value in attributes.items() if key.startswith(start)}
+    found = _nested({key: value for key, value in listed.items() if key.partition(".")[0].isdecimal()})
+    return [one.get("document", one) if isinstance(one, dict) else one for one in found] or None
+
+
+def _nested(fields: Mapping[str, Any]) -> Any:
+    """Fields as objects in objects, by the dots in their names, and as lists where all names are numbers.
+
+    A field whose place is taken keeps its whole name.
+    """
+    nested = _Names()
+    for name, value in fields.items():
+        holder: Any = nested
+        *outer, last = name.split(".", _DEEPEST_NAME)
+        for key in outer:
+            holder = holder.setdefault(key, _Names()) if isinstance(holder, _Names) else None
+        if isinstance(holder, _Names) and last not in holder:
+            holder[last] = value
+        else:
+            nested[name] = value
+    return _with_lists(nested)
+
+
+class _Names(dict[str, Any]):
+    """An object that stands for the first part of several names; other objects are values."""
+
+
+def _with_lists(names: dict[str, Any]) -> Any:
+    found = {key: _with_lists(value) if isinstance(value, _Names) else value for key, value in names.items()}
+    numbered = all(key.isdecimal() and len(key) < _LONGEST_NUMBER for key in found)
+    return [found[key] for key in sorted(found, key=int)] if numbered else found
 
 
 def _structured(value: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracing.errors import TraceError
 from tracing.files.depth import loads
+from tracing.files.file_kinds import MLFLOW, likeness
 from tracing.files.garbage_collector import collector_paused
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
@@ -73,7 +74,8 @@ def read(path: Path) -> Imported:
             if any(RECORD not in span.attributes for span in found):
                 others.append(mapping(mapping(document).get("info")))
         if not spans:
-            raise TraceError(f"{path}: holds no spans of MLflow; give the JSON of a trace, with info and data.spans")
+            looks = likeness(path, MLFLOW) or "give the JSON of a trace, with info and data.spans"
+            raise TraceError(f"{path}: holds no spans of MLflow; {looks}")
         graph = graph_of_spans(spans, troubles)
         if others:
             graph.attributes[KEY] = {"traces": others}
@@ -252,15 +254,17 @@ def _base64(digits: str) -> str:
 def _spans(where: str, document: Mapping[str, Any], troubles: Troubles) -> Iterator[Span]:
     info, rows = mapping(document.get("info")), mapping(document.get("data")).get("spans")
     trace = text_or_none(info.get("trace_id")) or text_or_none(info.get("request_id")) or where
+    # Session and user of a trace are told once for all its spans.
+    facts = mapping(info.get("trace_metadata") or info.get("request_metadata"))
     for number, row in enumerate(rows if isinstance(rows, list) else ()):
         path = f"{where}.data.spans[{number}]".lstrip(".")
         if isinstance(row, dict):
-            yield _read_span(row, path, trace, troubles)
+            yield _read_span(row, path, {"trace_id": trace} | ({"metadata": facts} if facts else {}), troubles)
         else:
             troubles.add("is not an object and was left out", path)
 
 
-def _read_span(row: Mapping[str, Any], path: str, trace: str, troubles: Troubles) -> Span:
+def _read_span(row: Mapping[str, Any], path: str, origin: dict[str, Any], troubles: Troubles) -> Span:
     """A span as MLflow 3 writes it or, with `context` and `start_time`, MLflow 2."""
     context, status = mapping(row.get("context")), mapping(row.get("status"))
     sid = _hexadecimal(row.get("span_id") or context.get("span_id"))
@@ -288,7 +292,7 @@ def _read_span(row: Mapping[str, Any], path: str, trace: str, troubles: Troubles
             for event in (events if isinstance(events, list) else ())
             if isinstance(event, dict)
         ],
-        origin={"trace_id": trace},
+        origin=origin,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
+from tracing.files.file_kinds import OTLP, likeness
 from tracing.files.garbage_collector import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
@@ -59,7 +60,8 @@ def read(path: Path) -> Imported:
         documents = documents_in(path, read_bytes(path), troubles)
         spans = [span for where, document in documents for span in _spans(where, document, troubles)]
         if not spans:
-            raise TraceError(f"{path}: holds no OTLP spans; its resourceSpans, scopeSpans or spans are missing")
+            looks = likeness(path, OTLP) or "its resourceSpans, scopeSpans or spans are missing"
+            raise TraceError(f"{path}: holds no OTLP spans; {looks}")
         graph = graph_of_spans(spans, troubles)
     return Imported(graph, troubles.lines())
 

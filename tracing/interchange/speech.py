@@ -107,7 +107,7 @@ def unspoken(message: Mapping[str, Any]) -> str | None:
     if role:
         return UNSPOKEN.get(role)
     kind = message.get("type")
-    return _noun(kind.lower(), {}) if isinstance(kind, str) and kind != "message" else None
+    return _known_noun(kind.lower()) if isinstance(kind, str) else None
 
 
 def role_of(message: Mapping[str, Any]) -> str:
@@ -163,8 +163,8 @@ def _kind(part: Mapping[str, Any]) -> str:
 
 def _noun(kind: str, part: Mapping[str, Any]) -> str:
     described = " ".join(str(part[key]).lower() for key in ("modality", "mime_type", "media_type") if part.get(key))
-    for words in (described, kind):
-        for pattern, noun in _NOUNS:
-            if words and pattern.search(words):
-                return noun
-    return f"parts of the kind {kind[:_LONGEST_KIND]!r}"
+    return _known_noun(described) or _known_noun(kind) or f"parts of the kind {kind[:_LONGEST_KIND]!r}"
+
+
+def _known_noun(words: str) -> str | None:
+    return next((noun for pattern, noun in _NOUNS if pattern.search(words)), None)

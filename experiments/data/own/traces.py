@@ -6,7 +6,7 @@ be scored again, so it is left out here; `memtune attribute FOLDER` says what we
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ from experiments.data.own.feedback import (
     has_feedback,
     traces_in,
 )
-from experiments.data.own.traced_chats import chat_of
+from experiments.data.own.traced_chats import TracedChat, chats_of
 from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
 from tracing.interchange.any_trace import read_graph
@@ -32,7 +32,7 @@ _REMEDY = "see docs/data-format.md"
 
 
 def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """A conversation of each trace in a folder that has an answer with known truth.
+    """The conversations of the traces in a folder that have an answer with known truth.
 
     Raises:
         DataError: the folder has no feedback, or a row of it is invalid, or a trace cannot be read.
@@ -57,31 +57,50 @@ def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
             continue
         if problem is not None:
             reading.problem(f"{problem}; correct or remove the trace")
-        chat = chat_of(graph, name)
-        questions: list[Question] = []
-        spoken: set[str] = set()
-        ids = Ids(reading)
-        for where, row in rows:
-            meant = answer_meant(row, chat.answers)
-            if isinstance(meant, str):
-                reading.problem(f"{where}: {meant}")
-                continue
-            spoken |= chat.asked.get(meant.id, frozenset())
-            if not row.right and not row.answers:
-                reading.left_out(name, "wrong answers without a correction")
-            elif ids.new("question", f"{name}/{meant.id}", "question", where, where):
-                question = _question(f"{name}/{meant.id}", meant, row)
-                if question is None:
-                    reading.problem(f"{where}: reply: the answer in the trace is empty; give answers")
-                else:
-                    questions.append(question)
-        if not questions:
-            reading.left_out(name, "traces without an answer whose truth is known")
-            continue
-        yield _without(chat.conversation, spoken, questions)
+        chats, aside = chats_of(graph, name)
+        reading.left_out(name, "calls of the system itself, such as extraction", aside)
+        yield from _judged(name, chats, rows, reading)
 
 
 READER = FileReader(TRACES, read_traces)
+
+
+def _judged(
+    name: str, chats: Sequence[TracedChat], rows: Sequence[tuple[str, FeedbackRow]], reading: Reading
+) -> Iterator[Conversation]:
+    """The conversations of a trace that have an answer with known truth."""
+    home = {answer.id: place for place, chat in enumerate(chats) for answer in chat.answers}
+    answers = [answer for chat in chats for answer in chat.answers]
+    questions: list[list[Question]] = [[] for _ in chats]
+    spoken: list[set[str]] = [set() for _ in chats]
+    ids = Ids(reading)
+    for where, row in rows:
+        meant = answer_meant(row, answers)
+        if isinstance(meant, str):
+            reading.problem(f"{where}: {meant}")
+            continue
+        place = home[meant.id]
+        alike = [one for one in answers if (one.question, one.reply) == (meant.question, meant.reply)]
+        if len({home[one.id] for one in alike}) > 1 and row.question != meant.id:
+            names = " or ".join(repr(one.id) for one in alike)
+            reading.problem(f"{where}: question: several conversations have this answer; give the call's id, {names}")
+            continue
+        spoken[place] |= chats[place].asked.get(meant.id, frozenset())
+        if not row.right and not row.answers:
+            reading.left_out(name, "wrong answers without a correction")
+        elif ids.new("question", f"{name}/{meant.id}", "question", where, where):
+            question = _question(f"{name}/{meant.id}", meant, row)
+            if question is None:
+                reading.problem(f"{where}: reply: the answer in the trace is empty; give answers")
+            else:
+                questions[place].append(question)
+    if not any(questions):
+        reading.left_out(name, "traces without an answer whose truth is known")
+    for chat, asked, turns in zip(chats, questions, spoken, strict=True):
+        if asked:
+            yield _without(chat.conversation, turns, asked)
+        elif any(questions):
+            reading.left_out(chat.conversation.id, "conversations of a trace without an answer whose truth is known")
 
 
 def _question(name: str, meant: RecordedAnswer, row: FeedbackRow) -> Question | None:

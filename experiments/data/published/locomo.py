@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.reading import Ids, Reading, conversation_made, needed
+from experiments.data.reading import Ids, Reading, conversation_made, needed, unless_foreign
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -87,7 +87,9 @@ class _Reader:
         return self.read(path, Reading())
 
     def read(self, path: Path | None, reading: Reading, categories: Collection[int] = USUAL) -> Iterable[Conversation]:
-        return read_locomo(needed(LOCOMO, path), reading, categories)
+        return unless_foreign(
+            LOCOMO, needed(LOCOMO, path), lambda place, reading: read_locomo(place, reading, categories), reading
+        )
 
 
 READER = _Reader()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import TraceError
+from tracing.files.file_kinds import SMARTCOMMENT, likeness
 from tracing.files.garbage_collector import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
@@ -57,9 +58,15 @@ def read(path: Path) -> Imported:
     with collector_paused():
         try:
             graph = graph_of_document(document_in(content), path, troubles)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, TraceError):
             troubles = Troubles()
-            graph = graph_of_document(parse_json(content, path, troubles), path, troubles)
+            try:
+                graph = graph_of_document(parse_json(content, path, troubles), path, troubles)
+            except TraceError:
+                looks = likeness(path, SMARTCOMMENT, "json", "broken")
+                if not looks:
+                    raise
+                raise TraceError(f"{path}: is not a smartcomment graph; {looks}") from None
     return Imported(graph, troubles.lines())
 
 

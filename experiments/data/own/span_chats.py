@@ -1,0 +1,198 @@
+"""The dialogues in spans of other tools: what users asked and were answered, a conversation for each user or thread.
+
+An exchange is an agent's span or a call to a chat model: the user's last message, and the reply. What runs inside an
+exchange is how the system made the reply. Nor are calls about the dialogue a part of it, such as those that extract
+facts from it: they are known by where they run, by their names and instructions, by replies in JSON, and by quoting
+what was said elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from attribution.text.content import text_of
+from tracing.graph.elements import Link, Operation
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.speech import ASSISTANT, SPEAKERS, USER
+
+_OWNER = (
+    *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
+    "traceloop.association.properties.user_id",
+)
+_THREAD = (
+    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session", "thread.id"),
+    *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
+)
+_AGENTS = ("agent", "invoke_agent", "chain", "workflow", "invoke_workflow")
+_ASIDE = re.compile(r"retriev|rerank|tool|embed|guardrail|evaluat|judge|memory")
+"""Kinds of operations whose calls are none of the dialogue."""
+_ABOUT = re.compile(
+    r"extract|summar|consolidat|memori[sz]|memory|reflect|rewrit|condens|rerank|classif|judg|evaluat|guardrail|"
+    r"ingest|dedup|titl(?:e|ing)",
+    re.IGNORECASE,
+)
+"""Names of operations, and instructions, of calls about a dialogue."""
+_INSTRUCTED = 400
+_FENCE = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
+_QUOTED = 2
+"""Words that a message has at least, to be known where it is quoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question and its reply.
+
+    Attributes:
+        call: the operation.
+        asked, reply: the texts.
+        chat: id of the user or else the thread whose conversation it is; empty if the spans name neither.
+        session: name of its session.
+    """
+
+    call: Operation
+    asked: str
+    reply: str
+    chat: str
+    session: str
+
+
+def exchanges_in(graph: ExecutionGraph) -> tuple[list[Exchange], int]:
+    """The exchanges of a graph in the order of their times, and how many calls were the system's own."""
+    spans = _Spans(graph)
+    every = [found for one in spans.ordered if (found := spans.exchange(one)) is not None]
+    by_id = {one.call.id: one for one in every}
+    outer = [one for one in every if not any(each.id in by_id for each in spans.around(one.call)[1:])]
+    aside = [one for one in outer if spans.is_aside(one)]
+    rest = [one for one in outer if one not in aside]
+    hinted = {one.call.id for one in rest if spans.is_about(one, rest)}
+    # Where everything in a conversation looks like that, it tells nothing.
+    plain = {one.chat for one in rest if one.call.id not in hinted}
+    kept = [one for one in rest if one.call.id not in hinted or (one.chat and one.chat not in plain) or not plain]
+    # The steps of a loop with tools ask the same; the last of them replies.
+    steps = {
+        one.call.id for one, after in pairwise(kept) if _same(one, after) and spans.trace(one) == spans.trace(after)
+    }
+    kept = [one for one in kept if one.call.id not in steps]
+    return kept, len(every) - len(kept) - len(steps)
+
+
+def _same(one: Exchange, other: Exchange) -> bool:
+    return (one.chat, one.session, one.asked) == (other.chat, other.session, other.asked)
+
+
+class _Spans:
+    """The operations of a graph, with what surrounds each."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        self.ordered = sorted(graph.operations.values(), key=lambda one: one.started or 0.0)
+        self._of_trace: dict[str, list[Operation]] = defaultdict(list)
+        for one in self.ordered:
+            self._of_trace[_trace_of(one)].append(one)
+        self._shown = {text for one in self.ordered for who, text in self._messages(one.inputs) if who == ASSISTANT}
+        self._threaded = any(_named(one.attributes, _THREAD) for one in self.ordered if one.kind == "llm")
+
+    def trace(self, one: Exchange) -> str:
+        """The id of its trace."""
+        return _trace_of(one.call)
+
+    def around(self, operation: Operation) -> list[Operation]:
+        """An operation and those it runs in, from the inside out."""
+        found = {operation.id: operation}
+        while operation.parent in self._graph.operations and operation.parent not in found:
+            operation = self._graph.operations[operation.parent]
+            found[operation.id] = operation
+        return list(found.values())
+
+    def exchange(self, operation: Operation) -> Exchange | None:
+        """What an operation asked and replied; None if it is no call to a chat model and no agent."""
+        if operation.kind != "llm" and operation.kind not in _AGENTS:
+            return None
+        asked = [text for who, text in self._messages(operation.inputs) if who != ASSISTANT]
+        reply = [text for who, text in self._messages(operation.outputs) if who != USER]
+        if operation.kind in _AGENTS and not asked and not reply:
+            asked, reply = self._plain(operation.inputs), self._plain(operation.outputs)
+        if not asked or not reply:
+            return None
+        session = self._graph.sessions.get(operation.session or "")
+        thread = self._id(operation, _THREAD)
+        named = session.name if session is not None else ""
+        return Exchange(operation, asked[-1], reply[-1], self._id(operation, _OWNER) or thread, thread or named)
+
+    def is_aside(self, one: Exchange) -> bool:
+        """Whether a call runs inside a tool, a retrieval or the like."""
+        return any(_ASIDE.search(each.kind) for each in self.around(one.call))
+
+    def is_about(self, one: Exchange, others: Sequence[Exchange]) -> bool:
+        """Whether a call looks like one about a dialogue, and its reply is not shown as said in it."""
+        if one.call.kind in _AGENTS or one.reply in self._shown:
+            return False
+        names = " ".join(each.name for each in self.around(one.call))
+        system = (self._graph.variables[vid] for _, vid in one.call.inputs)
+        told = " ".join(text_of(each.value)[:_INSTRUCTED] for each in system if each.kind == "prompt")
+        unthreaded = self._threaded and not _named(one.call.attributes, _THREAD)
+        return bool(
+            unthreaded
+            or _ABOUT.search(names)
+            or _ABOUT.search(told)
+            or _is_json(one.reply)
+            or any(_quotes(one.asked, each.asked) for each in others if each is not one)
+        )
+
+    def _messages(self, links: Sequence[Link]) -> Iterator[tuple[str, str]]:
+        """Who said what, if the role tells; the import names a message by its role."""
+        for role, vid in links:
+            variable = self._graph.variables[vid]
+            text = text_of(variable.value).strip() if variable.kind == "message" else ""
+            if text:
+                yield SPEAKERS.get(role.lower(), ""), text
+
+    def _plain(self, links: Sequence[Link]) -> list[str]:
+        """The single text among values that are no messages."""
+        values = [self._graph.variables[vid].value for _, vid in links]
+        texts = [one.strip() for one in values if isinstance(one, str) and one.strip()]
+        return texts if len(texts) == 1 else []
+
+    def _id(self, operation: Operation, names: Sequence[str]) -> str:
+        """The value of the first of these attributes: of the span, those around it, what it came with, or its trace."""
+        for one in self.around(operation):
+            if found := _named(one.attributes, names):
+                return found
+        origin = operation.attributes.get("span")
+        for key in ("metadata", "resource"):
+            if found := _named(origin.get(key) if isinstance(origin, Mapping) else None, names):
+                return found
+        rest = {_named(one.attributes, names) for one in self._of_trace[_trace_of(operation)]} - {""}
+        return rest.pop() if len(rest) == 1 else ""
+
+
+def _named(facts: object, names: Sequence[str]) -> str:
+    values = (facts.get(name) for name in names) if isinstance(facts, Mapping) else ()
+    return next((str(one) for one in values if isinstance(one, str | int) and str(one)), "")
+
+
+def _trace_of(operation: Operation) -> str:
+    origin = operation.attributes.get("span")
+    return str(origin.get("trace_id", "")) if isinstance(origin, Mapping) else ""
+
+
+def _is_json(reply: str) -> bool:
+    """Whether a reply is data, which nobody is told."""
+    fenced = _FENCE.match(reply)
+    try:
+        return isinstance(json.loads(fenced[1] if fenced else reply), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _quotes(message: str, other: str) -> bool:
+    """Whether a message holds another whole: behind a colon, in quotes or tags, or as a line of its own."""
+    if message == other or len(other.split()) < _QUOTED:
+        return False
+    at = message.find(other)
+    return at >= 0 and (at == 0 or message[:at].rstrip(" ")[-1:] in tuple(":\"'“«>\n"))
