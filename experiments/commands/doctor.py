@@ -28,7 +28,9 @@ Examples:
 @click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
 @click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
 @click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
-@click.option("--build", is_flag=True, help="Also build a memory of two turns, and ask it a question.")
+@click.option(
+    "--build", is_flag=True, help="Also build a memory of two turns, ask a question, and check recording and rerun."
+)
 @home_option
 def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> int:
     """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system, and
@@ -37,9 +39,9 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
     """
+    from experiments.doctor.memory_build import check_build
     from experiments.doctor.packages import check_extras, check_packages, check_python
     from experiments.doctor.surroundings import (
-        check_build,
         check_home,
         check_models,
         check_start,
@@ -63,7 +65,7 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
     if not any(one.state == "broken" for one in findings):
         findings.append(check_start(run, place))  # it would repeat what is broken above
     if build and not any(one.state == "broken" for one in findings):
-        findings.append(check_build(run))
+        findings += check_build(run)
     _show(findings)
     return 1 if any(one.state == "broken" for one in findings) else 0
 

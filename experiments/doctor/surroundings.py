@@ -13,42 +13,18 @@ from experiments.doctor.health_check import HealthCheck
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
 from experiments.running.preflight import check_run
-from experiments.running.wiring import open_access, open_parts, ready_system
+from experiments.running.wiring import open_access, ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
-from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import seed_candidate
 
 LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 
 _GB = 1e9
-
-_TINY = Conversation.model_validate(
-    {
-        "id": "doctor",
-        "speakers": ["Ann", "Bo"],
-        "sessions": [
-            {
-                "id": "D1",
-                "time": "2026-05-04",
-                "turns": [
-                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
-                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
-                ],
-            }
-        ],
-        "questions": [
-            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
-        ],
-    }
-)
-"""What `check_build` builds a memory of."""
 
 
 def check_home(home: Path) -> Iterator[HealthCheck]:
@@ -74,7 +50,7 @@ def check_stores(home: Path) -> Iterator[HealthCheck]:
         try:
             ResponseCache(cache).close()
         except MemtuneError as error:
-            yield HealthCheck("cache", "broken", *_told(error))
+            yield HealthCheck("cache", "broken", *fault_and_remedy(error))
         else:
             yield HealthCheck("cache", "ok", str(cache))
     waiting = [run.id for run in RunFolder.all(home) if (run.path / OUTBOX).exists()]
@@ -93,7 +69,7 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             runtime_library()
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
-            yield HealthCheck(f"{role} model", "broken", *_told(error))
+            yield HealthCheck(f"{role} model", "broken", *fault_and_remedy(error))
     yield from _check_memory(config)
     served = {role: settings for role, settings in roles.items() if not settings.embedded}
     if not served:
@@ -104,7 +80,7 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             with open_access(config, Path(folder), surely=False) as access:
                 access.check()
         except MemtuneError as error:
-            yield HealthCheck("endpoint", "broken", *_told(error))
+            yield HealthCheck("endpoint", "broken", *fault_and_remedy(error))
         else:
             yield HealthCheck("endpoint", "ok", f"{names} answers")
 
@@ -138,7 +114,7 @@ def check_tracking(config: RunConfig, home: Path) -> HealthCheck:
     try:
         check_store(config.tracking.uri, config.tracking.experiment, home)
     except MemtuneError as error:
-        return HealthCheck("MLflow", "broken", *_told(error))
+        return HealthCheck("MLflow", "broken", *fault_and_remedy(error))
     return HealthCheck("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
 
 
@@ -148,7 +124,7 @@ def check_system(config: RunConfig) -> HealthCheck:
     try:
         ready_system(config)
     except MemtuneError as error:
-        return HealthCheck(subject, "broken", *_told(error))
+        return HealthCheck(subject, "broken", *fault_and_remedy(error))
     return HealthCheck(subject, "ok", "can be opened")
 
 
@@ -157,31 +133,11 @@ def check_start(config: RunConfig, home: Path) -> HealthCheck:
     try:
         check_run(config, load_dataset(config), home)
     except MemtuneError as error:
-        return HealthCheck("run", "broken", *_told(error))
+        return HealthCheck("run", "broken", *fault_and_remedy(error))
     return HealthCheck("run", "ok", f"would start, on the data set {config.dataset}")
 
 
-def check_build(config: RunConfig) -> HealthCheck:
-    """Whether the memory system builds a memory of two turns and answers a question on it, with the models of `config`.
-
-    Nothing is kept of it. The models are called.
-    """
-    subject = f"memory of {config.system}"
-    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
-        try:
-            with open_parts(config, Path(folder)) as parts:
-                seeds = seed_candidate(parts.system.prompts)
-                (outcome,) = parts.evaluator.evaluate(seeds, [_TINY])
-        except MemtuneError as error:
-            return HealthCheck(subject, "broken", *_told(error))
-    if outcome.tainted is not None:
-        return HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
-    (case,) = outcome.cases
-    asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
-    return HealthCheck(subject, "ok", f"built of two turns; {asked}")
-
-
-def _told(error: MemtuneError) -> tuple[str, str]:
+def fault_and_remedy(error: MemtuneError) -> tuple[str, str]:
     """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
     says, _, remedy = str(error).rpartition("; ")
     return (says, remedy) if says else (remedy, "")

@@ -13,6 +13,7 @@ from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
 from tracing.systems.layouts import recorded_outputs, recorded_parts
+from tracing.systems.rerun_check import rerun_difference
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -52,6 +53,8 @@ class LocalEvaluation:
         self._executor = executor or LocalExecutor(cast("MemorySystem", system))
         self._known: dict[tuple[str, str, str], Credit] = {}
         self._told = False
+        self._reruns: dict[str, bool] = {}
+        """By prompt, whether the system's rerun does again what was recorded."""
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
@@ -84,6 +87,27 @@ class LocalEvaluation:
             if progress is not None:
                 progress(len(credits), len(inputs))
         return [credits[at] for at in range(len(inputs))]
+
+    def reruns_as_recorded(self, prompt: str, text: str, given: RecordedInput) -> bool:
+        """Whether the system's rerun does again what was recorded with this text; a warning tells what it did instead.
+
+        A prompt is tried once; where the call fails, nothing is known against it.
+        """
+        if prompt not in self._reruns:
+            spec = self._prompts[prompt]
+            candidate = {name: other.text for name, other in self._prompts.items()} | {prompt: text}
+            difference = None
+            try:
+                graph = self._executor.rerun(self._access, prompt, given.parts, candidate, given.key[:12])
+                difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=self._access.caches)
+            except ModelError as error:
+                self._tell(prompt, error)
+            if difference is not None:
+                _log.warning(
+                    "%s; its rewrites are compared end to end; see what `memtune doctor --build` says", difference
+                )
+            self._reruns[prompt] = difference is None
+        return self._reruns[prompt]
 
     def known(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         """The credit of a text for each input, in order, as far as it was measured; no call is made."""

@@ -62,7 +62,11 @@ def _has_recorded_inputs(tuning: Tuning) -> bool:
     local, pool = tuning.local, _learned_from(tuning)
     if local is None or not tuning.settings.local_objectives:
         return False
-    return any(len(local.inputs(prompt, pool)) >= FEWEST_INPUTS for prompt in local.objectives)
+    for prompt in local.objectives:
+        inputs = local.inputs(prompt, pool)
+        if len(inputs) >= FEWEST_INPUTS and local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0]):
+            return True
+    return False
 
 
 class _LocalRounds:
@@ -133,7 +137,8 @@ class _LocalRounds:
             )
             count = max(FEWEST_ARMS, round(ARMS * share))
             known = self.alignment.get(prompt)
-            measured = known is None or not known.misleads
+            faithful = local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
+            measured = faithful and (known is None or not known.misleads)
             calls = portion.executions(tuning.prompts[prompt].operation, share / sum(shares.values()))
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         before = tuning.champion

@@ -143,6 +143,29 @@ def test_a_memory_is_built_and_asked_when_that_is_wanted(
     assert not (tmp_path / "h").exists()
 
 
+@pytest.mark.slow
+def test_a_rerun_that_leaves_out_what_the_operation_read_is_broken(
+    memtune: MemtuneCommand, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: "Rex, I think"
+    Path("own_rag.py").write_text(
+        "from tracing.systems.rag import Rag\n\n\n"
+        "class Forgetful(Rag):\n"
+        "    def rerun(self, prompt, parts, candidate, access):\n"
+        "        super().rerun(prompt, {**parts, 'context': parts['context'][:0]}, candidate, access)\n",
+        encoding="utf-8",
+    )
+    memtune.configure("rag.yaml", "system: own_rag:Forgetful\n")
+    code, out, _ = memtune("doctor", "rag.yaml", "--home", "h", "--build")
+    assert code == 1
+    assert re.search("broken +rerun of answer .*where the recorded one read", out)
+    assert re.search("ok +recording ", out)
+    memtune.configure("rag.yaml", "system: rag\n")
+    code, out, _ = memtune("doctor", "rag.yaml", "--home", "h", "--build")
+    assert code == 0, out
+    assert re.search("ok +rerun of answer .*does again what was recorded", out)
+
+
 def test_a_damaged_cache_and_what_mlflow_misses_are_told(tmp_path: Path) -> None:
     assert list(check_stores(tmp_path)) == []
     folder = run_folder(tmp_path, 1)

@@ -98,6 +98,38 @@ def test_a_rerun_asks_what_was_asked_so_that_the_cache_answers(
     assert scripted_server.count == before
 
 
+class Forgetful(Rag):
+    """Reruns the answer without what was retrieved."""
+
+    def rerun(self, prompt: str, parts: Any, candidate: Any, access: ModelAccess) -> None:
+        super().rerun(prompt, {**parts, "context": ()}, candidate, access)
+
+
+class Rewording(Rag):
+    """Reruns the answer with another request than was recorded."""
+
+    def rerun(self, prompt: str, parts: Any, candidate: Any, access: ModelAccess) -> None:
+        super().rerun(prompt, parts, {name: f"{text} Well?" for name, text in candidate.items()}, access)
+
+
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [(Rag(), None), (Forgetful(), "where the recorded one read"), (Rewording(), "of what gave")],
+    ids=["as recorded", "without its context", "with another request"],
+)
+def test_a_rerun_is_compared_with_its_recording_and_what_differs_is_told(
+    recorded: Callable[..., Local], caplog: pytest.LogCaptureFixture, system: Any, told: str | None
+) -> None:
+    def model(body: Any) -> str:
+        return "Zibbel" if "Well?" not in prompt_of(body) else "Rollo"
+
+    local, outcomes = recorded(system, model=model)
+    (first, *_) = local.inputs("answer", outcomes)
+    assert local.reruns_as_recorded("answer", Rag.prompts["answer"].text, first) is (told is None)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert (warnings == []) if told is None else (told in warnings[0] and "memtune doctor --build" in warnings[0])
+
+
 def test_the_answers_local_score_of_the_seed_is_its_score(recorded: Callable[..., Local]) -> None:
     local, outcomes = recorded(None, model=WeakModel("answer"))
     inputs = local.inputs("answer", outcomes)

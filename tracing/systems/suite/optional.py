@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracing.conformance import require
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import AnswersFromContext, BuildsFromFacts, HoldsEntries, RerunsOperations
+from tracing.systems.rerun_check import rerun_difference
 from tracing.systems.suite.steps import SystemSteps, as_json, sent
 from tracing.systems.suite.talk import FACT
 
@@ -65,10 +66,6 @@ class OptionalConformance(SystemSteps):
                     lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
                     "l",
                 )
-                again = made.graph.find_operations(name=spec.operation)
-                require(
-                    len(again) == 1, f"rerun of {prompt} recorded {len(again)} executions of {spec.operation}, not 1"
-                )
-                before, after = recorded_outputs(execution, graph), recorded_outputs(again[0], made.graph)
-                texts = [item.value for item in before], [item.value for item in after]
-                require(texts[0] == texts[1], f"rerun of {prompt} made {texts[1]!r} of what gave {texts[0]!r}")
+                outputs = recorded_outputs(execution, graph)
+                difference = rerun_difference(spec, parts, outputs, made.graph, repeatable=True)
+                require(difference is None, difference or "")

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 
 from tracing.conformance import require
-from tracing.recording.redaction import REDACTED, redact
+from tracing.recording.redaction import REDACTED
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import Answer, Memory
+from tracing.systems.recording_check import (
+    message_faults,
+    prediction_faults,
+    prompt_faults,
+    unrecorded_operations,
+)
 from tracing.systems.suite.steps import RecordedCall, SystemSteps, as_json
 from tracing.systems.suite.talk import CREDENTIAL, with_credential
 
@@ -26,26 +32,15 @@ class RecordedConformance(SystemSteps):
         system = self.system()
         built = self._build(system)
         graph = built.graph.merge(self._answer(system, built, self._question()).graph)
-        recorded = {operation.name for operation in graph.operations.values()}
-        missing = [operation.name for operation in system.operations if operation.name not in recorded]
-        require(not missing, f"listed, but never recorded: {missing}; recorded: {sorted(recorded)}")
-        for listed in system.operations:
-            for operation in graph.find_operations(name=listed.name):
-                read = [graph.variables[vid] for vid in operation.input_ids()]
-                prompts = [variable.name for variable in read if variable.kind == "prompt"]
-                require(
-                    listed.prompt is None or listed.prompt in prompts,
-                    f"{listed.name} must read the prompt {listed.prompt} as a variable of kind 'prompt' and that name",
-                )
+        missing = unrecorded_operations(system, graph)
+        require(missing is None, missing or "")
+        for fault in prompt_faults(system, graph):
+            require(False, fault)
 
     def test_messages_carry_turn_ids(self) -> None:
         """Evidence is given as turn ids; attribution finds the messages by them."""
-        messages = {variable.name: variable.value for variable in self._build().graph.find_variables(kind="message")}
-        for turn in self.conversation.turns():
-            require(turn.id in messages, f"no variable of kind 'message' is named {turn.id!r}")
-            require(
-                redact(turn.text) in str(messages[turn.id]), f"the message {turn.id} does not hold the text of its turn"
-            )
+        for fault in message_faults(self.conversation, self._build().graph):
+            require(False, fault)
 
     def test_the_prediction_is_recorded(self) -> None:
         """A case names its prediction; attribution walks back from there."""
@@ -54,17 +49,8 @@ class RecordedConformance(SystemSteps):
         for question in self.conversation.questions:
             step = self._answer(system, built, question)
             answer: Answer = step.result
-            found = step.graph.variables.get(answer.variable or "")
-            if found is None:
-                raise AssertionError(
-                    f"{question.id}: Answer.variable {answer.variable!r} is not a variable of the trace"
-                )
-            require(found.kind == "prediction", f"{question.id}: the answer's variable is of kind {found.kind!r}")
-            said = redact(answer.text)
-            require(found.value == said, f"{question.id}: the recorded prediction is not the answer's text")
-            makers = {operation.name for operation in step.graph.producers(found.id)}
-            answering = {operation.name for operation in system.operations if operation.stage == "answer"}
-            require(bool(makers & answering), f"{question.id}: no operation of stage 'answer' made the prediction")
+            for fault in prediction_faults(system, answer.text, answer.variable, step.graph):
+                require(False, f"{question.id}: {fault}")
 
     def test_nothing_depends_on_being_recorded(self) -> None:
         """The system works the same without an active trace."""
