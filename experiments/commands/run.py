@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
 
 
+_WHY_THE_DEMO = (
+    "the demo tunes RAG by token F1, the measure of LoCoMo: a memory is built without a model and an answer takes one "
+    "call, so ten minutes are enough for a search and a test of what it finds"
+)
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -153,6 +159,8 @@ def run(
     from experiments.running.run import run_experiment
 
     where = home_folder(home)
+    if config == "demo" and not quiet:
+        say(f"note: {_WHY_THE_DEMO}", err=True)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
     with live_run(settings.rounds, quiet=quiet) as (view, observers):
@@ -183,6 +191,7 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
 
 
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
+    from experiments.display.changes import change_lines
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import result_table, verdict_lines
     from experiments.mlflow_tracking.tracking import store_uri
@@ -192,8 +201,8 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     console = LiteralConsole()
     done = finished.summary
     console.print(styled((f"{done.system} on {done.dataset}, {done.model}", "bold"), f"; score: {done.metric}"))
-    console.print(result_table(finished.summary, finished.result))
-    for line in verdict_lines(finished.summary, finished.result.power):
+    console.print(result_table(done, finished.result))
+    for line in (*change_lines(done), *verdict_lines(done, finished.result.power)):
         console.print(line)
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")

@@ -199,6 +199,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
+    if summary.gain_told is not None:
+        lines.append(styled(summary.gain_told))
     if summary.settings_told is not None:
         lines.append(styled(summary.settings_told))
     if summary.noise_told is not None:

@@ -254,6 +254,18 @@ class Summary(_Part):
         )
 
     @property
+    def gain_told(self) -> str | None:
+        """Whether an improvement is one of content or of form alone, in a sentence; None if nothing was improved."""
+        seed, champion = self.baseline.get("test"), self.champion.get("test")
+        if self.verdict != "improved" or seed is None or champion is None or self.metric == "contains":
+            return None
+        shares = f"an accepted answer is in {champion.contains:.3f} of the replies, from {seed.contains:.3f}"
+        exact = f"{champion.em:.3f} are one exactly, from {seed.em:.3f}"
+        if champion.contains > seed.contains:
+            return f"The gain is one of content: {shares}; {exact}."
+        return f"The gain is one of form: {shares}, but {exact}."
+
+    @property
     def rewritten(self) -> bool:
         """Whether there is a new champion; otherwise it is the seed prompts with the run's own settings."""
         return any(iteration.accepted for iteration in self.iterations)

@@ -1,0 +1,52 @@
+"""The last screen of a run: blame, what was accepted with what it fixed and broke, and the kind of gain."""
+
+import pytest
+from run_shapes import summary
+
+from experiments.display.changes import change_lines
+from experiments.runs.summary import Summary, SummaryCase, SummaryEdit, SummaryScore
+
+
+def with_edit(edit: SummaryEdit | None) -> Summary:
+    done = summary()
+    first, second = done.iterations
+    return done.model_copy(update={"iterations": (first.model_copy(update={"edit": edit}), second)})
+
+
+def case(question: str, before: str, after: str) -> SummaryCase:
+    return SummaryCase(conversation="c", question="q", asked=question, before=before, after=after)
+
+
+def test_blame_the_accepted_diff_and_what_it_fixed_and_broke_are_told() -> None:
+    edit = SummaryEdit(
+        diffs={"answer": "--- before\n+++ after\n@@ -1 +1,2 @@\n Memories:\n+Reply with only the value."},
+        compared=40,
+        fixed=(case("What is the parrot called?", "It is called Zibbel.", "Zibbel"),),
+        broken=(case("Where is the lorry?", "In Oslo", "unknown " * 20),),
+    )
+    lines = [line.plain for line in change_lines(with_edit(edit))]
+    assert lines[0] == "blame: answer 70%, retrieve 30% of the wrong answers of train"
+    assert lines[1:4] == ["accepted: answer", "   Memories:", "  +Reply with only the value."]
+    assert lines[4] == "of 40 questions of the search it fixed 1 and broke 1:"
+    assert lines[5:7] == ["  What is the parrot called?", "    fixed: “It is called Zibbel.” → “Zibbel”"]
+    assert lines[8].startswith("    broke: “In Oslo” → “unknown unknown")
+    assert lines[8].endswith("…”")
+
+
+def test_where_nothing_was_accepted_blame_alone_is_told() -> None:
+    assert [line.plain.partition(":")[0] for line in change_lines(with_edit(None))] == ["blame"]
+
+
+@pytest.mark.parametrize(
+    ("contained", "told"),
+    [((0.6, 0.7), "one of content"), ((0.7, 0.7), "one of form"), ((0.7, 0.5), "one of form")],
+)
+def test_a_gain_of_form_is_called_one(contained: tuple[float, float], told: str) -> None:
+    before, after = (
+        SummaryScore(score=0.4 + step, em=0.1 + step, f1=0.4 + step, contains=contains, n=40, ci=(0.3, 0.7))
+        for step, contains in zip((0.0, 0.2), contained, strict=True)
+    )
+    done = summary().model_copy(update={"metric": "f1", "baseline": {"test": before}, "champion": {"test": after}})
+    assert told in str(done.gain_told)
+    assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_told)
+    assert done.model_copy(update={"verdict": "inconclusive"}).gain_told is None
