@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pgbouncer import PgBouncer
+from pgbouncer import installed as pgbouncer_program
 from postgres_cluster import PostgresCluster, installed
 from ray_cluster import RayCluster
 from scripted_server import ScriptedServer
@@ -99,6 +102,30 @@ def postgres() -> Iterator[PostgresCluster]:
     cluster = PostgresCluster(programs)
     yield cluster
     cluster.close()
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres: PostgresCluster) -> Iterator[PgBouncer]:
+    """A PgBouncer in transaction mode, with one connection to each database."""
+    with _pgbouncer(postgres, "transaction") as pooler:
+        yield pooler
+
+
+@pytest.fixture
+def pgbouncer_of_statements(postgres: PostgresCluster) -> Iterator[PgBouncer]:
+    """A PgBouncer in statement mode."""
+    with _pgbouncer(postgres, "statement") as pooler:
+        yield pooler
+
+
+@contextlib.contextmanager
+def _pgbouncer(postgres: PostgresCluster, mode: str) -> Iterator[PgBouncer]:
+    program = pgbouncer_program()
+    if program is None:
+        pytest.skip("PgBouncer is not installed: apt-get install pgbouncer")
+    pooler = PgBouncer(program, postgres, mode=mode)
+    yield pooler
+    pooler.close()
 
 
 @pytest.fixture

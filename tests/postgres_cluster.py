@@ -33,7 +33,7 @@ class PostgresCluster:
     def __init__(self, programs: Path) -> None:
         self._programs = programs
         # Postgres refuses to run as root, and another user cannot reach pytest's folders.
-        self._user = _unprivileged() if os.getuid() == 0 else None
+        self._user = unprivileged() if os.getuid() == 0 else None
         self._folder = Path(tempfile.mkdtemp(prefix="memtune-postgres-"))
         word = self._folder / "password"
         word.write_text(PASSWORD)
@@ -44,7 +44,7 @@ class PostgresCluster:
         self._process: subprocess.Popen[bytes] | None = None
         data = ("-D", str(self._folder / "data"), "-U", OWNER, "--pwfile", str(word), "-A", "scram-sha-256", "-N")
         done = subprocess.run(
-            [str(programs / "initdb"), *data, "-E", "UTF8", "--locale", "C"], capture_output=True, **self._as_user()
+            [str(programs / "initdb"), *data, "-E", "UTF8", "--locale", "C"], capture_output=True, **as_user(self._user)
         )
         assert done.returncode == 0, done.stderr.decode()
         self.start()
@@ -82,7 +82,7 @@ class PostgresCluster:
             [str(self._programs / "postgres"), "-D", str(self._folder / "data"), *listen],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            **self._as_user(),
+            **as_user(self._user),
         )
         for _ in range(300):
             try:
@@ -104,14 +104,15 @@ class PostgresCluster:
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _as_user(self) -> dict[str, Any]:
-        if self._user is None:
-            return {}
-        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": [], "cwd": "/"}
 
-
-def _unprivileged() -> pwd.struct_passwd:
+def unprivileged() -> pwd.struct_passwd:
+    """A user of the system that is not root."""
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
         return pwd.getpwnam("nobody")
+
+
+def as_user(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    """What `subprocess` needs to start a program as another user; None is the current one."""
+    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": "/"}

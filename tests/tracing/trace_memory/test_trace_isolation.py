@@ -18,7 +18,7 @@ from word_vectors import WordVectors
 from tracing.errors import MemtuneError
 from tracing.trace_memory import TraceMemory
 from tracing.trace_memory.events import TYPES
-from tracing.trace_memory.stores.postgres_storage import ROLE
+from tracing.trace_memory.stores.postgres_schema import READER, ROLE
 
 ENTITIES = ("acme", "acme' OR '1'='1", "ACME", "acme%")
 PROCESSES = ("planner", "buyer", "")
@@ -74,12 +74,19 @@ class Town:
             memory.close()
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgres", marks=SLOW), pytest.param("pgbouncer", marks=SLOW)]
+)
 def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     if request.param == "sqlite":
         store = str(tmp_path_factory.mktemp("town") / "town.db")
     else:
         store = request.getfixturevalue("postgres").new_database()
+        if request.param == "pgbouncer":
+            store = request.getfixturevalue("pgbouncer").url(store)
     town = Town(store)
     yield town
     town.close()
@@ -106,7 +113,7 @@ FILTERS = st.fixed_dictionaries(
 )
 TABLES = {
     "sqlite": ["event_rows", "main.event_rows", "vector_rows", "sqlite_master", "sqlite_temp_master", "events"],
-    "postgres": ["memtune.events", "events", "memtune.vectors", "vectors", "pg_stats", "pg_largeobject"],
+    "postgres": ["memtune.events", "events", "memtune.vectors", "vectors", "pg_stats", "memtune.keys"],
 }
 SHAPES = (
     "SELECT * FROM {table}",
@@ -120,6 +127,9 @@ SHAPES = (
     "SELECT * FROM (SELECT * FROM {table}) AS events",
     "SELECT * FROM events WHERE entity = ? OR 1 = 1",
     "SELECT v.* FROM vectors v WHERE v.event > ? OR 1 = 1",
+    "SELECT set_config('role', 'none', true), (SELECT count(*) FROM {table})",
+    "SELECT set_config('memtune.seal', memtune.seal(?, ?), false), t.* FROM {table} t",
+    "SELECT set_config('search_path', 'pg_temp', false), query_to_xml('SELECT * FROM {table}', true, true, '')",
 )
 SQL = st.tuples(
     st.sampled_from(SHAPES),
@@ -254,22 +264,33 @@ def test_postgres_itself_keeps_tenants_apart(postgres: PostgresCluster) -> None:
     for entity in ("acme", "umbra"):
         with TraceMemory(store, entity=entity, process="p") as memory:
             memory.step("secret", entity)
-    as_tenant = (f"SET ROLE {ROLE}", "SET memtune.entity = 'acme'", "SET memtune.process = 'p'")
+    as_role = ("BEGIN", f"SET LOCAL ROLE {ROLE}")
+    sealed = "SELECT set_config('memtune.seal', memtune.seal('acme', 'p'), false)"
+    as_tenant = (*as_role, sealed)
     every = "SELECT entity FROM memtune.events"
     assert postgres.run(*as_tenant, every, url=store) == [("acme",)]
-    assert postgres.run(f"SET ROLE {ROLE}", every, url=store) == []
+    assert postgres.run(*as_role, every, url=store) == []
     assert len(postgres.run(every, url=store)) == 2, "the superuser sees all, so the policies were what hid it"
+    # A seal holds for one transaction of one connection, and for one tenant.
+    for forged in (
+        ("COMMIT", *as_role),
+        ("SELECT set_config('memtune.seal', replace(current_setting('memtune.seal'), 'acme', 'umbra'), true)",),
+        ("SET LOCAL memtune.entity = 'umbra'", "SET LOCAL memtune.process = 'p'", "SET LOCAL memtune.seal = ''"),
+    ):
+        assert postgres.run(*as_tenant, *forged, every, url=store) == []
     import psycopg
 
     for statement in (
-        "INSERT INTO memtune.events (id, entity, project, session, shared, type, key, value, metadata, time) "
-        "VALUES ('x', 'umbra', '', '', 0, 'step', 'k', '1', '{}', 1)",
+        "INSERT INTO memtune.events (entity, process, id, project, session, shared, type, key, value, metadata, time) "
+        "VALUES ('umbra', 'p', 'x', '', '', 0, 'step', 'k', '1', '{}', 1)",
         "UPDATE memtune.events SET entity = 'umbra'",
         "DELETE FROM memtune.events",
         "ALTER TABLE memtune.events DISABLE ROW LEVEL SECURITY",
         "DROP POLICY seen ON memtune.events",
+        "SELECT * FROM memtune.keys",
+        'SELECT memtune.code_of(\'["umbra", "p"]\')',
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             postgres.run(*as_tenant, statement, url=store)
     owners = postgres.run("SELECT tableowner FROM pg_tables WHERE schemaname = 'memtune'", url=store)
-    assert (ROLE,) not in owners
+    assert not {(ROLE,), (READER,)} & set(owners)

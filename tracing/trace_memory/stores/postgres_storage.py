@@ -1,13 +1,12 @@
 """Events in a Postgres database, where row-level security keeps tenants apart.
 
-Every connection acts as the role `memtune_agent`, which owns nothing and so obeys the policies: it sees the rows of the
-entity and process that its session is set to, and cannot name either when it writes. The first to open a database makes
-schema, policies and role, which takes a role that may create these.
+Every transaction says by itself for whom it is (see `postgres_schema`) and leaves nothing behind on its connection,
+since behind a pooler the next transaction may be another tenant's: none reads more than one answer or writes more than
+one batch, those that read are rolled back, and no statement is prepared by name.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,73 +14,37 @@ from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError
 from tracing.recording.redaction import excerpt
+from tracing.trace_memory.stores.postgres_schema import READER, ROLE, prepare_schema
 from tracing.trace_memory.stores.storage import Row, StoreError, Tenant
 
 if TYPE_CHECKING:
     import psycopg
 
-ROLE = "memtune_agent"
-VERSION = "memtune trace memory, version 1"
-
 _CONNECT_S = 10
-_LOCK = 7_261_513_201_917
-"""Any number: who makes the schema holds the advisory lock of this number."""
+_MOST_SHAPES = 1000
+"""Queries whose columns are remembered."""
 
-_ENTITY = "entity = current_setting('memtune.entity', true)"
-_PROCESS = "process = current_setting('memtune.process', true)"
-
-_SCHEMA = (
-    "CREATE SCHEMA memtune",
-    f"COMMENT ON SCHEMA memtune IS '{VERSION}'",
-    """CREATE TABLE memtune.events (
-        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        id text NOT NULL,
-        entity text NOT NULL DEFAULT current_setting('memtune.entity'),
-        process text NOT NULL DEFAULT current_setting('memtune.process'),
-        project text NOT NULL,
-        session text NOT NULL,
-        shared smallint NOT NULL,
-        type text NOT NULL,
-        key text NOT NULL,
-        value text NOT NULL,
-        metadata text NOT NULL,
-        time double precision NOT NULL,
-        UNIQUE (entity, process, id)
-    )""",
-    "CREATE INDEX by_time ON memtune.events (entity, time)",
-    "CREATE INDEX by_type ON memtune.events (entity, type, time)",
-    "CREATE INDEX by_key ON memtune.events (entity, key, time)",
-    "CREATE INDEX by_session ON memtune.events (entity, session, time)",
-    """CREATE TABLE memtune.vectors (
-        event bigint PRIMARY KEY REFERENCES memtune.events (number) ON DELETE CASCADE,
-        model text NOT NULL,
-        vector bytea NOT NULL
-    )""",
-    "ALTER TABLE memtune.events ENABLE ROW LEVEL SECURITY",
-    "ALTER TABLE memtune.events FORCE ROW LEVEL SECURITY",
-    "ALTER TABLE memtune.vectors ENABLE ROW LEVEL SECURITY",
-    "ALTER TABLE memtune.vectors FORCE ROW LEVEL SECURITY",
-    f"CREATE POLICY seen ON memtune.events FOR SELECT USING ({_ENTITY} AND ({_PROCESS} OR shared = 1))",
-    f"CREATE POLICY added ON memtune.events FOR INSERT WITH CHECK ({_ENTITY} AND {_PROCESS})",
-    f"CREATE POLICY changed ON memtune.events FOR UPDATE USING ({_ENTITY} AND {_PROCESS})",
-    """CREATE POLICY of_seen_events ON memtune.vectors
-       USING (EXISTS (SELECT 1 FROM memtune.events e WHERE e.number = event))""",
-    f"GRANT USAGE ON SCHEMA memtune TO {ROLE}",
-    f"GRANT SELECT ON memtune.events TO {ROLE}",
-    f"GRANT INSERT (id, project, session, shared, type, key, value, metadata, time) ON memtune.events TO {ROLE}",
-    f"GRANT UPDATE (type, value, metadata) ON memtune.events TO {ROLE}",
-    f"GRANT SELECT, INSERT, UPDATE ON memtune.vectors TO {ROLE}",
+# Whoever had the connection before may have set these for the session. `pg_temp` comes last, or else a temporary table
+# of theirs would be read instead of ours.
+_OWN = (
+    f"; SET LOCAL ROLE {ROLE}; SET LOCAL search_path TO pg_catalog, memtune, pg_temp; "
+    "SET LOCAL row_security TO on; SET LOCAL synchronous_commit TO DEFAULT"
 )
+_TO_READ = f"BEGIN READ ONLY{_OWN}"
+_TO_WRITE = f"BEGIN READ WRITE{_OWN}"
 
-_ADD_EVENT = (
-    "INSERT INTO memtune.events (id, project, session, shared, type, key, value, metadata, time) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_ADD_EVENTS = (
+    "INSERT INTO memtune.events (entity, process, id, project, session, shared, type, key, value, metadata, time) "
+    "SELECT %s, %s, of_rows.* FROM unnest(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[], "
+    "%s::text[], %s::text[], %s::text[], %s::double precision[]) AS of_rows ON CONFLICT DO NOTHING"
 )
-_ADD_VECTOR = (
-    "INSERT INTO memtune.vectors (event, model, vector) "
-    "SELECT e.number, ?::text, ?::bytea FROM memtune.events e WHERE e.number = ? "
+_ADD_VECTORS = (
+    "INSERT INTO memtune.vectors (event, model, vector) SELECT e.number, of_rows.model, of_rows.vector "
+    "FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS of_rows (event, model, vector) "
+    "JOIN memtune.events e ON e.number = of_rows.event "
     "ON CONFLICT (event) DO UPDATE SET model = excluded.model, vector = excluded.vector"
 )
+_REPLACE_CONTENT = "UPDATE memtune.events SET type = %s, value = %s, metadata = %s WHERE number = %s"
 
 
 class PostgresStorage:
@@ -109,45 +72,53 @@ class PostgresStorage:
         host, port, database = parts.get("host", "localhost"), parts.get("port", 5432), parts.get("dbname", "")
         self._shown = f"postgresql://{host}:{port}/{database}"
         self._lock = threading.RLock()
-        self._names = itertools.count()
         self._open: psycopg.Connection[Any] | None = None
+        self._of_streams: list[psycopg.Connection[Any]] = []
+        """Connections that no stream uses at the moment."""
+        self._columns: dict[str, str] = {}
         with self._connection("opened"):
             pass
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
-        with self._connection("read") as connection:
-            return list(connection.execute(_translated(query), values).fetchall())
+        with self._connection("read") as connection, _transaction(connection, _TO_READ):
+            return self._rows(connection, query, values)
 
     def stream(self, query: str, values: Sequence[Any] = (), size: int = 4096) -> Iterator[list[Row]]:
-        """The rows of a query, at most `size` at a time, which the server holds meanwhile."""
-        with self._connection("read") as connection:
-            cursor = connection.cursor(f"memtune_{next(self._names)}", withhold=True)
-            cursor.execute(_translated(query), values)
+        """The rows of a query, at most `size` at a time, which the server holds meanwhile.
+
+        It has a connection of its own while it lasts, since the store may be used in between.
+        """
+        connection = None
         try:
-            while True:
-                with self._connection("read"):
-                    rows = cursor.fetchmany(size)
-                if not rows:
-                    return
-                yield rows
+            with self._errors("read"):
+                connection = self._of_streams.pop() if self._of_streams else None
+                if connection is None or connection.closed:
+                    connection = self._connected()
+                with _transaction(connection, _TO_READ):
+                    statement, parameters = self._protected(connection, query, values)
+                    connection.execute(f"DECLARE rows_of_stream NO SCROLL CURSOR FOR {statement}", parameters)
+                    while rows := connection.execute(f"FETCH FORWARD {size} FROM rows_of_stream").fetchall():
+                        yield rows
         finally:
-            if not connection.closed:
-                with self._connection("read"):
-                    cursor.close()
+            if connection is not None and not connection.closed:
+                self._of_streams.append(connection)
 
     def add_events(self, rows: Sequence[Row]) -> None:
         """Add events in one transaction; those whose id is used already are left out."""
-        self._write(_ADD_EVENT, rows)
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            self._write(_ADD_EVENTS, (self.tenant.entity, self.tenant.process, *columns))
 
     def add_vectors(self, rows: Sequence[Row]) -> None:
         """Set the vectors of events in one transaction."""
-        self._write(_ADD_VECTOR, [(model, vector, number) for number, model, vector in rows])
+        if rows:
+            latest = {row[0]: row for row in rows}
+            self._write(_ADD_VECTORS, [list(column) for column in zip(*latest.values(), strict=True)])
 
     def replace_content(self, number: int, kind: str, value: str, metadata: str) -> None:
         """Replace type, value and metadata of an event of this process."""
-        change = "UPDATE memtune.events SET type = ?, value = ?, metadata = ? WHERE number = ?"
-        self._write(change, [(kind, value, metadata, number)])
+        self._write(_REPLACE_CONTENT, (kind, value, metadata, number))
 
     def faults(self) -> list[str]:
         """Tables whose row-level security is off; Postgres itself sees to the rest."""
@@ -166,102 +137,159 @@ class PostgresStorage:
             )
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         with self._lock:
             if self._open is not None:
                 self._open.close()
+        while self._of_streams:
+            self._of_streams.pop().close()
 
-    def _write(self, statement: str, rows: Sequence[Row]) -> None:
-        if rows:
-            with self._connection("written") as connection, connection.transaction():
-                connection.cursor().executemany(_translated(statement), rows)
+    def _write(self, statement: str, parameters: Sequence[Any]) -> None:
+        with self._connection("written") as connection, _transaction(connection, _TO_WRITE):
+            seal = "SELECT set_config('memtune.seal', memtune.seal(%s, %s), true)"
+            connection.execute(seal, (self.tenant.entity, self.tenant.process))
+            connection.execute(statement, parameters)
+            connection.commit()
+
+    def _rows(self, connection: psycopg.Connection[Any], query: str, values: Sequence[Any]) -> list[Row]:
+        return list(connection.execute(*self._protected(connection, query, values)).fetchall())
+
+    def _protected(
+        self, connection: psycopg.Connection[Any], query: str, values: Sequence[Any]
+    ) -> tuple[str, tuple[Any, ...]]:
+        """The statement that runs a query for the tenant, as a role that can do nothing else, and its parameters."""
+        statement, parameters = _with_values(query, values)
+        if statement not in self._columns:
+            if len(self._columns) >= _MOST_SHAPES:
+                self._columns.clear()
+            self._columns[statement] = _columns(connection, statement)
+        return (
+            "SELECT t.* FROM memtune.seal(%s, %s) AS s (seal), "
+            f"LATERAL memtune.query(s.seal, %s, %s::text[]) AS t ({self._columns[statement]})",
+            (self.tenant.entity, self.tenant.process, statement, parameters),
+        )
 
     @contextmanager
     def _connection(self, done: str) -> Iterator[psycopg.Connection[Any]]:
         """The connection, for one thread at a time; errors as StoreError."""
+        with self._lock, self._errors(done):
+            if self._open is None or self._open.closed:
+                self._open = self._checked()
+            yield self._open
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        """Errors as StoreError, in one line."""
         import psycopg
 
-        with self._lock:
-            try:
-                if self._open is None or self._open.closed:
-                    self._open = self._connected()
-                yield self._open
-            except psycopg.Error as error:
-                if self._open is not None and self._open.broken:
-                    self._open.close()
-                said = excerpt(_first_line(error), 200, self._password)
-                away = self._open is None or self._open.closed
+        try:
+            yield
+        except psycopg.Error as error:
+            said = excerpt(_first_line(error), 200, self._password)
+            if "statement pooling" in said:  # PgBouncer gives all its errors the same code
                 raise StoreError(
-                    f"{self._shown}: Postgres cannot be reached ({said}); start it, or check address, user and password"
-                    if away
-                    else f"{self._shown}: the trace memory cannot be {done} ({said})"
+                    f"{self._shown}: a pooler with pool_mode = statement gives each statement another connection, and "
+                    f"no transaction says for whom it is ({said}); set pool_mode = transaction, or session"
                 ) from None
+            away = isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57")
+            raise StoreError(
+                f"{self._shown}: Postgres cannot be reached ({said}); start it, or check address, user and password"
+                if away
+                else f"{self._shown}: the trace memory cannot be {done} ({said})"
+            ) from None
 
     def _connected(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_S)
+        return psycopg.connect(self._url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_S)
+
+    def _checked(self) -> psycopg.Connection[Any]:
+        """A connection to a database that has the schema and keeps tenants apart."""
+        connection = self._connected()
         try:
-            self._prepare(connection)
-            connection.execute(f"SET ROLE {ROLE}")
-            connection.execute("SET search_path TO memtune")
-            for name, value in (("memtune.entity", self.tenant.entity), ("memtune.process", self.tenant.process)):
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            row = connection.execute("SELECT row_security_active('memtune.events')").fetchone()
-            if row is None or not row[0]:
+            prepare_schema(connection, self._shown)
+            with _transaction(connection, _TO_READ):
+                active = "SELECT row_security_active('memtune.events')"
+                writing, reading = connection.execute(active).fetchall(), self._rows(connection, active, ())
+            if not (writing[0][0] and reading[0][0]):
                 raise StoreError(
-                    f"{self._shown}: row-level security is not in force for {ROLE}, so tenants would see each other; "
-                    f"take BYPASSRLS from the role, and ENABLE ROW LEVEL SECURITY on memtune.events"
+                    f"{self._shown}: row-level security is not in force for {ROLE} and {READER}, so tenants would see "
+                    "each other; take BYPASSRLS from the roles, and ENABLE ROW LEVEL SECURITY on memtune.events"
                 )
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
-        """Make schema and role where they are missing."""
-        import psycopg
 
-        said = _version(connection)
-        if said is None:
-            try:
-                with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                    if _version(connection) is None:
-                        self._make(connection)
-            except psycopg.errors.InsufficientPrivilege as error:
-                raise StoreError(
-                    f"{self._shown}: the trace memory's schema is missing, and this role may not make it "
-                    f"({excerpt(_first_line(error), 200)}); open it once with a role that may create schemas and "
-                    f"roles, then GRANT {ROLE} TO this role"
-                ) from None
-            said = _version(connection)
-        if said != VERSION:
-            raise StoreError(
-                f"{self._shown}: its schema `memtune` is of {excerpt(str(said), 80)!r}, and this memtune reads "
-                f"{VERSION!r}; use the memtune that made it, or another database"
-            )
+@contextmanager
+def _transaction(connection: psycopg.Connection[Any], begin: str) -> Iterator[None]:
+    """A transaction that is undone at its end unless it was committed; a connection that will not is closed."""
+    import psycopg
 
-    def _make(self, connection: psycopg.Connection[Any]) -> None:
-        # Roles belong to the whole cluster, and another database may have made this one.
-        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone() is None:
-            connection.execute(f"CREATE ROLE {ROLE} NOLOGIN NOBYPASSRLS")
-        connection.execute(f"GRANT {ROLE} TO CURRENT_USER")
-        for statement in _SCHEMA:
-            connection.execute(statement)
+    try:
+        connection.execute(begin)
+        yield
+    finally:
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()
 
 
-def _version(connection: psycopg.Connection[Any]) -> str | None:
-    """What the comment of the schema says; None if there is no schema."""
-    row = connection.execute(
-        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = 'memtune'"
-    ).fetchone()
-    return None if row is None else str(row[0])
+def _with_values(query: str, values: Sequence[Any]) -> tuple[str, list[str | None]]:
+    """A query over an array of texts, `$1`, in place of its `?`, and that array.
+
+    As a subquery it can be nothing but a SELECT, once Postgres has taken it for a single statement.
+    """
+    import psycopg
+
+    first, *others = query.split("?")
+    if len(others) != len(values):
+        raise psycopg.ProgrammingError(f"the query has {len(others)} parameters, and there are {len(values)} values")
+    texts, pieces = [], [first]
+    for place, (value, other) in enumerate(zip(values, others, strict=True), 1):
+        kind, text = _as_text(value)
+        texts.append(text)
+        pieces.append(f"($1)[{place}]::{kind}{other}")
+    return f"SELECT * FROM ({''.join(pieces)}\n) AS q", texts
 
 
-def _translated(query: str) -> str:
-    """psycopg writes a parameter as `%s`; none of our statements has another `?` or `%`."""
-    return query.replace("?", "%s")
+def _as_text(value: Any) -> tuple[str, str | None]:
+    """A value's type in Postgres, and its form there."""
+    match value:
+        case None:
+            return "text", None
+        case int():
+            return "bigint", str(int(value))
+        case float():
+            return "double precision", repr(value)
+        case bytes():
+            return "bytea", f"\\x{value.hex()}"
+        case _:
+            return "text", str(value)
+
+
+def _columns(connection: psycopg.Connection[Any], statement: str) -> str:
+    """The columns that a statement returns, for a list of column definitions; the statement is not run."""
+    from psycopg import errors, pq
+
+    server = connection.pgconn
+    for answer in (
+        server.prepare(b"", statement.encode(connection.info.encoding), [_TEXTS]),
+        server.describe_prepared(b""),
+    ):
+        if answer.status != pq.ExecStatus.COMMAND_OK:
+            raise errors.error_from_result(answer, encoding=connection.info.encoding)
+    types = connection.execute(
+        "SELECT format_type(type, NULL) FROM unnest(%s::oid[]) WITH ORDINALITY AS u (type, place) ORDER BY place",
+        [[answer.ftype(place) for place in range(answer.nfields)]],
+    ).fetchall()
+    return ", ".join(f"c{place} {name}" for place, (name,) in enumerate(types))
+
+
+_TEXTS = 1009
+"""Postgres' number for the type text[]."""
 
 
 def _first_line(error: BaseException) -> str:
