@@ -115,7 +115,7 @@ def evaluate(
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
-    from tracing.systems.prompts import check_candidate
+    from tracing.systems.seeding import check_seeds
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
     settings = config_from(config or _config_of(prompts, home), given)
@@ -125,7 +125,7 @@ def evaluate(
         specs = parts.system.prompts
         sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
         for candidate in sides.values():
-            check_candidate(specs, candidate)
+            check_seeds(specs, candidate)
         parts.access.check()
         view.watch(parts.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.

@@ -19,8 +19,9 @@ from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.prompts import Candidate, check_candidate
+from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, MemorySystem
+from tracing.systems.seeding import check_seeds
 
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge
@@ -119,7 +120,7 @@ class Evaluator:
             BudgetExceededError: a hard budget ended it; what was computed so far stays in the caches.
             ContractError: the candidate breaks a prompt's contract.
         """
-        check_candidate(self.system.prompts, candidate)
+        check_seeds(self.system.prompts, candidate)
         outcomes: list[Outcome] = []
         failed = 0
         if progress is not None:

@@ -81,7 +81,8 @@ class TextLimits:
         def limited(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_SEED * tokens_of(spec.text))
             pinned = tuple(self.pinned.get(spec.name, ()))
-            contract = replace(spec.contract, max_tokens=most, pinned=pinned, rules=rules)
+            own = spec.contract
+            contract = replace(own, max_tokens=most, pinned=pinned, rules=(*own.rules, *rules))
             return replace(spec, contract=contract)
 
         return {name: limited(spec) for name, spec in specs.items()}

@@ -236,6 +236,13 @@ def test_a_broken_contract_is_refused_before_any_call(
     assert all_calls(scripted_server) == 0
 
 
+def test_a_text_that_a_run_may_start_from_is_evaluated_however_long_it_is(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    long = {**SEED, "answer": SEED["answer"] + " kestrel" * 1000}
+    assert all(outcome.tainted is None for outcome in evaluator(open_access(), tmp_path).evaluate(long, CONVERSATIONS))
+
+
 def test_a_plain_run_is_counted_as_if_nothing_were_reused(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from optimizer.tuning.tuning import Tuning
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
+from tracing.systems.everos_server.prompts import PROMPTS as EVEROS
 from tracing.systems.fact_memory import FactMemory
 
 CUE = "Answer in a few words:"
@@ -53,6 +54,12 @@ def test_a_long_text_and_a_changed_pinned_line_are_refused_with_the_reason() -> 
     # Whole demonstrations have room by default; a text without end has not.
     assert problems(f"{'A rule. ' * 400}\n{seed}") == []
     assert any("tokens" in each for each in problems(f"{'A rule. ' * 800}\n{seed}"))
+
+
+def test_what_a_contract_refuses_stays_refused_in_a_run() -> None:
+    spec = TextLimits().applied(EVEROS, TRAIN)["boundary_detection"]
+    broken = spec.text.replace("{messages}", "{{{messages}}}")
+    assert any("braces beside a placeholder" in said for said in spec.contract.violations(broken))
 
 
 def test_values_of_train_are_refused_in_an_instruction_and_allowed_in_a_demonstration() -> None:

@@ -27,6 +27,7 @@ class Contract:
         placeholders: names that must each occur at least once; no other may occur.
         reply_schema: JSON schema of the reply, enforced if the endpoint can; None for free text.
         markers: strings the text must contain (such as the key names of the reply).
+        waived: those of the markers that a seed of a user's own may lack; then its rewrites may, too.
         max_chars: maximum length of the text in characters.
         max_tokens: maximum length in tokens, estimated (`tokens_of`); None for no limit.
         pinned: whole lines that the text must keep.
@@ -40,6 +41,7 @@ class Contract:
     max_tokens: int | None = None
     pinned: tuple[str, ...] = ()
     rules: tuple[Callable[[str], Sequence[str]], ...] = field(default=(), repr=False)
+    waived: frozenset[str] = frozenset()
 
     def violations(self, text: str) -> list[str]:
         """Every way in which `text` breaks this contract, in plain words; empty if it does not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tracing.systems.prompts import Candidate, Contract, PromptSpec, check_candidate
@@ -12,15 +13,26 @@ from tracing.systems.protocol import MemorySystem
 def fitted(contract: Contract, text: str) -> Contract:
     """A contract as a seed of a user's own needs it: with room for rewrites of a longer text, in its own spelling.
 
-    A marker that is a word (`JSON`) may be in other letters in a prompt that works; its rewrites keep the seed's.
+    A marker that is a word (`JSON`) may be in other letters in a prompt that works; its rewrites keep the seed's. One
+    that can be waived counts if the seed has it.
     """
-    markers = tuple(_spelt(marker, text) for marker in contract.markers)
+    spelt = {marker: _spelt(marker, text) for marker in contract.markers}
+    markers = tuple(there for marker, there in spelt.items() if marker not in contract.waived or there in text)
     return replace(contract, markers=markers, max_chars=max(contract.max_chars, 2 * len(text)))
 
 
 def _spelt(marker: str, text: str) -> str:
     place = -1 if marker in text or not marker.isalpha() else text.lower().find(marker.lower())
     return marker if place < 0 else text[place : place + len(marker)]
+
+
+def check_seeds(specs: Mapping[str, PromptSpec], texts: Candidate) -> None:
+    """Refuse texts that could not be the seeds of these prompts; how long they are is for their author to say.
+
+    Raises:
+        ContractError: a prompt is missing or unknown, or its text breaks its contract.
+    """
+    check_candidate({name: _seeded(spec, texts.get(name)) for name, spec in specs.items()}, texts)
 
 
 def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:

@@ -11,7 +11,8 @@ from tracing.systems.everos_server.prompts import PROMPTS, SLOTS
 from tracing.systems.everos_server.rendering import as_template, rendered
 from tracing.systems.everos_server.slots import FOLDER, read_slot, write_slots
 from tracing.systems.everos_server.system import EverOs
-from tracing.systems.prompts import Candidate, check_candidate, render
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.seeding import check_seeds
 from tracing.systems.worker.environment import Environment
 from tracing.systems.worker.isolated import environment_of
 from tracing.systems.worker.programs import said_by
@@ -30,7 +31,7 @@ class EverOsSlots:
         Raises:
             ContractError: EverOS would take a text and misread it, such as one that has lost `{conversation}`.
         """
-        check_candidate(PROMPTS, candidate)
+        check_seeds(PROMPTS, candidate)
         write_slots({name: candidate[name] for name in SLOTS}, folder / FOLDER)
         (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
         return {**{name: f"{FOLDER}/{name}.yaml" for name in SLOTS}, "answer": ANSWER_FILE}

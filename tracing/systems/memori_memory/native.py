@@ -12,7 +12,8 @@ from tracing.systems.memori_memory.augmentation import PROMPTS_FILE
 from tracing.systems.memori_memory.prompts import PROMPTS
 from tracing.systems.memori_memory.proving import AUGMENTATION_FILE
 from tracing.systems.memori_memory.system import Memori
-from tracing.systems.prompts import Candidate, check_candidate, render
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.seeding import check_seeds
 from tracing.systems.worker.isolated import environment_of
 from tracing.systems.worker.programs import said_by
 
@@ -28,7 +29,7 @@ class MemoriAugmentation:
         Raises:
             ContractError: a text would not do what its prompt is for.
         """
-        check_candidate(PROMPTS, candidate)
+        check_seeds(PROMPTS, candidate)
         text = json.dumps(dict(candidate), indent=2, ensure_ascii=False) + "\n"
         (folder / PROMPTS_FILE).write_text(text, encoding="utf-8", newline="")
         (folder / AUGMENTATION_FILE).write_bytes(Path(augmentation.__file__).read_bytes())
