@@ -14,6 +14,9 @@ from tracing.systems.building_blocks.facts import EXTRACT_PURPOSE, LONGEST_FACT,
 from tracing.systems.layouts import Item, Layout, Parts
 from tracing.systems.prompts import Contract, PromptSpec
 
+ATTRIBUTED, BY = "attributed_to", "user"
+"""Mem0 stores with each memory whom it is about, and a search returns it. Here all messages have the role `user`."""
+
 MEMORIES_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -22,8 +25,11 @@ MEMORIES_SCHEMA: Mapping[str, Any] = {
             "maxItems": MAX_FACTS,
             "items": {
                 "type": "object",
-                "properties": {"text": {"type": "string", "maxLength": LONGEST_FACT}},
-                "required": ["text"],
+                "properties": {
+                    "text": {"type": "string", "maxLength": LONGEST_FACT},
+                    ATTRIBUTED: {"type": "string", "enum": ["user", "assistant"]},
+                },
+                "required": ["text", ATTRIBUTED],
                 "additionalProperties": False,
             },
         }
@@ -31,11 +37,11 @@ MEMORIES_SCHEMA: Mapping[str, Any] = {
     "required": ["memory"],
     "additionalProperties": False,
 }
-"""The form of an extraction's reply, for endpoints that enforce it; Mem0 needs no other key of an item."""
+"""The form of an extraction's reply, for endpoints that enforce it; Mem0 reads no other key of an item."""
 
 
 def _reply(parts: Parts, outputs: Sequence[Item]) -> str:
-    return json.dumps({"memory": [{"text": item.text} for item in outputs]}, ensure_ascii=False)
+    return json.dumps({"memory": [{"text": item.text, ATTRIBUTED: BY} for item in outputs]}, ensure_ascii=False)
 
 
 _LAYOUT = Layout(roles={"conversation": "messages"}, reply=_reply)
@@ -45,10 +51,17 @@ EXTRACT_PROMPT = PromptSpec(
     text=(
         "List the facts that the new messages tell about the speakers and their families, and that no existing memory "
         "tells already. Write each fact as one short sentence in the third person, with the speaker's name.\n"
-        'Reply as JSON: {{"memory": [{{"text": "..."}}, {{"text": "..."}}]}}'
+        '`attributed_to` is "user" for what the user tells, and "assistant" for what the assistant tells.\n'
+        'Reply as JSON: {{"memory": [{{"text": "...", "attributed_to": "user"}}, '
+        '{{"text": "...", "attributed_to": "user"}}]}}'
     ),
     operation="extract_facts",
-    contract=Contract(placeholders=frozenset(), reply_schema=MEMORIES_SCHEMA, markers=('"memory"', '"text"', "JSON")),
+    contract=Contract(
+        placeholders=frozenset(),
+        reply_schema=MEMORIES_SCHEMA,
+        markers=('"memory"', '"text"', "JSON", ATTRIBUTED),
+        waived=frozenset({ATTRIBUTED}),
+    ),
     purpose=EXTRACT_PURPOSE,
     builds=True,
     layout=_LAYOUT,

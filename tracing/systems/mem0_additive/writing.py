@@ -21,7 +21,7 @@ from tracing.systems.building_blocks.asking import LONGEST_SHOWN
 from tracing.systems.building_blocks.recall import recorded
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.mem0_additive.prompts import MEMORIES_SCHEMA
+from tracing.systems.mem0_additive.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory
 from tracing.systems.mem0_memory.decisions import check_count, json_of
 from tracing.systems.mem0_memory.library import TWO
@@ -141,7 +141,7 @@ class AddingWriter(AddingMemory):
         step = self._step
         if step.given is not None:
             step.facts = list(step.given)
-            return _as_reply([fact.text for fact in step.given])
+            return _as_reply([fact.text for fact in step.given], ())
         schema = MEMORIES_SCHEMA if self._enforced else None
         messages_read, memories = variables_of(step.messages), recorded([self.entries[each] for each in step.shown])
         inputs = {"messages": messages_read, "memories": memories, "prompt": self._prompt}
@@ -151,10 +151,10 @@ class AddingWriter(AddingMemory):
                 texts = memories_of(reply)
             except MalformedReplyError as error:
                 op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
-                texts, reply = [], _as_reply(())
+                texts, reply = [], _as_reply((), ())
             kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
             step.facts = [self._fact(op, text) for text in kept]
-        return reply if kept == texts else _as_reply(kept)
+        return reply if kept == texts else _as_reply(kept, json_of(reply)["memory"])
 
     def _fact(self, op: ActiveOperation, text: str) -> Text:
         self._extracted += 1
@@ -196,5 +196,8 @@ def memories_of(reply: str) -> list[str]:
     return list(dict.fromkeys(item["text"] for item in items if item.get("text")))
 
 
-def _as_reply(texts: Sequence[str]) -> str:
-    return json.dumps({"memory": [{"id": str(number), "text": text} for number, text in enumerate(texts)]})
+def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:
+    """A reply with these texts; one that an item has, keeps what else is in it."""
+    known = {item.get("text"): item for item in reversed(items)}
+    memories = [{**known.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
+    return json.dumps({"memory": memories})
