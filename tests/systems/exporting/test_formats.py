@@ -163,6 +163,19 @@ def test_what_dspy_would_change_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_export_for_dspy_says_which_program_asks_as_was_measured(tmp_path: Path) -> None:
+    out = export("rag", {"answer": Rag.prompts["answer"].text}, "dspy", tmp_path / "out", {})
+    (warning,) = json.loads((out / "manifest.json").read_text())["warnings"]
+    assert warning.startswith("load the program by dspy_program.py: ")
+    assert (out / "dspy_program.py").is_file()
+
+
+@pytest.mark.parametrize("text", ["{reply} {config}", "Give {{data}}."])
+def test_a_name_that_dspy_uses_itself_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="answer: "):
+        DspyState().write({"answer": text}, tmp_path)
+
+
 def test_a_jinja_template_is_refused_by_the_registry(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="take it for a Jinja template"):
         export("rag", {"answer": "{{% x %}} {context} {question}"}, "mlflow", tmp_path / "out", {})

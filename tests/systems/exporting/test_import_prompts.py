@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -162,10 +163,11 @@ BAD: dict[str, tuple[str, str, str, str, type[MemtuneError], str]] = {
         "rag",
         "x.json",
         "{}",
-        "rag",
+        "test_import_prompts:Unread",
         RunError,
         "no prompts can be read from it; choose one of",
     ),
+    "a template without its key": ("rag", "x.json", "{}", "rag", RunError, "holds no text 'answer_template'"),
     "another generation's key": (
         "mem0",
         "x.yaml",
@@ -214,6 +216,16 @@ def test_an_error_of_an_exporter_of_ones_own_is_told_in_one_line(tmp_path: Path)
     with pytest.raises(RunError, match="the exporter failed in prove: KeyError: 'text'"):
         export("rag", {"answer": ANSWER}, "test_import_prompts:Failing", tmp_path / "out", {}, verify=True)
     assert list(tmp_path.iterdir()) == []
+
+
+class Unread:
+    """An exporter that reads nothing."""
+
+    def write(self, candidate: Mapping[str, str], folder: Path) -> dict[str, str]:
+        return {}
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        return ""
 
 
 class Failing(TextFiles):

@@ -31,7 +31,9 @@ PROMPTS = {
     "graphiti@0.31": {
         "extract_nodes.extract_message": "Names in {episode_content}, of {entity_types}" + AWKWARD,
         "extract_nodes.extract_text": "{custom_extraction_instructions}: names in {episode_content}" + AWKWARD,
+        "extract_nodes.extract_json": "Names in the JSON {episode_content}, of {source_description}" + AWKWARD,
         "extract_edges.edge": "Facts on {nodes} at {reference_time} in {episode_content}" + AWKWARD,
+        "extract_nodes_and_edges.extract_message": "Both in {episode_content}, of {entity_types}" + AWKWARD,
     },
     "cognee@1.6": {
         "cognify.custom_prompt": "Make a graph." + AWKWARD,
@@ -58,7 +60,25 @@ def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, environm
     assert [line.partition(":")[0] for line in prompts] == list(PROMPTS[name])
     assert all("characters are in the" in line for line in prompts)
     held = [line for line in others if line.startswith("mem0_replies.py: ") and "in its schemas" in line]
-    assert (len(held), others) == (int(name in ("mem0@0.1", "mem0@1.0")), held)
+    assert len(held) == int(name in ("mem0@0.1", "mem0@1.0"))
+    own = [line for line in others if "have none of these prompts, but its own: " in line]
+    # These ask for more than is tuned: what is known already, a summary.
+    assert len(own) == int(name in ("graphiti@0.31", "cognee@1.6"))
+    assert len(others) == len(held) + len(own)
+    assert not any("extraction specialist" in line or "fact extractor" in line for line in own)
+
+
+@pytest.mark.libraries
+def test_what_graphiti_extracts_by_its_own_prompts_is_told(tmp_path: Path, environments: Callable[[str], None]) -> None:
+    environments("graphiti@0.31")
+    exporter = open_exporter("graphiti@0.31")
+    assert isinstance(exporter, Proves)
+    place = "extract_nodes.extract_message"
+    written(exporter, {place: PROMPTS["graphiti@0.31"][place]}, tmp_path)
+    proof, others = exporter.prove(tmp_path)
+    assert proof.startswith(f"{place}: all ")
+    for opening in ("specialist for unstructured text", "specialist for JSON", "fact extractor", "long-term memory of"):
+        assert opening in others
 
 
 @pytest.mark.slow
@@ -104,13 +124,25 @@ def test_a_library_without_a_memory_system_has_an_environment_too(
     assert "memtune system install NAME" in listed
 
 
-def test_dspy_sends_the_instructions_of_a_program(tmp_path: Path) -> None:
+def test_a_dspy_program_sends_what_was_measured_and_nothing_else(tmp_path: Path) -> None:
     exporter = open_exporter("dspy")
     assert isinstance(exporter, Proves)
-    written(exporter, {"answer": 'Mind {{"a": 1}} $5 «é».\n  Of {context}\n\nanswer {question}'}, tmp_path)
-    (proof,) = exporter.prove(tmp_path)
-    assert proof.startswith("answer: all ")
-    assert "are in the system message of request 1 of dspy 3." in proof
+    answer = 'Mind {{"a": 1}} $5 «é».\n  Of {context}\n\nanswer {question}, {question}'
+    written(exporter, {"answer": answer, "extract": "List facts."}, tmp_path)
+    first, second = exporter.prove(tmp_path)
+    assert first.startswith("answer: the user message of request 1 of dspy 3.")
+    assert second.startswith("extract: the system message of request 2 of dspy 3.")
+    assert first.endswith("is the prompt with its values, byte for byte")
+
+
+def test_a_dspy_program_that_would_ask_otherwise_is_not_proven(tmp_path: Path) -> None:
+    exporter = open_exporter("dspy")
+    assert isinstance(exporter, Proves)
+    written(exporter, {"answer": "Of {context}, answer {question}"}, tmp_path)
+    module = tmp_path / "dspy_program.py"
+    module.write_text(module.read_text().replace("dspy.context(adapter=Verbatim())", "dspy.context()"))
+    with pytest.raises(ContractError, match="the export is unusable"):
+        exporter.prove(tmp_path)
 
 
 def test_a_prompt_that_the_library_changes_is_not_proven(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_system import AWKWARD, OWN, Own
 
 from tracing.errors import ContractError, RunError
 from tracing.systems.exporting.conformance import ExporterConformance
@@ -17,40 +18,8 @@ from tracing.systems.exporting.targets.graphiti_library import GraphitiLibrary
 from tracing.systems.exporting.targets.langmem_instructions import LangmemInstructions
 from tracing.systems.exporting.targets.mem0_settings import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
 from tracing.systems.mem0_memory import Mem0
-from tracing.systems.prompts import Candidate, Contract, PromptSpec, seed_candidate
-from tracing.systems.protocol import OperationSpec
+from tracing.systems.prompts import Candidate, seed_candidate
 from tracing.systems.rag import Rag
-
-AWKWARD = 'Mind «é» 😀 {{"a": 1}} $5 100 % \\n "quoted"'
-
-
-class Own(Rag):
-    """A user's system, whose prompts have no placeholders and leave the form of the reply to a library."""
-
-    name = "own"
-    operations = (
-        OperationSpec("extract", "extract", "note"),
-        OperationSpec("extract_more", "extract", "graph"),
-        OperationSpec("answer", "answer", "reply"),
-    )
-
-    def __init__(self, *, prompts: Sequence[str] = ("note", "reply"), placeholders: Sequence[str] = ()) -> None:
-        super().__init__()
-        self.operations = tuple(each for each in type(self).operations if each.prompt in prompts)  # type: ignore[assignment]
-        self.prompts = {
-            name: PromptSpec(
-                name=name,
-                text=f"{name} {AWKWARD}" + "".join(f"{{{place}}}" for place in placeholders),
-                operation=next(each.name for each in self.operations if each.prompt == name),
-                contract=Contract(placeholders=frozenset(placeholders)),
-                purpose="Note.",
-                builds=name != "reply",
-            )
-            for name in prompts
-        }
-
-
-OWN = "test_places:Own"
 
 
 def exported(target: str, out: Path, *, mapping: Mapping[str, str] | None = None, **settings: Any) -> dict[str, Any]:
@@ -167,6 +136,45 @@ def test_both_ways_to_steer_mem0_2_have_their_place(tmp_path: Path, tuned: str, 
     prompts = json.loads((out / "manifest.json").read_text())["prompts"]
     (entry,) = [entry for entry in prompts.values() if "place" in entry]
     assert (entry["place"], entry["file"]) == (place, file)
+
+
+NODES = ("episode_content", "entity_types", "custom_extraction_instructions", "previous_episodes")
+
+
+def test_what_graphiti_would_not_send_is_warned_of(tmp_path: Path) -> None:
+    said = exported("graphiti", tmp_path / "out", placeholders=["episode_content"])["warnings"]
+    place = "note, at extract_nodes.extract_message of graphiti@0.31, lacks"
+    assert [each for each in said if each.startswith("note")] == [
+        f"{place} {{custom_extraction_instructions}}: what you give Graphiti as custom_extraction_instructions is not "
+        "sent.",
+        f"{place} {{entity_types}}: the model is told of no entity types, your own among them.",
+        f"{place} {{previous_episodes}}: the episodes before are not sent.",
+    ]
+    whole = exported("graphiti", tmp_path / "whole", placeholders=NODES)["warnings"]
+    assert not [each for each in whole if each.startswith("note")]
+
+
+def test_where_graphiti_asks_by_its_own_prompts_is_warned_of(tmp_path: Path) -> None:
+    names = {place.name for place in GraphitiLibrary.places}
+    said, always = GraphitiLibrary().warnings({"extract_nodes.extract_message": ""})
+    assert all((f"{name} (" in said) == (name != "extract_nodes.extract_message") for name in names)
+    assert "add_episode_bulk, unless it is called with use_combined_extraction=False" in said
+    assert GraphitiLibrary().warnings(dict.fromkeys(names, "")) == [always]
+    assert exported("graphiti", tmp_path / "out", placeholders=NODES)["warnings"][-2:] == [said, always]
+
+
+def test_a_prompt_without_what_mem0_stores_with_a_memory_is_exported_with_a_warning(tmp_path: Path) -> None:
+    from tracing.systems.mem0_additive import Mem0Two
+
+    seeds = seed_candidate(Mem0Two().prompts)
+    earlier = {**seeds, "extract": 'Reply as JSON: {{"memory": [{{"text": "..."}}]}}'}
+    for name, texts, warned in (("own", seeds, 0), ("earlier", earlier, 1)):
+        out = export("mem0@2", texts, "mem0@2", tmp_path / name, {}, seeds=texts)
+        said = json.loads((out / "manifest.json").read_text())["warnings"]
+        lost = [each for each in said if "lacks attributed_to: Mem0's memories will not have it" in each]
+        assert len(lost) == warned
+    with pytest.raises(ContractError, match="extract: the marker 'attributed_to' is missing"):
+        export("mem0@2", earlier, "mem0@2", tmp_path / "rewritten", {}, seeds=seeds)
 
 
 def test_only_targets_that_fit_are_offered(tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ from tracing.systems.exporting.exporter import (
     HasPlaces,
     HoldsOnly,
     Proves,
+    Warns,
     open_exporter,
     version_of,
 )
 from tracing.systems.exporting.forms import TextFiles
-from tracing.systems.exporting.places import check_fit, placed
+from tracing.systems.exporting.places import check_fit, losses, placed
 from tracing.systems.exporting.whole_folder import whole_folder
 from tracing.systems.exporting.written_files import write_text
 from tracing.systems.prompts import Candidate, check_candidate, placeholders_of, render, seed_candidate
@@ -102,7 +103,11 @@ def export(
             "system": system_name,
             "system_version": describe(system).version,
             "prompts": prompts,
-            "warnings": [*_warnings(manifest, model), *_without_a_place(target, at, candidate, manifest)],
+            "warnings": [
+                *_warnings(manifest, model),
+                *_without_a_place(target, at, candidate, manifest),
+                *_of_the_library(exporter, target, at, candidate),
+            ],
             "verified": _proven(exporter, folder) if verify else [],
         }
         write_text(folder / MANIFEST, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
@@ -142,6 +147,14 @@ def _without_a_place(
         for name in candidate
         if name not in at and (tuned is None or name in tuned)
     ]
+
+
+def _of_the_library(exporter: Exporter, target: str, at: Mapping[str, str], candidate: Candidate) -> list[str]:
+    lost = losses(target, exporter.places, candidate, at) if isinstance(exporter, HasPlaces) else []
+    if not isinstance(exporter, Warns):
+        return lost
+    with own_errors("warnings"):
+        return [*lost, *exporter.warnings({place: candidate[name] for name, place in at.items()})]
 
 
 def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:

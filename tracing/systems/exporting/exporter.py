@@ -71,6 +71,19 @@ class HasPlaces(Protocol):
 
 
 @runtime_checkable
+class Warns(Protocol):
+    """An exporter whose library needs more than the files, or asks with prompts of its own as well."""
+
+    def warnings(self, texts: Mapping[str, str]) -> Sequence[str]:
+        """What the user of these prompts must know, a sentence each; the manifest has them, and `export` prints them.
+
+        Args:
+            texts: what `write` was given.
+        """
+        ...
+
+
+@runtime_checkable
 class Reads(Protocol):
     """An exporter whose form can be imported: `memtune import-prompts --from`."""
 

@@ -7,11 +7,14 @@ import string
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from tracing.errors import RunError
+from tracing.errors import ContractError, RunError
+from tracing.systems.exporting.formats.constants import json_object
+from tracing.systems.exporting.formats.literal_templates import escaped
 from tracing.systems.exporting.written_files import read_text, write_text
 from tracing.systems.prompts import Candidate, render
 
 RAG_FILE = "rag.json"
+_KEY = "answer_template"
 
 
 class TextFiles:
@@ -51,13 +54,56 @@ class RagTemplate:
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the file."""
         template = as_string_template(candidate["answer"])
-        write_text(folder / RAG_FILE, json.dumps({"answer_template": template}, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / RAG_FILE, json.dumps({_KEY: template}, indent=2, ensure_ascii=False) + "\n")
         return {"answer": RAG_FILE}
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """The prompt with its values, by Python's `string.Template`."""
-        settings = json.loads((folder / RAG_FILE).read_bytes())
-        return string.Template(settings[f"{name}_template"]).substitute(values)
+        return string.Template(self.texts(str(folder))[name]).substitute(values)
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a `rag.json`, or a folder with one."""
+        return _rag_file(source).is_file() and _rag_file(source).name == RAG_FILE
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The template of a JSON file.
+
+        Raises:
+            RunError: it has none.
+        """
+        text = json_object(str(_rag_file(source))).get(_KEY)
+        if not isinstance(text, str):
+            raise RunError(f"{source}: holds no text {_KEY!r}; give a JSON file with it")
+        return {"answer": text}
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """A `string.Template` as a prompt of memtune's.
+
+        Raises:
+            ContractError: a dollar in it begins no name, and is not doubled.
+        """
+        return from_string_template(text)
+
+
+def _rag_file(source: str) -> Path:
+    return Path(source) / RAG_FILE if Path(source).is_dir() else Path(source)
+
+
+def from_string_template(text: str) -> str:
+    """The prompt of a text in the syntax of `string.Template`.
+
+    Raises:
+        ContractError: `string.Template` would refuse it.
+    """
+    parts, place = [], 0
+    for dollar in string.Template.pattern.finditer(text):
+        name = dollar["named"] or dollar["braced"]
+        if name is None and dollar["escaped"] is None:
+            shown = text[dollar.start() : dollar.start() + 10]
+            raise ContractError(f"the dollar in {shown!r} begins no placeholder; write $$ for a dollar")
+        parts += [escaped(text[place : dollar.start()]), "$" if name is None else f"{{{name}}}"]
+        place = dollar.end()
+    return "".join([*parts, escaped(text[place:])])
 
 
 def as_string_template(text: str) -> str:

@@ -13,7 +13,7 @@ from tracing.systems.exporting.exporter import Exporter, HasDefaults, HasPlaces,
 from tracing.systems.exporting.formats.constants import constant_of
 from tracing.systems.exporting.forms import TextFiles
 from tracing.systems.exporting.places import likeliest, of_stage
-from tracing.systems.exporting.sources import files_of, form_of, own_form, readable_forms
+from tracing.systems.exporting.sources import files_of, form_of, own_form, places_of, readable_forms
 from tracing.systems.exporting.whole_folder import whole_folder
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
@@ -149,6 +149,12 @@ class _Reading:
 
     def _looked_for(self, prompt: str) -> Iterator[str]:
         """Names that a prompt may have in a source, the likeliest first."""
+        exported = places_of(self.source)
+        if prompt in exported:
+            there = exported[prompt]
+            if there is not None:
+                yield there
+            return
         if isinstance(self.exporter, HasPlaces):
             spec = self.system.prompts[prompt]
             for place in self.exporter.places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.errors import ContractError, RunError
@@ -24,6 +24,7 @@ class Place:
             that asks for the form of the reply itself, by tools or a schema.
         markers: strings that a text must contain there.
         words: words that it must contain in small letters or capitals.
+        losses: what the user loses without a part of the text, by that part: a placeholder as `{name}`, or a string.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Place:
     reply: frozenset[str] = frozenset()
     markers: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    losses: Mapping[str, str] = field(default_factory=dict)
 
     def problems(self, spec: PromptSpec, text: str) -> list[str]:
         """Why a prompt of a system does not fit here, in plain words; empty if it does."""
@@ -48,6 +50,15 @@ class Place:
         problems += [f"the text lacks {marker!r}" for marker in self.markers if marker not in text]
         problems += [f"the text lacks the word {word!r}" for word in self.words if word not in text.lower()]
         return problems
+
+    def lost(self, text: str) -> list[str]:
+        """What the user loses with this text, in plain words."""
+        there = {f"{{{name}}}" for name in placeholders_of(text)}
+        return [
+            f"lacks {part}: {loss}"
+            for part, loss in self.losses.items()
+            if part not in (there if part.startswith("{") else text)
+        ]
 
 
 def placed(
@@ -126,6 +137,20 @@ def check_fit(
     ]
     if problems:
         raise ContractError("; ".join(problems))
+
+
+def losses(target: str, places: Sequence[Place], texts: Mapping[str, str], at: Mapping[str, str]) -> list[str]:
+    """What the user loses with texts that fit the places they go to: a sentence each.
+
+    Args:
+        at: prompt → place.
+    """
+    known = {place.name: place for place in places}
+    return [
+        f"{prompt}, at {place} of {target}, {loss}."
+        for prompt, place in at.items()
+        for loss in known[place].lost(texts[prompt])
+    ]
 
 
 def of_stage(system: MemorySystem, stage: Stage) -> list[str]:

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ SECONDS = 600
 
 _PROOFS = Path(__file__).parent / "proofs"
 _LONGEST_SAID = 300
+_LONGEST_OPENING = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,27 @@ class Sent:
                     return f"{place}: all {sum(map(len, parts))} characters are in {where}"
         why = f" ({self.said})" if self.said else ""
         raise ContractError(f"{place}: {self.release} does not send it as it is{why}; the export is unusable")
+
+    def others(self, parts: Iterable[Sequence[str]]) -> list[str]:
+        """A sentence on the requests that have none of the prompts, if there are any, by how their messages begin.
+
+        Args:
+            parts: the own parts of each prompt.
+        """
+        held = list(parts)
+        own = [
+            messages
+            for messages in self.requests
+            if not any(_holds(_content(message), each) for message in messages for each in held)
+        ]
+        if not own:
+            return []
+        counted = Counter(excerpt(" ".join(_content(messages[0]).split()), _LONGEST_OPENING) for messages in own)
+        openings = ", ".join(f"{opening!r} ({count})" for opening, count in counted.items())
+        return [
+            f"{len(own)} of the {len(self.requests)} requests of {self.release} have none of these prompts, but its "
+            f"own: {openings}"
+        ]
 
 
 Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]

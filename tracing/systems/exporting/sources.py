@@ -13,7 +13,7 @@ from tracing.systems.exporting.exporter import EXPORTERS, Reads, open_exporter
 OWN_FORMS = {"mem0": "mem0@1.0"}
 """System → the exporter that writes for it, where that does not follow from its name."""
 
-_GENERAL = ("dspy", "json", "python", "dotenv", "mlflow", "text")
+_GENERAL = ("rag", "graphiti@0.31", "dspy", "json", "python", "dotenv", "mlflow", "text")
 
 
 def own_form(system_name: str) -> str | None:
@@ -55,6 +55,13 @@ def files_of(source: str) -> list[str]:
     files = [str(entry.get("file")) for entry in _manifest(source).get("prompts", {}).values()]
     together = dict.fromkeys(name for name in files if not name.endswith(".txt"))
     return [str(Path(source) / name) for name in together] or [source]
+
+
+def places_of(source: str) -> dict[str, str | None]:
+    """Prompt → the place that it was exported to, None if it is beside; empty for what is no export with places."""
+    prompts = _manifest(source).get("prompts", {})
+    places = {name: str(entry["place"]) if "place" in entry else None for name, entry in prompts.items()}
+    return places if any(places.values()) else {}
 
 
 def _manifest(source: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lets a Graphiti with the exported prompt library add a message and a text to an embedded graph."""
+"""Lets a Graphiti with the exported prompt library add episodes of each kind, alone and in bulk, to a graph."""
 
 import asyncio
 import json
@@ -20,6 +20,7 @@ async def added(given: dict[str, Any]) -> None:
     from graphiti_core.llm_client.config import LLMConfig
     from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
     from graphiti_core.nodes import EpisodeType
+    from graphiti_core.utils.bulk_utils import RawEpisode
 
     prompt_library = run_path(given["module"])["prompt_library"]
     config = LLMConfig(api_key=given["key"], base_url=given["base_url"], model="capture", small_model="capture")
@@ -39,14 +40,32 @@ async def added(given: dict[str, Any]) -> None:
         # For this store that makes none of the indices that its searches need.
         for query in get_fulltext_indices(graphiti.driver.provider):
             await graphiti.driver.execute_query(query)
-        for number, source in enumerate((EpisodeType.message, EpisodeType.text)):
+        time = datetime(2026, 1, 1, tzinfo=UTC)
+        bodies = {
+            EpisodeType.message: "Ada: I like tea from Assam.",
+            EpisodeType.text: "Ada likes tea from Assam.",
+            EpisodeType.json: '{"name": "Ada", "likes": "tea from Assam"}',
+        }
+        for source, body in bodies.items():
             await graphiti.add_episode(
-                name=f"proof {number}",
-                episode_body="Ada: I like tea from Assam.",
+                name=f"proof {source.value}",
+                episode_body=body,
                 source=source,
                 source_description="proof",
-                reference_time=datetime(2026, 1, 1, tzinfo=UTC),
+                reference_time=time,
             )
+        await graphiti.add_episode_bulk(
+            [
+                RawEpisode(
+                    name=f"bulk {source.value}",
+                    content=body,
+                    source=source,
+                    source_description="proof",
+                    reference_time=time,
+                )
+                for source, body in bodies.items()
+            ]
+        )
     finally:
         await graphiti.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tracing.systems.exporting.formats.python_source import literal, python_constants
@@ -11,6 +11,7 @@ from tracing.systems.exporting.proving import Library, sent_by
 from tracing.systems.exporting.targets.arguments import reply_by_schema
 from tracing.systems.exporting.written_files import write_text
 from tracing.systems.prompts import Candidate, placeholders_of, render
+from tracing.systems.protocol import Stage
 from tracing.systems.worker.environment import Environment
 
 MODULE_FILE = "graphiti_prompts.py"
@@ -62,7 +63,54 @@ def _written(value):
 '''
 
 _SYSTEM = "Follow the instructions of the user."
-_EXTRACTED = frozenset({"entity_types", "previous_episodes", "custom_extraction_instructions", "episode_timestamp"})
+_ENTITIES = frozenset(
+    {
+        "entity_types",
+        "previous_episodes",
+        "custom_extraction_instructions",
+        "episode_timestamp",
+        "source_description",
+    }
+)
+_FACTS = frozenset(
+    {"previous_episodes", "reference_time", "edge_types", "strict_edge_types", "custom_extraction_instructions"}
+)
+_LOST = {
+    "{custom_extraction_instructions}": "what you give Graphiti as custom_extraction_instructions is not sent",
+    "{entity_types}": "the model is told of no entity types, your own among them",
+    "{edge_types}": "what you give Graphiti as edge_types is not sent",
+    "{previous_episodes}": "the episodes before are not sent",
+    "{reference_time}": "the time that you give an episode is not sent",
+    "{source_description}": "what you give an episode as source_description is not sent",
+}
+"""What the library's own prompts send."""
+
+MESSAGE, TEXT, JSON = (f"extract_nodes.extract_{kind}" for kind in ("message", "text", "json"))
+EDGE, COMBINED = "extract_edges.edge", "extract_nodes_and_edges.extract_message"
+
+_ASKED = {
+    MESSAGE: "for the entities of a message",
+    TEXT: "for the entities of a text",
+    JSON: "for the entities of a JSON episode",
+    EDGE: "for the facts of an episode",
+    COMBINED: "in add_episode_bulk, unless it is called with use_combined_extraction=False",
+}
+
+_NO_PLACE = (
+    "Graphiti asks by its own prompts for the dates, attributes, summaries and duplicates of what it extracted: there "
+    "are no places for them."
+)
+
+
+def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = (), may: frozenset[str]) -> Place:
+    """A place whose text loses nothing if it has all that the library's own prompt there sends."""
+    own = {"{custom_extraction_instructions}"}
+    own |= {"{entity_types}"} if name != EDGE else {"{reference_time}"}
+    own |= {"{edge_types}"} if name in (EDGE, COMBINED) else set()
+    own |= {"{previous_episodes}"} if name not in (TEXT, JSON) else set()
+    own |= {"{source_description}"} if name == JSON else set()
+    lost = {part: loss for part, loss in _LOST.items() if part in own}
+    return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
 
 
 class GraphitiLibrary:
@@ -70,24 +118,11 @@ class GraphitiLibrary:
 
     environment = GRAPHITI.environment
     places = (
-        Place(
-            "extract_nodes.extract_message",
-            "extract",
-            needs=frozenset({"episode_content"}),
-            may=_EXTRACTED | {"source_description"},
-        ),
-        Place(
-            "extract_nodes.extract_text",
-            None,
-            needs=frozenset({"episode_content"}),
-            may=_EXTRACTED | {"source_description"},
-        ),
-        Place(
-            "extract_edges.edge",
-            None,
-            needs=frozenset({"episode_content", "nodes"}),
-            may=frozenset({"previous_episodes", "reference_time", "edge_types", "custom_extraction_instructions"}),
-        ),
+        _place(MESSAGE, stage="extract", may=_ENTITIES),
+        _place(TEXT, may=_ENTITIES),
+        _place(JSON, may=_ENTITIES),
+        _place(EDGE, needs=("nodes",), may=_FACTS),
+        _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
     )
 
     def require_library(self) -> None:
@@ -106,10 +141,29 @@ class GraphitiLibrary:
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """One prompt as the module builds it."""
-        return python_constants(str(folder / MODULE_FILE))[name].format_map(values)
+        return self.texts(str(folder))[name].format_map(values)
+
+    def warnings(self, texts: Mapping[str, str]) -> list[str]:
+        """Where Graphiti extracts by a prompt of its own."""
+        own = [f"{place} ({asked})" for place, asked in _ASKED.items() if place not in texts]
+        there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
+        return [*there, _NO_PLACE]
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a `graphiti_prompts.py`, or a folder with one."""
+        return _module_in(source).is_file() and _module_in(source).name == MODULE_FILE
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The templates of a module, by place; nothing of it is executed."""
+        found = python_constants(str(_module_in(source)))
+        return {place.name: found[place.name] for place in self.places if place.name in found}
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text itself."""
+        return text
 
     def prove(self, folder: Path) -> list[str]:
-        """Let Graphiti add episodes with the module, and find each prompt in the requests that it sends.
+        """Let Graphiti add episodes of each kind, alone and in bulk, and find each prompt in what it sends.
 
         A request has values in the places of the placeholders, so the texts between them are looked for.
 
@@ -117,13 +171,14 @@ class GraphitiLibrary:
             ContractError: a prompt is in no request.
             ConfigError: the library is not installed.
         """
-        file = folder / MODULE_FILE
-        texts = {name: text for name, text in python_constants(str(file)).items() if name in _NAMES}
-        sent = sent_by(GRAPHITI, "graphiti_episodes", {"module": str(file.resolve())}, reply_by_schema)
-        return [sent.proof_between(place, _literals(text)) for place, text in texts.items()]
+        module = str((folder / MODULE_FILE).resolve())
+        parts = {place: _literals(text) for place, text in self.texts(module).items()}
+        sent = sent_by(GRAPHITI, "graphiti_episodes", {"module": module}, reply_by_schema)
+        return [*(sent.proof_between(place, each) for place, each in parts.items()), *sent.others(parts.values())]
 
 
-_NAMES = frozenset(place.name for place in GraphitiLibrary.places)
+def _module_in(source: str) -> Path:
+    return Path(source) / MODULE_FILE if Path(source).is_dir() else Path(source)
 
 
 def _literals(template: str) -> list[str]:

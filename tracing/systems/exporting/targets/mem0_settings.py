@@ -15,6 +15,7 @@ from tracing.systems.exporting.places import Place
 from tracing.systems.exporting.proving import Library, printed_by, sent_by
 from tracing.systems.exporting.written_files import read_text, write_text
 from tracing.systems.mem0_additive import Mem0Two
+from tracing.systems.mem0_additive.prompts import ATTRIBUTED
 from tracing.systems.mem0_memory import generations as systems
 from tracing.systems.mem0_memory import library, replies
 from tracing.systems.prompts import Candidate, render
@@ -82,7 +83,14 @@ TWO = Generation(
     _library(Mem0Two),
     (
         Place(INSTRUCTIONS, "extract"),
-        Place(WHOLE, "extract", reply=frozenset({"memory"}), markers=('"memory"', '"text"'), words=("json",)),
+        Place(
+            WHOLE,
+            "extract",
+            reply=frozenset({"memory"}),
+            markers=('"memory"', '"text"'),
+            words=("json",),
+            losses={ATTRIBUTED: "Mem0's memories will not have it, as they have with its own prompt"},
+        ),
     ),
 )
 GENERATIONS = (FIRST, ONE, TWO)
@@ -179,6 +187,7 @@ class Mem0Settings:
 
         sent = sent_by(self._generation.proved_in, "mem0_adding", given, reply)
         proofs = [sent.proof(place, text) for place, text in texts.items()]
+        proofs += sent.others([text] for text in texts.values())
         if UPDATE in texts:
             if set(forms) != {"json_schema"}:
                 raise ContractError(f"{REPLIES_FILE}: {sent.release} asked for replies as {', '.join(forms)}")

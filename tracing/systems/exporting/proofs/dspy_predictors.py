@@ -1,0 +1,23 @@
+"""Loads the program of an export, and runs each of its predictors."""
+
+import json
+import sys
+from runpy import run_path
+
+
+def main() -> None:
+    """Run the predictors with the inputs given for each, on one loopback model."""
+    import dspy
+
+    given = json.load(sys.stdin)
+    print("release dspy", dspy.__version__)
+    program = run_path(given["program"])["load"](given["file"])
+    model = dspy.LM("openai/capture", api_base=given["base_url"], api_key=given["key"], cache=False, num_retries=0)
+    with dspy.context(lm=model):
+        for name, inputs in given["inputs"].items():
+            reply = getattr(program, name)(**inputs).reply
+            if reply != given["reply"]:
+                sys.exit(f"{name}: the reply {given['reply']!r} became {reply!r}")
+
+
+main()
