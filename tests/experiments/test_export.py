@@ -61,7 +61,9 @@ def test_a_system_whose_prompts_the_target_cannot_hold_is_told_which_targets_fit
     general = "text, json, dotenv, python, dspy, mlflow"
     with pytest.raises(RunError, match=f"fact-memory can be exported to: {general}$"):
         export("fact-memory", FACTS, "rag", tmp_path / "out", {})
-    with pytest.raises(RunError, match=f"unknown target; rag can be exported to: {general}, rag, or by"):
+    with pytest.raises(
+        RunError, match=f"unknown target; did you mean .*; rag can be exported to: {general}, rag, or by"
+    ):
         export("rag", RAG, "mem0x", tmp_path / "out", {})
     assert not (tmp_path / "out").exists()
 
