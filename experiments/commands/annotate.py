@@ -89,10 +89,15 @@ def annotate(
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.wiring import home_folder, model_access
-    from tracing.errors import ConfigError
+    from tracing.errors import ConfigError, DataError
+    from tracing.files.file_kinds import likeness
+    from tracing.interchange.any_trace import is_trace
 
     where = home_folder(home)
-    workspace = Workspace(sources_of(sources, where, traces_of=traces_of, data=data))
+    found = sources_of(sources, where, traces_of=traces_of, data=data)
+    if not any(is_trace(one.path) for one in found):
+        raise DataError(f"{found[0].path}: is not a trace; {likeness(found[0].path) or 'give the path of one'}")
+    workspace = Workspace(found)
     if (agreement or target is not None) and not labels.is_file():
         raise ConfigError(f"--labels {labels}: no such file; label something first, or name the file with the labels")
     store = LabelStore(labels)

@@ -17,6 +17,7 @@ from experiments.data.datasets import SAMPLE
 from experiments.runs.config import RunConfig
 from optimizer.search.optimizers import optimizers_of
 from tracing.errors import ConfigError
+from tracing.files.file_kinds import likeness
 from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
@@ -178,6 +179,8 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
         label, folder, text = f"{source}.yaml", Path(), bundled.read_text(encoding="utf-8")
     else:
         path = Path(source)
+        if looks := likeness(path, "config", "json", "table", "text", "broken", "empty", "folder"):
+            raise ConfigError(f"{path}: is not a configuration; {looks}")
         try:
             label, folder, text = str(path), path.parent, path.read_text(encoding="utf-8")
         except FileNotFoundError:

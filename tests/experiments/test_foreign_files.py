@@ -141,6 +141,26 @@ def test_data_given_as_traces_data_is_told_too(tmp_path: Path, capsys: pytest.Ca
     assert f"{path}: is not the data set jsonl; it looks like a chat log; " in told
 
 
+@pytest.mark.parametrize(
+    ("command", "is_no"),
+    [
+        (("run", "FILE", "--dry-run"), "is not a configuration"),
+        (("attribute", "TRACE", "--complaints", "FILE"), "is not a log of complaints"),
+        (("annotate", "FILE"), "is not a trace"),
+        (("run", "--dataset", "jsonl", "--data", "FILE", "--dry-run"), "is not the data set jsonl"),
+    ],
+)
+@pytest.mark.parametrize("name", ["who.json", "chat.json", "page.html", "a.parquet"])
+def test_other_commands_say_what_a_file_is_too(
+    tmp_path: Path, command: tuple[str, ...], is_no: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, trace = made(tmp_path, name), written(tmp_path / "t.jsonl", TRACE)
+    places = {"FILE": path, "TRACE": trace}
+    code, told = said(capsys, *(places.get(each, each) for each in command), "--home", tmp_path / "home")
+    assert code == 2
+    assert f"{path}: {is_no}; it looks like {FILES[name][1].format(path=path)}" in told
+
+
 @pytest.mark.parametrize(("name", "looks"), [("t.jsonl", "a trace of memtune"), ("c.jsonl", "a chat log")])
 def test_out_that_is_something_else_is_refused_by_what_it_is(
     tmp_path: Path, name: str, looks: str, capsys: pytest.CaptureFixture[str]

@@ -23,7 +23,7 @@ class FileKind:
     Attributes:
         name: of the format or data set, for those that memtune reads; elsewhere any word.
         what: it is, in a few words, such as `an OpenTelemetry trace`.
-        remedy: which command takes it, or what to do with it; `{path}` stands for its path.
+        remedy: which command takes it, or what to do with it, with `{path}` and `{name}`.
     """
 
     name: str
@@ -61,7 +61,7 @@ def likeness(path: Path, *refused_by: str) -> str:
     kind = kind_of(path)
     if kind is None or kind.name in refused_by:
         return ""
-    return f"it looks like {kind.what}; {kind.remedy.format(path=path)}"
+    return f"it looks like {kind.what}; {kind.remedy.format(path=path, name=kind.name)}"
 
 
 def first_row(start: bytes) -> Any:
@@ -135,7 +135,7 @@ def _is_chat(row: Mapping[str, Any]) -> bool:
     return listed or (any(key in row for key in _ROLES) and any(key in row for key in _TEXTS))
 
 
-_CHECK = "`memtune data validate {path}` checks it, and `memtune run --data {path}` takes it"
+_CHECK = "`memtune data validate {path}` checks it, and `memtune run --dataset {name} --data {path}` takes it"
 _NOT_READ = "memtune does not read it"
 _RECORD = "record the memory that answered, see docs/tracing.md"
 _OTHER_SPANS = FileKind(

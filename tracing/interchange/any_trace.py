@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracing.files.file_kinds import SMARTCOMMENT, kind_of
+from tracing.files.file_kinds import SMARTCOMMENT, TRACE, kind_of
 from tracing.files.loading import load_trace
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import FORMATS, format_named
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as a trace of one of these kinds; what begins as nothing known may be a damaged one."""
+    kind = kind_of(path)
+    return kind is None or kind.name in (*FORMATS, TRACE, "broken", "json")
 
 
 def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:

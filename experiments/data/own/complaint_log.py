@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from experiments.data.own.feedback import ENDINGS, FeedbackRow
 from experiments.data.own.rows import Listed, rows_of
 from experiments.data.reading import Reading
+from tracing.errors import DataError
+from tracing.files.file_kinds import likeness
 
 
 class ComplaintRow(BaseModel):
@@ -42,8 +44,11 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
         reading: receives the problems of rows.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: the file cannot be read, or is something else.
     """
+    looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
+    if looks:
+        raise DataError(f"{log}: is not a log of complaints; {looks}")
     found: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
     for where, _, row in rows_of(log, ComplaintRow, reading):
         meant = [trace for trace in traces if _is_meant(row.trace, trace, log.parent)]
