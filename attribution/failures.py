@@ -24,6 +24,15 @@ Tell = Callable[[str], None]
 """Takes a problem of one case, with the key and the remedy."""
 
 _MOST_SHOWN = 5
+NO_REPLY = "None"
+"""How a reply that is no text is given in a complaint."""
+
+_NOTHING = frozenset(("", NO_REPLY.casefold(), "null"))
+_QUOTES = "\"'`“”„‟«»‹›‘’‚「」『』"
+_TWO_LINES = (
+    '`asked = variable({question!r}, name="q1", kind="query")` and, on the next line, '
+    '`with operation("answer", inputs={{"question": asked}}) as op: op.output("prediction", reply, kind="prediction")`'
+)
 
 
 def _untold(problem: str) -> None:
@@ -91,14 +100,18 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
     evidence, and its accepted answers if `right` is empty.
 
     Raises:
-        TraceError: the graph has no such answer, or several; lists what it has.
+        TraceError: the graph has no such answer, or several; lists what it has, or says how to record one.
     """
     asked = _replies_to(recording.graph, question)
     found = {
         _plain(text_of(prediction.value)): (query, prediction)
         for query, prediction in asked
-        if not reply or _plain(text_of(prediction.value)) == _plain(reply)
+        if not reply or same_text(text_of(prediction.value), reply)
     }
+    if not asked:
+        unrecorded = answer_missing(recording.graph, question)
+        if unrecorded is not None:
+            raise TraceError(f"conversation {recording.conversation.id}: {unrecorded}")
     if len(found) != 1:
         replies = "; ".join(repr(text_of(prediction.value)) for _, prediction in asked[:_MOST_SHOWN])
         known = dict.fromkeys(repr(text_of(one.value)) for one in recording.graph.find_variables(kind="query"))
@@ -132,13 +145,44 @@ def answers_in(graph: ExecutionGraph) -> list[tuple[Variable, Variable]]:
     ]
 
 
+def answer_missing(graph: ExecutionGraph, question: str = "") -> str | None:
+    """What a graph lacks to have the answer to a question, and how to record it; None if other questions have answers.
+
+    Args:
+        graph: to look in.
+        question: as it was asked; empty for any.
+    """
+    queries = [one for one in graph.find_variables(kind="query") if not question or _asks(one, question)]
+    if answers_in(graph) and not (question and queries):
+        return None
+    if queries:
+        what = f"records the question {text_of(queries[0].value)!r}, but no reply to it: no operation that read it made"
+        what += " a variable of kind 'prediction'"
+    elif graph.find_variables(kind="prediction"):
+        what = "records replies, but no operation that made one read a question: a variable of kind 'query'"
+    else:
+        what = "records no answer: neither a question (a variable of kind 'query') nor the reply (kind 'prediction')"
+    lines = _TWO_LINES.format(question=question or (text_of(queries[0].value) if queries else "Where does Mara live?"))
+    return f"the trace {what}; record both where the answer is made: {lines}; see docs/tracing.md#questions-and-answers"
+
+
+def _asks(query: Variable, question: str) -> bool:
+    return _plain(text_of(query.value)) == _plain(question)
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts are one reply or question, in quotation marks or not; `None` is a reply that is no text."""
+    plain = _plain(one), _plain(other)
+    return plain[0] == plain[1] or _NOTHING.issuperset(plain)
+
+
 def _replies_to(graph: ExecutionGraph, question: str) -> list[tuple[Variable, Variable]]:
     """The replies to a question, each with its query."""
-    return [pair for pair in answers_in(graph) if _plain(text_of(pair[0].value)) == _plain(question)]
+    return [pair for pair in answers_in(graph) if _asks(pair[0], question)]
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(text.strip().strip(_QUOTES).split()).casefold()
 
 
 def _case(

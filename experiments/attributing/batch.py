@@ -41,6 +41,7 @@ class Tally:
         abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
         incomplete: those whose verdict lacks the result of a failed model call.
         malformed: traces with a problem, in part or as a whole.
+        unmatched: complaints that match no answer.
         stopped: why it ended early; None if it is complete.
     """
 
@@ -51,6 +52,7 @@ class Tally:
     failed: int = 0
     incomplete: int = 0
     malformed: int = 0
+    unmatched: int = 0
     tokens: int = 0
     stopped: str | None = None
 
@@ -66,6 +68,8 @@ class Tally:
         parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
             self.malformed
         )
+        complaints = "1 complaint matches" if self.unmatched == 1 else f"{self.unmatched} complaints match"
+        parts += [f"{complaints} no answer"] * bool(self.unmatched)
         parts += [f"{self.known} known from before"] * bool(self.known)
         parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
         parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
@@ -74,7 +78,7 @@ class Tally:
     @property
     def complete(self) -> bool:
         """Whether nothing failed."""
-        return not (self.failed or self.incomplete or self.malformed or self.stopped)
+        return not (self.failed or self.incomplete or self.malformed or self.unmatched or self.stopped)
 
 
 class Batch:
@@ -145,7 +149,8 @@ class Batch:
             return
         wrong = [case for case in found.cases if not case.passed]
         keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
-        tally.malformed += found.problem is not None
+        tally.malformed += found.problem is not None and not found.unmatched
+        tally.unmatched += len(found.unmatched)
         before = self._said.traces.get(name)
         if source.complaint is None or before is None or before.digest != digest:
             self._write(_trace_line(name, digest, found, keys, alone=source.complaint is not None))

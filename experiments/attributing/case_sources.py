@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
-from attribution.failures import case_of, complaint, failed_cases
+from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases
 from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
@@ -40,7 +40,8 @@ class Found:
     Attributes:
         recording: to attribute from.
         cases: its judged questions; for a graph that records only failures, the failures.
-        problem: what is wrong with the trace; None if nothing is.
+        problem: what is wrong with the trace, or with what was said of it; None if nothing is.
+        unmatched: of that, the complaints that match no answer in it, each with its place.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
         system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
@@ -48,6 +49,7 @@ class Found:
     recording: Recording
     cases: tuple[Case, ...]
     problem: str | None
+    unmatched: tuple[str, ...] = ()
     all_judged: bool = False
     system_known: bool = False
 
@@ -123,6 +125,9 @@ class Source:
             more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
             problem = f"{self.path}: {doubts[0]}{more}"
         if not cases and not any(one.kind == "judge_score" for one in graph.variables.values()):
+            missing = answer_missing(graph)
+            if problem is None and missing is not None:
+                raise TraceError(f"{self.path}: {missing}")
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
             raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
         return Found(recording, tuple(cases), problem)
@@ -138,17 +143,19 @@ class Source:
         """The answers that users said are wrong."""
         chats, _ = chats_of(recording.graph, recording.conversation.id)
         answers = [answer for chat in chats for answer in chat.answers]
-        cases = []
+        unrecorded = None if answers else answer_missing(recording.graph)
+        cases, unmatched = [], []
         for where, row in feedback:
             meant = answer_meant(row, answers)
             try:
                 if isinstance(meant, str):
-                    raise TraceError(f"{where}: {meant}")
+                    raise TraceError(unrecorded or meant)
                 if not row.right:
-                    cases.append(complaint(recording, meant.question, meant.reply, row.answers))
+                    cases.append(complaint(recording, meant.question, meant.reply or NO_REPLY, row.answers))
             except TraceError as error:  # of one row; the others go on
-                problem = problem or str(error)
-        return Found(recording, tuple(cases), problem, system_known=system_known)
+                unmatched.append(f"{where}: {error}")
+        problem = "\n".join(filter(None, (problem, *unmatched))) or None
+        return Found(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
 
     def _judged(self, recording: Recording, judging: Judging, problem: str | None) -> Found:
         graph, conversation = recording.graph, recording.conversation

@@ -13,6 +13,7 @@ from experiments.attributing.attributions import Attributions
 from experiments.attributing.case_sources import sources_of
 from experiments.command import main
 from tracing.errors import DataError
+from tracing.recording.recorder import operation, trace, variable
 from tracing.systems.conversations import write_conversations
 
 
@@ -123,3 +124,70 @@ def test_a_complaint_that_fits_no_trace_is_refused_with_its_line(
         sources_of([str(folder)], tmp_path / "home", complaints=log)
     assert str(caught.value).startswith(f"{log}:1: ")
     assert told in str(caught.value)
+
+
+def test_replies_match_in_quotes_or_without_and_where_they_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = ['"Bergen"', "Bonn", None, "“Turin”"]
+    with trace(tmp_path / "chat.jsonl"):
+        variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        for at, reply in enumerate(replies):
+            asked = variable("Where did Mara move to?", name=f"q{at}", kind="query")
+            with operation("answer", inputs={"question": asked}) as op:
+                op.output("prediction", reply, kind="prediction")
+    given = ["Bergen", '"Bonn"', "None", "'Turin'"]
+    rows = [{"question": "“Where did Mara move to?”", "reply": reply} for reply in given]
+    written(tmp_path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert run("attribute", "chat.jsonl", "--complaints", "log.jsonl", "--home", str(tmp_path / "home")) == 0
+    assert len(Attributions.read(tmp_path / "complaints.jsonl").cases) == 4
+    assert "4 wrong answers in 1 trace" in capsys.readouterr().out
+    assert run("attribute", "chat.jsonl", "--question", "Where did Mara move to?", "--reply", "none") == 0
+
+
+def test_all_complaints_that_match_no_answer_are_told_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = traces(tmp_path / "traces")
+    (folder / "feedback.jsonl").unlink()
+    said = ["Where did Mara move to?", "Who is Ilya?", "How old is Mara?"]
+    rows = [{"question": question, "trace": "one"} for question in said]
+    rows.append({"question": said[0], "reply": "Atlantis", "trace": "two"})
+    log = written(tmp_path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert run("attribute", "traces", "--complaints", "log.jsonl", "--home", str(tmp_path / "home")) == 1
+    told = capsys.readouterr()
+    assert "3 complaints match no answer" in told.out
+    for line, what in (
+        (2, "question"),
+        (3, "question"),
+        (4, "reply: the trace has no such answer; it was answered with"),
+    ):
+        assert f"{log.name}:{line}: {what}" in told.err
+    assert len(Attributions.read(tmp_path / "complaints.jsonl").cases) == 1
+
+
+@pytest.mark.parametrize("recorded", ["nothing", "question", "reply"])
+@pytest.mark.parametrize("way", ["--question", "--complaints", ""])
+def test_a_trace_without_a_recorded_answer_tells_the_two_lines_that_record_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], recorded: str, way: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = "Where does Mara live?"
+    with trace(tmp_path / "chat.jsonl"):
+        variable("Mara: I live in Oslo.", name="D1:1", kind="message")
+        read = {"question": variable(asked, name="q1", kind="query")} if recorded == "question" else {}
+        with operation("answer", inputs=read) as op:
+            op.output("reply", "Bergen", kind="prediction" if recorded == "reply" else "value")
+    written(tmp_path / "log.jsonl", json.dumps({"question": asked}) + "\n")
+    options = {"--question": ["--question", asked], "--complaints": ["--complaints", "log.jsonl"], "": []}[way]
+    assert run("attribute", "chat.jsonl", *options, "--home", str(tmp_path / "home")) != 0
+    told = "".join(capsys.readouterr())
+    assert {"nothing": "no answer", "question": "no reply to it", "reply": "read a question"}[recorded] in told
+    lines = [part for part in told.split("`") if "variable(" in part or "op.output(" in part]
+    assert len(lines) == 2
+    with trace(tmp_path / "told.jsonl"):
+        exec("\n".join(lines), {"variable": variable, "operation": operation, "reply": "Bergen"})  # noqa: S102
+    assert run("attribute", "told.jsonl", "--question", asked, "--out", "told.out") == 0
+    assert "docs/tracing.md#questions-and-answers" in told

@@ -6,16 +6,18 @@ A row says of one answer whether it was right, and what would have been right if
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from attribution.failures import same_text
 from experiments.data.own.rows import Listed, rows_in
 from experiments.data.reading import Reading
 
 FEEDBACK = "feedback"
+_MOST_LISTED = 5
 ENDINGS = (".json", ".jsonl")
 """Of the names of traces."""
 
@@ -100,19 +102,29 @@ def has_feedback(folder: Path) -> bool:
 
 def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
     """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
-    found = [
+    asked = [
         each
         for each in answers
-        if (not row.question or row.question in (each.id, each.name) or _plain(row.question) == _plain(each.question))
-        and (not row.reply or _plain(row.reply) == _plain(each.reply))
+        if not row.question or row.question in (each.id, each.name) or same_text(row.question, each.question)
     ]
-    if len({(_plain(each.question), _plain(each.reply)) for each in found}) == 1:
-        return found[-1]
-    asked = "; ".join(dict.fromkeys(repr(each.question) for each in answers[:5])) or "none"
+    found = [each for each in asked if not row.reply or same_text(row.reply, each.reply)]
+    last = found[-1] if found else None
+    if last is not None and all(
+        same_text(each.question, last.question) and same_text(each.reply, last.reply) for each in found
+    ):
+        return last
+    if asked and not found:
+        return f"reply: the trace has no such answer; it was answered with: {_listed(each.reply for each in asked)}"
     if not found:
-        return f"question: the trace has no such answer; questions in it are: {asked}"
+        return (
+            f"question: the trace has no such answer; questions in it are: {_listed(each.question for each in answers)}"
+        )
     more = "question" if not row.question else "reply"
     return f"{more}: {len(found)} answers of the trace fit; add {'the ' + more}, as it was recorded"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "; ".join(list(dict.fromkeys(map(repr, texts)))[:_MOST_LISTED]) or "none"
 
 
 def _bare(name: str) -> str:
@@ -121,7 +133,3 @@ def _bare(name: str) -> str:
 
 def _name_of(trace: Path, folder: Path) -> str:
     return _bare(trace.relative_to(folder).as_posix())
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
