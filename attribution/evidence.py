@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from attribution.text.content import words_of
 from attribution.text.dates import days_of, spans_of
 from attribution.text.languages.reading import in_its_language, language_of, reading
+from attribution.text.phrases import without_courtesies
 
 if TYPE_CHECKING:
     from attribution.cases import Case
@@ -111,7 +112,7 @@ class EvidenceIndex:
     def _by_words(self, text: str) -> dict[str, float]:
         """BM25 of the turns that have any word of the text."""
         scores: dict[str, float] = defaultdict(float)
-        for word in set(words_of(text)):
+        for word in set(words_of(without_courtesies(text))):
             found = self._postings.get(word, ())
             rarity = math.log(1 + (len(self._texts) - len(found) + 0.5) / (len(found) + 0.5))
             for turn, count in found:

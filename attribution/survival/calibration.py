@@ -96,6 +96,10 @@ By system 0.40 (fact memory) to 0.64 (the labelled Mem0 run): hardly more than a
 """
 
 
+DISPUTED = 0.5
+"""Most confidence in a loss of what a text from the evidence may give. A choice: either may be right."""
+
+
 def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     """How sure a verdict is: calibrated, or as stated where the fault is outside the system.
 
@@ -106,7 +110,9 @@ def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     """
     if grounds.error_type in OUTSIDE_THE_SYSTEM:
         return round(stated_of(grounds), 3)
-    return round(min(MOST_CONFIDENT, calibrate(grounds)), 3) if grounds.answered else UNANSWERED
+    if not grounds.answered:
+        return UNANSWERED
+    return round(min(DISPUTED if grounds.disputed else MOST_CONFIDENT, calibrate(grounds)), 3)
 
 
 def is_calibrated(grounds: Grounds) -> bool:

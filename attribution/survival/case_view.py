@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
@@ -12,7 +12,7 @@ from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.words import WordMatcher
 from attribution.survival.need import Need
 from attribution.text.content import Vocabulary, content_of, text_of
-from attribution.text.phrases import says_retracted
+from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.utterances import is_most_of, repeated
 from tracing.graph.elements import Variable
 from tracing.systems.conversations import Conversation
@@ -101,12 +101,18 @@ class CaseView:
         """Everything that was extracted on reading the need's turns, with its grade."""
         found: dict[str, tuple[Variable, bool]] = {}
         for turn in need.turns:
-            said = content_of(self._turns[turn].text)
+            said = content_of(without_courtesies(self._turns[turn].text))
             for variable, few in self.flow.extracted(turn):
                 holds_turn = self.is_verbatim and self._holds_most(variable, said)
                 found[variable.id] = (variable, few or holds_turn)
-        graded = self._grades(list(found.values()), need)
+        graded = self._grades(list(found.values()), need, possible=found.keys())
         return [(variable, self._best(grades)) for (variable, _), grades in zip(found.values(), graded, strict=True)]
+
+    def is_given(self, need: Need) -> bool:
+        """Whether a text that may have been made from the need's turns gives all of it, and whose it is."""
+        made = [variable for variable, _ in self.read(need)]
+        made += [entry for entry in self.flow.current if not self.flow.graph.producers(entry.id)]
+        return not self.is_verbatim and any(self.grader.gives_whole(need, text_of(one.value)) for one in made)
 
     def trail(self, need: Need) -> Trail:
         """Where a need has survived, as reviewed; found once, so that a verdict and its explanation agree."""
@@ -128,9 +134,9 @@ class CaseView:
         descendants = frozenset(version.id for result in made for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
         held = [(entry, entry.id in descendants) for entry in self._touching(need, self.flow.current, descendants)]
-        stored = [
-            (entry, self._best(grades)) for (entry, _), grades in zip(held, self._grades(held, need), strict=True)
-        ]
+        unmade = {entry.id for entry, _ in held if not self.flow.graph.producers(entry.id)}
+        grades_held = self._grades(held, need, possible=unmade)
+        stored = [(entry, self._best(grades)) for (entry, _), grades in zip(held, grades_held, strict=True)]
         shown = [
             (given, self._shows(given, descendants))
             for given in self._touching(need, self.answering.context, descendants, texts)
@@ -219,7 +225,11 @@ class CaseView:
         return Claim(self.case.question, need, self.confused)
 
     def _grades(
-        self, variables: Sequence[tuple[Variable, bool]], need: Need, texts: frozenset[str] = frozenset()
+        self,
+        variables: Sequence[tuple[Variable, bool]],
+        need: Need,
+        texts: frozenset[str] = frozenset(),
+        possible: Collection[str] = (),
     ) -> list[list[Grade]]:
         """For each variable the grades of its text; of each of its lines where it is a context of several entries.
 
@@ -227,20 +237,26 @@ class CaseView:
             variables: each with whether the graph traces it to the need's turns.
             need: what they may carry.
             texts: those of entries that the graph traces to the need's turns.
+            possible: ids of those that may have been made from these turns.
         """
-        passages = [self._passages(variable, need, texts, traced=traced) for variable, traced in variables]
+        passages = [
+            self._passages(variable, need, texts, traced=traced, possible=variable.id in possible)
+            for variable, traced in variables
+        ]
         graded = iter(self.matcher.grades(self._claim(need), [one for each in passages for one in each]))
         return [[next(graded) for _ in each] or [_NOTHING] for each in passages]
 
-    def _passages(self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool) -> list[Passage]:
+    def _passages(
+        self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool, possible: bool
+    ) -> list[Passage]:
         """The texts of a variable to grade: none if what it was cut from lacks the need's turns."""
         text = text_of(variable.value)
         if self.is_verbatim:
             dropped = (self.flow.entry_of(variable) or variable).id in self._dropping(need)
-            return [] if dropped else [Passage(text, traced, "verbatim")]
+            return [] if dropped else [Passage(text, traced, "verbatim", possible)]
         apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            Passage(line, traced or any(known in line for known in texts))
+            Passage(line, traced or any(known in line for known in texts), possible=possible)
             for line in (text.splitlines() if apart else (text,))
         ]
 
@@ -250,7 +266,7 @@ class CaseView:
         if known is None:
             kept, lost = set[str](), set[str]()
             for turn in need.turns:
-                said = content_of(self._turns[turn].text)
+                said = content_of(without_courtesies(self._turns[turn].text))
                 made = [variable for variable, _ in self.flow.extracted(turn)]
                 found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
                 (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)

@@ -28,6 +28,8 @@ class Grounds:
         pieced: the context is a list of entries, not one text.
         answered: a right answer is known.
         unknown: the reply says that it does not know.
+        disputed: what it calls lost is in a text that may come from the evidence and names whom it is about, though
+            little of the rest of the question.
         language: of the conversation.
     """
 
@@ -41,6 +43,7 @@ class Grounds:
     pieced: bool
     answered: bool
     unknown: bool
+    disputed: bool
     language: Language
 
 
@@ -73,5 +76,10 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
         all(view.flow.entry_of(given) is not None or given.kind != "context" for given in view.answering.context),
         view.case.knows_answer,
         says_unknown(view.case.reply),
+        trail is not None and _is_disputed(blame, trail, view),
         view.vocabulary.language,
     )
+
+
+def _is_disputed(blame: Blame, trail: Trail, view: CaseView) -> bool:
+    return blame.error_type == "ExtractionError" and not trail.reviewed and view.is_given(trail.need)

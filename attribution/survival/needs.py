@@ -13,7 +13,7 @@ from attribution.text.content import Vocabulary, content_of, is_date
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.languages.lists import SMALL_WORDS
 from attribution.text.languages.reading import language
-from attribution.text.phrases import clauses_of, denies
+from attribution.text.phrases import clauses_of, denies, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Question, Turn
 
@@ -267,7 +267,7 @@ def stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: 
 
 def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, vocabulary: Vocabulary) -> Need:
     speakers = frozenset().union(*map(content_of, conversation.speakers))
-    said = content_of(turn.text) - speakers
+    said = content_of(without_courtesies(turn.text)) - speakers
     telling = sorted(said, key=lambda word: (word in wanted, vocabulary.weight(word), word), reverse=True)
     return Need(
         (frozenset(telling[:IMPLIED_WORDS]),),

@@ -1,4 +1,4 @@
-"""Set phrases: saying that something is unknown, denying it, and taking it back."""
+"""Set phrases: saying that something is unknown, denying it, taking it back, and asking to remember it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from attribution.text.content import content_of
+from attribution.text.languages.courtesies import COURTESIES
 from attribution.text.languages.denials import DENIALS
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language, reading
@@ -16,6 +17,11 @@ _CJK_UNKNOWN = re.compile("不知道|未知|没有提到|不明|分かりませ�
 _CJK_RETRACTED = re.compile("忘|删除|取消|作废")
 _CJK_DENIED = re.compile("不|没|ない|ません")
 _CJK_AFFIRMED = re.compile("不仅|不但")
+_CJK_COURTESIES = re.compile(
+    "请?(?:帮我|你)?(?:要|一定)?(?:记住|记下(?:来)?|记一下)了?(?:这(?:一)?点|这个|这件事)?|(?:请)?(?:别|不要)忘(?:了|记)?|顺便说一下"
+    "|供你参考|谢谢(?:你)?|你好|(?:これを|それを)?(?:覚えて|メモして)(?:おいて)?(?:ください|くださいね|ね)?"
+    "|忘れないで(?:ください|ね)?|ちなみに|ありがとう(?:ございます)?|こんにちは|お願いします"
+)
 _CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
 
 
@@ -46,6 +52,18 @@ def is_unknown(answer: str, question: str) -> bool:
 def says_retracted(text: str) -> bool:
     """Whether a text says that something no longer holds, or that what was said is to be forgotten or kept private."""
     return _says_retracted(text, language())
+
+
+def without_courtesies(text: str) -> str:
+    """A text without requests to remember it, thanks and greetings: a text of these alone stays."""
+    return _without_courtesies(text, language())
+
+
+@lru_cache(maxsize=8192)
+def _without_courtesies(text: str, language: Language) -> str:
+    left = _CJK_COURTESIES.sub(" ", COURTESIES[language].sub(" ", text.replace("’", "'")))
+    with reading(language):
+        return left if content_of(left) else text
 
 
 @lru_cache(maxsize=8192)

@@ -16,8 +16,9 @@ from attribution.text.languages.reading import language
 from attribution.text.languages.time_names import english_name
 
 _SAME = """
-    go:gone,going think:thought feel:felt leave:left win:won break:broke drink:drunk shoot:shot bite:bit rise:risen
-    life:lives wife:wives leaf:leaves half:halves shelf:shelves thief:thieves knife:knives bad:worse,worst person:people
+    go:gone,going think:thought feel:felt leave:left,leaves,leaf live:life,lives win:won
+    break:broke drink:drunk shoot:shot bite:bit rise:risen
+    wife:wives half:halves shelf:shelves thief:thieves knife:knives bad:worse,worst person:people
     die:dying lie:lying tie:tying
     child:kid,kids person:individual,individuals,folk,folks
     mother:mom,moms,mum,mums,mommy,mama father:dad,dads,daddy,papa grandmother:grandma,granny,nana

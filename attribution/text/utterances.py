@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from attribution.constants import BEGINNING_CHARACTERS, MOST_OF_AN_UTTERANCE
 from attribution.text.content import content_of
+from attribution.text.phrases import without_courtesies
 from tracing.systems.conversations import Turn
 
 
@@ -31,7 +32,7 @@ def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
 
     A turn whose value was changed is still that turn, so numbers count no more than other words.
     """
-    said = content_of(turn.text)
+    said = content_of(without_courtesies(turn.text))
     if not said or not is_most_of(said, content_of(text)):
         return None
     lines = text.splitlines() if "\n" not in turn.text else [text]

@@ -27,6 +27,7 @@ CLEAR = Grounds(
     pieced=True,
     answered=True,
     unknown=False,
+    disputed=False,
     language="en",
 )
 FLAGS = ("named", "traced", "followed", "ran", "pieced", "answered", "unknown")

@@ -364,10 +364,12 @@ def test_what_the_reply_gives_was_not_lost(trips: Conversation) -> None:
     assert [said(blame) for blame in found.decisive] == [("retrieve", "RetrievalError")]
 
 
-def test_a_value_stored_without_its_subject_is_not_the_retrievals_error(trips: Conversation) -> None:
+def test_a_value_stored_among_much_else_without_its_subject_is_not_the_retrievals_error(trips: Conversation) -> None:
     with ScriptedMemory(trips) as memory:
         memory.remember(("D1:3",), "Caroline mentioned adoption agencies.")
-        memory.remember(("D1:4",), "Melanie finds painting restful.")
+        memory.remember(
+            ("D1:4",), "Melanie finds painting restful, as she does her old garden bench by the quiet river."
+        )
         blame = memory.blame(memory.answer(asked(trips, "free"), ["m1"], "adoption"))
     assert said(blame) == ("extract_facts", "ExtractionError")
     assert "does not name" in blame.reason

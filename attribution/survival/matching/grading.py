@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, STATED
+from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
 from attribution.survival.matching.matcher import Grade, Person
 from attribution.survival.need import Need
 from attribution.survival.needs import clause_with, listed
 from attribution.survival.outdated import fact_of
-from attribution.text.content import Vocabulary, content_of
+from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.names import names_in, short_for
-from attribution.text.phrases import denies
+from attribution.text.phrases import denies, without_courtesies
 from attribution.text.utterances import Repeated, passages_of, repeated
 from tracing.systems.conversations import Conversation, Question
 
@@ -25,7 +25,7 @@ class Grader:
         self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, confused: bool = False
     ) -> None:
         speakers = frozenset().union(*map(content_of, conversation.speakers))
-        asked = content_of(question.question)
+        asked = content_of(without_courtesies(question.question))
         self._vocabulary, self._confused = vocabulary, confused
         self._persons = (asked & speakers) | short_for(question.question, conversation.speakers)
         self._others = frozenset(speakers) - self._persons
@@ -51,21 +51,39 @@ class Grader:
         wanted = self._names or self._persons
         return not wanted or not wanted.isdisjoint(found)
 
+    def gives_whole(self, need: Need, text: str) -> bool:
+        """Whether a text names whom the question is about and holds all of the content, which it does not deny."""
+        found = content_of(text)
+        if need.times:
+            return _gives_time(need, text) and self.names_whom(found)
+        whole = need.basis in ("stated", "elsewhere") and any(form <= found for form in need.forms if form)
+        return whole and self.names_whom(found) and not self._denied(need, text)
+
+    def is_plain(self, need: Need, text: str) -> bool:
+        """Whether a text says of the owner little more than the content, so that it is what was asked for.
+
+        The verb of the question is often another one, or is inflected, and may be no ground to call it absent.
+        """
+        if need.times:
+            return False  # many things happen at one time
+        told = content_of(text).difference(self._persons, self._names, time_words(text), *need.forms, *self._topics)
+        return len(told) <= PLAIN_WORDS and self.gives_whole(need, text)
+
     def about(self, found: frozenset[str]) -> float:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
 
-    def grade(self, need: Need, text: str, *, traced: bool) -> Grade:
+    def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
         """Grade a text in somebody's own words.
 
         Args:
             need: what it should carry.
             text: the words of a fact, entry or context.
-            traced: the graph shows that it was made from the need's turns and few others.
+            traced, possible: as of `Passage`.
         """
-        return self._grade(need, text, traced=traced, verbatim=False)
+        return self._grade(need, text, traced=traced, possible=possible, verbatim=False)
 
-    def grade_verbatim(self, need: Need, text: str, *, traced: bool) -> Grade:
+    def grade_verbatim(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
         """Grade a text cut from the conversation: it carries what the turns that it holds unchanged say.
 
         A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
@@ -80,7 +98,7 @@ class Grader:
         passages = [part for part in passages_of(text) if not wanted.isdisjoint(content_of(part))]
         if need.times or not passages:
             passages = [text]
-        grades = [self._grade(need, part, traced=traced, verbatim=True) for part in passages]
+        grades = [self._grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
 
     def _grade_repeated(self, need: Need, held: Repeated) -> Grade:
@@ -95,7 +113,7 @@ class Grader:
         carries = right and coverage >= need.threshold
         return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
 
-    def _grade(self, need: Need, text: str, *, traced: bool, verbatim: bool) -> Grade:
+    def _grade(self, need: Need, text: str, *, traced: bool, possible: bool, verbatim: bool) -> Grade:
         found = whose_words = content_of(text)
         about = self.about(found)
         if need.times:
@@ -118,6 +136,7 @@ class Grader:
             # A phrase is rarely used for two things; a single word often is.
             phrase = any(len(form) >= PHRASE_WORDS for form in need.forms)
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
+        which = which or ((traced or possible) and self.is_plain(need, text))
         relevant = whose and which
         return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
 

@@ -57,11 +57,13 @@ class Passage:
         text: a fact, an entry, a line of a context, or the reply.
         traced: the graph shows that it was made from the need's turns and few others.
         wording: in a model's `own` words, `verbatim` from the conversation, or the `reply` to the question.
+        possible: it may have been made from them: they were among what was read, or nobody is known to have made it.
     """
 
     text: str
     traced: bool = False
     wording: Wording = "own"
+    possible: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class WordMatcher:
         if passage.wording == "reply":
             return self._grade_reply(need, passage.text)
         grade = grader.grade_verbatim if passage.wording == "verbatim" else grader.grade
-        return grade(need, passage.text, traced=passage.traced)
+        return grade(need, passage.text, traced=passage.traced, possible=passage.possible)
 
     def _grade_reply(self, need: Need, reply: str) -> Grade:
         """A reply is about what was asked, so that it only has to give the content."""

@@ -66,7 +66,8 @@ def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
     """Blame for an extraction that kept a value but not its subject, so that no search could find it."""
     about = (view.grade(entry, trail.need, traced=True).about for entry in trail.stored)
-    if not view.flow.rewrites() or any(share >= ABOUT for share in about):
+    plain = (view.grader.is_plain(trail.need, text_of(entry.value)) for entry in trail.stored)
+    if not view.flow.rewrites() or any(share >= ABOUT for share in about) or any(plain):
         return None
     return _left(view, trail, trail.stored[0], "what")
 

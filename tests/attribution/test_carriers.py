@@ -1,0 +1,65 @@
+"""What holds the right answer and whose it is, is not called absent for the other words of the question."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_memory import ScriptedMemory
+
+from attribution.cases import Blame
+from attribution.text.stems import stem
+from tracing.systems.conversations import Conversation, Question
+
+OTHERS = ("Good morning, I had tea.", "The bus was late again.", "It rains a lot here.", "I like my new lamp.")
+
+
+def blamed(said: str, fact: str, asked: str, answer: str, *, annotated: bool, batch: bool = False) -> Blame:
+    """The blame where the fact was stored, and the retrieval gave another entry."""
+    turns = [
+        {"id": f"D1:{at}", "speaker": ("Mara", "Ilya")[at % 2], "text": text} for at, text in enumerate((said, *OTHERS))
+    ]
+    session = {"id": "D1", "time": "2024-05-01", "turns": turns}
+    talk = Conversation.model_validate({"id": "mara", "speakers": ["Mara", "Ilya"], "sessions": [session]})
+    question = Question(id="q", question=asked, answers=(answer,), evidence=("D1:0",) if annotated else ())
+    with ScriptedMemory(talk) as memory:
+        memory.remember(tuple(f"D1:{at}" for at in range(4 if batch else 1)), fact)
+        memory.remember(("D1:4",), "Mara likes her new lamp.")
+        return memory.blame(memory.answer(question, ["m2"], "I don't know"))
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize(
+    ("said", "fact", "asked", "answer"),
+    [
+        ("I live in Oslo now.", "Mara lives in Oslo now.", "Where does Mara live?", "Oslo"),
+        ("I moved to Oslo.", "Mara moved to Oslo.", "In which city does Mara live?", "Oslo"),
+        ("I moved to Oslo.", "Mara moved to Oslo.", "In which city do I live?", "Oslo"),
+        ("The train leaves from Bergen.", "Mara's train leaves from Bergen.", "Where did Mara leave from?", "Bergen"),
+        ("I work as a nurse.", "Mara is a nurse.", "What does Mara do for a living?", "nurse"),
+        ("Our dog is Rex.", "Mara has a pet named Rex.", "What is Mara's dog called?", "Rex"),
+        ("Peanuts are bad for me.", "Mara: peanuts allergy", "What is Mara allergic to?", "peanuts"),
+    ],
+)
+def test_a_stored_value_with_its_owner_is_what_retrieval_missed(
+    said: str, fact: str, asked: str, answer: str, *, annotated: bool, batch: bool
+) -> None:
+    blame = blamed(said, fact, asked, answer, annotated=annotated, batch=batch)
+    assert (blame.operation, blame.error_type) == ("retrieve", "RetrievalError")
+
+
+def test_a_text_on_much_else_that_holds_value_and_owner_makes_the_loss_doubtful() -> None:
+    said = "My grandmother gave me a silver necklace in Oslo, where I live, and sang old songs by the fire."
+    fact = "Mara's grandmother gave her a silver necklace in Oslo and sang old songs by the fire."
+    blame = blamed(said, fact, "In which city has Mara got her flat?", "Oslo", annotated=True)
+    assert blame.error_type == "RetrievalError" or blame.confidence <= 0.5
+
+
+def test_a_value_that_is_another_persons_is_still_absent() -> None:
+    blame = blamed("I live in Oslo.", "Ilya lives in Oslo.", "Where does Mara live?", "Oslo", annotated=True)
+    assert blame.error_type == "ExtractionError"
+    assert blame.confidence > 0.5
+
+
+@pytest.mark.parametrize(("one", "other"), [("lives", "live"), ("leaves", "leave"), ("left", "leaves")])
+def test_a_verb_that_looks_like_a_plural_is_read_as_the_verb(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
