@@ -86,7 +86,7 @@ def test_the_page_has_no_data_and_a_policy_and_the_data_want_a_token(client: Cli
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"operations": ["o99"]}, r"operations: 'o99' names no operation of this graph; nearest is o"),
+        ({"operations": ["o99"]}, r"operations: 'o99' names no operation of this graph; did you mean 'o"),
         ({"operations": ["extract_facts"]}, "operations: extract_facts ran 3 times; give the id of one execution"),
         ({"evidence": ["D9:9"]}, "evidence: 'D9:9' names no variable of this graph"),
         ({"error_type": "Oops"}, "error type: 'Oops' is none"),
