@@ -58,8 +58,15 @@ def use(store: str, entity: str, attempts: int, start: threading.Barrier, foreig
                 foreign += [] if len(events) == min(5, number // 4 + 1) else [f"{len(events)} of {number}"]
 
 
-@pytest.mark.parametrize("attempts", [300, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("login", ["superuser", "tenant"])
+@pytest.mark.parametrize(
+    ("login", "attempts"),
+    [
+        ("superuser", 300),
+        ("tenant", 300),
+        pytest.param("tenant", 10_000, marks=pytest.mark.slow),
+        pytest.param("superuser", 10_000, marks=pytest.mark.thorough),
+    ],
+)
 def test_two_tenants_at_once_through_one_shared_connection_never_read_or_write_as_each_other(
     postgres: PostgresCluster, pgbouncer: PgBouncer, tenant: str, login: str, attempts: int
 ) -> None:

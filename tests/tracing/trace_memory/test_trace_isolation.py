@@ -74,11 +74,13 @@ class Town:
             memory.close()
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgres", marks=SLOW), pytest.param("pgbouncer", marks=SLOW)]
+    scope="module",
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=pytest.mark.slow),
+        pytest.param("pgbouncer", marks=pytest.mark.thorough),
+    ],
 )
 def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     if request.param == "sqlite":
