@@ -183,7 +183,7 @@ def recorded() -> tuple[Recording, list[Case]]:
     system, (conversation,) = Notebook(), notebook_conversations("contract", 1)
     candidate, nobody = {"answer": system.prompts["answer"].text}, cast("Any", None)
     cases = []
-    with trace() as recorder:
+    with trace(prefix="") as recorder:
         memory = system.build(conversation, candidate, nobody)
         for question in conversation.questions:
             with session(question.id):

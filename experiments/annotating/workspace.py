@@ -100,6 +100,7 @@ class Workspace:
         Raises:
             DataError: one cannot be read at all.
         """
+        sources = [replace(source, histories=None) for source in sources]  # each answer is listed with its own trace
         names = _names(sources)
         self.opened: dict[str, OpenedTrace] = {}
         for source, name in zip(sources, names, strict=True):

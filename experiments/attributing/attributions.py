@@ -58,10 +58,10 @@ class TraceLine(_Line):
 
     Unless `all_judged`, only wrong answers are known, and nothing of how many were right.
     The prompts of operations are null unless the system is known, see `prompts_known`.
-    `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content: another one makes
-    what was said of the trace before void. `wrong` identifies the wrong answers as the second part of `CaseLine.key`
-    does: the trace's other cases no longer count. It is null where that is unknown, and where only one answer was
-    looked at.
+    `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content and of the traces of
+    its history before it: another one makes what was said of the trace before void. `wrong` identifies the wrong
+    answers as the second part of `CaseLine.key` does: the trace's other cases no longer count. It is null where that
+    is unknown, and where only one answer was looked at.
     """
 
     type: Literal["trace"] = "trace"

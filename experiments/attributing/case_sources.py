@@ -15,6 +15,7 @@ from attribution.judging.words import METRICS, by_words, judge
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
+from experiments.attributing.histories import Histories, one_history, references_in
 from experiments.attributing.run_traces import run_traces
 from experiments.data.own.complaint_log import complaints_in
 from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
@@ -76,23 +77,43 @@ class Complaint:
     reply: str = ""
     right: tuple[str, ...] = ()
 
+    def is_in(self, path: Path) -> bool:
+        """Whether a trace has an answer to the question; one that cannot be read has none."""
+        try:
+            answers = chat_of(read_graph(path)[0], path.stem).answers
+        except TraceError:
+            return False
+        return not isinstance(
+            answer_meant(FeedbackRow(trace="", right=False, question=self.question, reply=self.reply), answers), str
+        )
+
 
 @dataclass(frozen=True)
 class Source:
     """One trace file, and what knows the questions asked in it.
 
     `complaint` is there where only one answer is looked at, and `feedback` where users said which answers are wrong.
+    `histories` knows the traces that were given together with it.
     """
 
     path: Path
     judging: Judging | None = None
     complaint: Complaint | None = None
     feedback: tuple[tuple[str, FeedbackRow], ...] | None = None
+    histories: Histories | None = None
+
+    @cached_property
+    def others(self) -> list[Path]:
+        """The traces of its history before it, the oldest first."""
+        return self.histories.paths_before(self.path) if self.histories is not None else []
 
     @cached_property
     def digest(self) -> str:
-        """Start of the SHA-256 of its content."""
-        return hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        """Start of the SHA-256 of its content, and that of the traces of its history before it."""
+        content = hashlib.sha256(self.path.read_bytes())
+        for path in self.others:
+            content.update(path.read_bytes())
+        return content.hexdigest()[:16]
 
     def read(self) -> Found:
         """Its recording and cases.
@@ -108,8 +129,30 @@ class Source:
         Raises:
             TraceError: nothing says which of its answers are wrong.
         """
+        found = self._alone(graph, problem)
+        before = self.histories.before(self.path) if self.histories is not None else []
+        whole = one_history(graph, before)
+        unknown = references_in(whole)
+        if unknown:
+            missing = (
+                f"{self.path}: reads {len(unknown)} variables that another trace recorded, such as {unknown[0].id}; "
+                "give that trace too, or the folder of all"
+            )
+            found = replace(found, problem=found.problem or missing)
+        if not before:
+            return found
+        name, known = self.path.stem, found.system_known
+        dialogue = found.recording.conversation if name in self._known else conversation_of(whole, name)
+        operations = found.recording.operations if known else operations_of(whole)
+        return replace(found, recording=Recording(whole, dialogue, operations))
+
+    @property
+    def _known(self) -> Mapping[str, Conversation]:
+        return self.judging.conversations if self.judging is not None else {}
+
+    def _alone(self, graph: ExecutionGraph, problem: str | None) -> Found:
         name = self.path.stem
-        known = self.judging.conversations.get(name) if self.judging is not None else None
+        known = self._known.get(name)
         told = self.judging.operations if self.judging is not None and known is not None else ()
         recording = Recording(graph, known or conversation_of(graph, name), told or operations_of(graph))
         if self.complaint is not None:
@@ -210,6 +253,7 @@ def sources_of(
     log = complaints.resolve() if complaints is not None else None
     runs: dict[Path, Judging | None] = {}
     found: dict[Path, Source] = {}
+    beside: dict[Path, Path] = {}
 
     def source(path: Path) -> Source:
         return Source(path, by_data or _judging_around(path.resolve(), runs))
@@ -221,6 +265,7 @@ def sources_of(
         elif path.is_dir() and not (path / CONFIG).is_file():
             feedback = Feedback(path, Reading()) if has_feedback(path) else None
             files = [one for one in traces_in(path) if one.resolve() != log and not is_attributions(one)]
+            beside |= {one.resolve(): one for one in files}
             if feedback is None:
                 chosen = [source(one) for one in files]
             else:
@@ -231,14 +276,21 @@ def sources_of(
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}
+        beside |= {key: one.path for key, one in found.items()}
+    histories = Histories(beside.values())
+    found = {key: replace(one, histories=histories) for key, one in found.items()}
     if complaints is not None:
         said = complaints_in(complaints, [one.path for one in found.values()], Reading())
         return [replace(one, feedback=tuple(said[one.path])) for one in found.values() if one.path in said]
     if complaint is None:
         return list(found.values())
-    if len(found) != 1:
-        raise DataError(f"{', '.join(names)}: {len(found)} traces; a complaint is of one, so name its file")
-    return [replace(source, complaint=complaint) for source in found.values()]
+    asked = list(found.values()) if len(found) == 1 else [one for one in found.values() if complaint.is_in(one.path)]
+    if len(asked) != 1:
+        raise DataError(
+            f"{', '.join(names)}: {len(asked)} of {len(found)} traces have an answer to {complaint.question!r}; "
+            "a complaint is of one, so name its file, or give the question as it was recorded"
+        )
+    return [replace(source, complaint=complaint) for source in asked]
 
 
 def trace_source(path: Path) -> Source:

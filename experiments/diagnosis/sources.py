@@ -12,6 +12,8 @@ from attribution.survival.matching.matcher import WORDS
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
+from experiments.attributing.histories import Histories, one_history
+from experiments.data.own.feedback import traces_in
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.pages import address_from
@@ -80,9 +82,13 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
     for case in facts.cases:
         by_trace[case.line.trace].append(case)
     found: dict[str, tuple[SliceOperation, ...]] = {}
+    histories: dict[Path, Histories] = {}
     for trace, cases in by_trace.items():
+        path = (folder / trace).resolve()
+        beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
         try:
-            graph, _ = read_graph(folder / trace)
+            graph, _ = read_graph(path)
+            graph = one_history(graph, beside.before(path))
         except TraceError:
             continue
         found |= {case.id: slice_of(graph, case.line) for case in cases}

@@ -80,7 +80,7 @@ def test_values_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tm
 def test_a_long_trace_is_shown_closed_and_says_how_to_open_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    with trace(tmp_path / "t.jsonl"), session("D1"):
+    with trace(tmp_path / "t.jsonl", prefix=""), session("D1"):
         for _ in range(300):
             with operation("step"):
                 pass
@@ -176,7 +176,7 @@ def test_a_trace_cut_short_is_shown_with_a_warning(capsys: pytest.CaptureFixture
 
 
 def hostile() -> ExecutionGraph:
-    with trace() as recorder, session("</script><script>alert(1)</script>"):
+    with trace(prefix="") as recorder, session("</script><script>alert(1)</script>"):
         strange = variable("</script><!-- \u2028", name="<i>")
         with operation("<b>step</b>", inputs={"x": strange}) as op:
             op.output("y", "</style>")

@@ -25,6 +25,9 @@ BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 ELSEWHERE = ("memtune model pull", "memtune gateway", "memtune ui")
 """What fetches weights, or serves until somebody ends it."""
 
+IDS = re.compile(r"\b[0-9a-z]{10}-([vo]\d+)")
+"""What the ids of a trace begin with is another each time."""
+
 REPLIES = {
     "I am up at four now": "Mara sold the van to a florist in Aberdeen, and Theo finally sold the van to a florist in "
     "Aberdeen.",
@@ -101,7 +104,8 @@ def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) ->
                 assert code == 0, problem
             done.append(line)
             if "run experiment.yaml" not in line:
-                assert [one for one in shown if one not in said.splitlines()] == [], said
+                lines = IDS.sub(r"\1", said).splitlines()
+                assert [one for one in shown if IDS.sub(r"\1", one) not in lines] == [], said
     assert "memtune export latest --to text --out tuned/" in done
     assert Path("chat.html").stat().st_size > 1000
     (run,) = Path(os.environ["MEMTUNE_HOME"], "runs").iterdir()

@@ -11,7 +11,7 @@ from tracing import Recorder, operation, session, trace, variable
 def record_memory(path: Path | None = None, *, fact: str = "Mara lives in Oslo", fails: bool = False) -> Recorder:
     """Two messages become a fact, the fact an entry with two versions, and a question is answered from it."""
     ticks = itertools.count(1000)
-    with trace(path, clock=lambda: float(next(ticks))) as recorder:
+    with trace(path, prefix="", clock=lambda: float(next(ticks))) as recorder:
         with session("D1"):
             messages = [
                 variable(text, name=f"D1:{n}", kind="message") for n, text in ((1, "hi"), (2, "I moved to Oslo"))

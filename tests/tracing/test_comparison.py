@@ -49,7 +49,7 @@ def test_an_error_in_one_of_them_is_the_difference():
 
 def steps(*values: str, twice: bool = False):
     ticks = itertools.count()
-    with trace(clock=lambda: float(next(ticks))) as recorder, session("S"):
+    with trace(prefix="", clock=lambda: float(next(ticks))) as recorder, session("S"):
         for value in values:
             with operation("step", inputs={"x": value}) as op:
                 op.output("y", value.upper())

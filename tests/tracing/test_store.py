@@ -25,7 +25,7 @@ from tracing import (
 
 
 def write_small(path: Path) -> list[str]:
-    with trace(path, clock=lambda: 1.5) as recorder, session("D1"):
+    with trace(path, prefix="", clock=lambda: 1.5) as recorder, session("D1"):
         message = variable("A: ¡Hola! 👋", name="D1:1", kind="message")
         with operation("outer", inputs={"messages": [message]}) as outer:
             with operation("inner") as inner:
@@ -222,3 +222,18 @@ def test_a_slice_that_lacks_an_earlier_version_is_saved_as_a_trace_that_loads(tm
     loaded = load_trace(tmp_path / "cut.jsonl")
     assert loaded.problem is None
     assert [(one.value, one.version, one.previous) for one in loaded.graph.variables.values()] == [("Oslo", 2, None)]
+
+
+def test_in_a_folder_each_trace_has_a_file_of_its_own(tmp_path: Path):
+    folder = tmp_path / "traces"
+    for _ in range(2):
+        with trace(f"{folder}/", clock=lambda: 0.0) as recorder:
+            fact = variable("Mara lives in Oslo.", name="fact")
+        assert recorder.path is not None
+        assert recorder.path.name.startswith("19700101T000000Z-")
+        assert list(load_trace(recorder.path).graph.variables) == [fact.id]
+    with trace(folder, prefix="own-") as recorder:
+        pass
+    assert len(list(folder.iterdir())) == 3
+    with pytest.raises(TraceError, match="another folder"), trace(f"{recorder.path}/"):
+        pass

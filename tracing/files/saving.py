@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tracing.errors import TraceError
 from tracing.files.lines import GRAPH, HEADER, Lines, Record, record_of
 from tracing.files.trace_file import TraceFile
-from tracing.graph.elements import Element
+from tracing.graph.elements import Element, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
 
@@ -42,11 +42,24 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
         raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
 
 
+def _versions_in_order(graph: ExecutionGraph) -> Iterator[Variable]:
+    """The variables as recorded, but each after the version before it: a reference stands before what it is of."""
+    seen: set[str] = set()
+    for variable in graph.variables.values():
+        line: list[Variable] = []
+        version: Variable | None = variable
+        while version is not None and version.id not in seen:
+            seen.add(version.id)
+            line.append(version)
+            version = graph.variables.get(version.previous) if version.previous is not None else None
+        yield from reversed(line)
+
+
 def _in_order(graph: ExecutionGraph) -> Iterator[Element | Record]:
     if graph.attributes:
         yield {"type": GRAPH, "attributes": dict(graph.attributes)}
     yield from graph.sessions.values()
-    for one in graph.variables.values():
+    for one in _versions_in_order(graph):
         # In a slice the version before may be missing; then this one is the first of its line.
         yield one if one.previous is None or one.previous in graph.variables else replace(one, previous=None)
     yield from graph.operations.values()

@@ -55,7 +55,7 @@ class GraphContents:
             raise _clash("session", session.id)
 
     def add_variable(self, variable: Variable) -> None:
-        """Add a variable; adding an equal one again changes nothing.
+        """Add a variable, or what a reference to it stood for; adding an equal one, or a reference, changes nothing.
 
         Raises:
             TraceError: another variable has this id.
@@ -63,7 +63,13 @@ class GraphContents:
         known = self.variables.get(variable.id)
         if known is None:
             self.admit_variable(variable)
-        elif known is not variable and known != variable:
+        elif known is variable or known == variable or _stands_for(variable, known):
+            return
+        elif _stands_for(known, variable):
+            self.neighbours.resolve(variable)
+            self.variables[variable.id] = variable
+            self._nx = None
+        else:
             raise _clash("variable", variable.id)
 
     def admit_variable(self, variable: Variable) -> None:
@@ -145,6 +151,13 @@ class GraphContents:
             raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
 
 
+def _stands_for(variable: Variable, whole: Variable) -> bool:
+    """Whether it is a reference to the other, or what another trace took over of it: all but its place there."""
+    previous = None if variable.previous is None else whole.previous
+    session = None if variable.session is None else whole.session
+    return variable.is_reference or variable == replace(whole, previous=previous, session=session)
+
+
 def _joined(known: Operation, other: Operation) -> Operation:
     """One operation from two sights of it: an open one is completed, slices of it are united."""
     if known.status == "open" or other.status == "open":
@@ -163,5 +176,5 @@ def _joined(known: Operation, other: Operation) -> Operation:
 
 def _clash(what: str, key: str) -> TraceError:
     return TraceError(
-        f"two different {what}s have the id {key!r}; record them with different prefixes: trace(prefix=…)"
+        f"two different {what}s have the id {key!r}; record each trace with a prefix of its own: trace() draws one"
     )

@@ -14,6 +14,8 @@ from msgspec import Struct, field
 Status = Literal["open", "ok", "error"]
 Link = tuple[str, str]
 """A role and the id of the variable that plays it."""
+REFERENCE = "reference"
+"""The kind of a variable that stands for one of another trace."""
 
 
 class Noted:
@@ -37,7 +39,7 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
     Attributes:
         id: unique in its graph; empty when nothing was being recorded.
         name: what people call it (a turn id, a memory entry's name, a role); versions of one thing share it.
-        kind: message, fact, memory_entry, delete_marker, query, context, prompt, prediction or value.
+        kind: message, fact, memory_entry, delete_marker, query, context, prompt, prediction, value or reference.
         value: JSON-compatible snapshot, taken when the variable was recorded.
         version: 1 for the first version.
         previous: id of the version before, or None.
@@ -53,6 +55,11 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
     previous: str | None = None
     session: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it only stands for the variable with its id in another trace, which knows the value."""
+        return self.kind == REFERENCE and self.value is None
 
     def noted_by(self, recorder: object) -> bool:
         """True where `recorder` made this very variable while it ran."""
@@ -71,6 +78,11 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
     def __repr__(self) -> str:
         self.id  # noqa: B018
         return Struct.__repr__(self)
+
+
+def reference_to(vid: str) -> Variable:
+    """What stands for a variable of another trace."""
+    return Variable(vid, vid, REFERENCE, None)
 
 
 # The quickest way to make a frozen object and fill one slot of it.

@@ -74,6 +74,14 @@ class Neighbours:
         self._pending.extend(variables)
         self._pending.extend(operations)
 
+    def resolve(self, variable: Variable) -> None:
+        """Let a variable take the place of the reference to it."""
+        place = self.caught_up().variable_places[variable.id]
+        with self._lock:
+            self.variables[place] = variable
+            if variable.previous is not None:
+                self._add_version(variable.previous, place)
+
     def producers(self, vid: str) -> dict[int, None] | tuple[int, ...]:
         """The operations that made the variable. Not a copy: copy it where the graph may grow meanwhile."""
         return users(self.made_by[self.caught_up().variable_places[vid]])

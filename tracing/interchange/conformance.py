@@ -30,7 +30,7 @@ from tracing.recording.recorder import operation, session, trace, variable
 def recorded() -> ExecutionGraph:
     """A small memory as recorded: two sessions, an update, a deletion, a failure, a model's calls."""
     ticks = iter(range(1, 1000))
-    with trace(clock=lambda: 1.7e9 + next(ticks) / 7) as recorder:
+    with trace(prefix="", clock=lambda: 1.7e9 + next(ticks) / 7) as recorder:
         prompt = variable("Extract facts from: {messages}", name="extract", kind="prompt")
         with session("D1", day=1):
             messages = [variable(f"A: tea {n}", name=f"D1:{n}", kind="message", speaker="A") for n in (1, 2)]

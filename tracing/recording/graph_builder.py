@@ -8,7 +8,16 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from tracing.graph.elements import Element, Link, Operation, Session, Variable, fill_in, noted_variable
+from tracing.graph.elements import (
+    Element,
+    Link,
+    Operation,
+    Session,
+    Variable,
+    fill_in,
+    noted_variable,
+    reference_to,
+)
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, has_identity, snapshot
 from tracing.recording.redaction import REDACTED, Redaction
@@ -307,7 +316,7 @@ class GraphBuilder:
         if not given.id:
             return None
         present = self.graph.variables.get(given.id)
-        if present is None:
+        if present is None or (present.is_reference and not given.is_reference):
             # Its earlier versions and its session stayed in the trace it comes from.
             present = replace(self.cleaned(given), previous=None, session=None)
             self.skip_id(given.id)
@@ -317,6 +326,16 @@ class GraphBuilder:
             self.cleaned(given), previous=present.previous, session=present.session
         ):
             self.graph.add_variable(given)
+        return present
+
+    def referred(self, vid: str) -> Variable:
+        """This trace's variable with the id, or a reference to another trace's."""
+        present = self.graph.variables.get(vid)
+        if present is None:
+            present = reference_to(vid)
+            self.skip_id(vid)
+            self.graph.admit_variable(present)
+            self.written(present)
         return present
 
     def cleaned(self, given: Variable) -> Variable:

@@ -11,6 +11,7 @@ trace all of this does nothing and costs next to nothing.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,9 +49,9 @@ class Recorder:
     """Records sessions, variables and operations, in memory and (given a path) in an append-only file.
 
     While the program runs, things are only noted; they are settled into the graph when somebody looks at it, or by the
-    thread that writes the file. All methods may be called from several threads. Ids come from counters, so that one
-    thread doing the same things gets the same ids. A recorded object is kept alive until the trace ends, so that its
-    identity stays its own.
+    thread that writes the file. All methods may be called from several threads. Ids are the prefix and a counter, so
+    that one thread doing the same things under the same prefix gets the same ids. A recorded object is kept alive until
+    the trace ends, so that its identity stays its own.
 
     Attributes:
         clock: gives epoch seconds.
@@ -60,6 +61,7 @@ class Recorder:
         redaction: what is taken out of all that is recorded.
         parent: id of the operation of another process that this recording goes on inside, or None.
         beside: what those who record a library keep with this recording, by a key of their own.
+        path: of the file; None without one.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Recorder:
         parent: str | None = None,
     ) -> None:
         self.clock, self.strict, self.redaction, self.parent = clock, strict, redaction or Redaction(), parent
+        self.path = path
         self.lock = threading.RLock()
         self.ended = False
         self.beside: dict[object, Any] = {}
@@ -271,16 +274,24 @@ class Recorder:
             graph = self.graph
             return given if graph.variables.get(given.id) is given else self.builder.known(given)
 
-    def _before(self, previous: Variable | str) -> Variable | None:
-        if isinstance(previous, Variable):
-            return self.known(previous)
-        if not previous:
+    def referred(self, vid: str) -> Variable | None:
+        """The variable with this id: this trace's, or a reference to one of another trace; None without an id.
+
+        Raises:
+            TraceError: the trace has ended.
+        """
+        if not vid:
             return None
-        if previous not in self.graph.variables:
-            raise TraceError(
-                f"previous={previous!r} is not a variable of this trace; adopt the recording it comes from first"
-            )
-        return self.graph.variables[previous]
+        with self.lock:
+            if self.ended:
+                raise self.late()
+            self.settle()
+            variable = self.builder.referred(vid)
+        self.noticed()
+        return variable
+
+    def _before(self, previous: Variable | str) -> Variable | None:
+        return self.known(previous) if isinstance(previous, Variable) else self.referred(previous)
 
     def _refuse_change(self, role: str, value: Any, content: Any) -> None:
         with self.lock:
@@ -317,11 +328,32 @@ class Recorder:
                 self._writer.close()
 
 
+def unique_prefix() -> str:
+    """The beginning of ids that no other trace has: 50 bits drawn at random, as letters and digits."""
+    return f"{''.join(secrets.choice(_LETTERS) for _ in range(_PREFIX_LENGTH))}-"
+
+
+_LETTERS, _PREFIX_LENGTH = "0123456789abcdefghjkmnpqrstvwxyz", 10
+
+
+def _file_of(path: str | Path, prefix: str, clock: Callable[[], float]) -> Path:
+    """The file that a path means."""
+    file = Path(path)
+    if not (str(path).endswith("/") or file.is_dir()):
+        return file
+    try:
+        file.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TraceError(f"{file}: cannot be made ({error.strerror}); give trace() another folder") from None
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock()))
+    return file / f"{moment}-{prefix.rstrip('-')}.jsonl"
+
+
 @contextlib.contextmanager
 def trace(
     path: str | Path | None = None,
     *,
-    prefix: str = "",
+    prefix: str | None = None,
     clock: Callable[[], float] = time.time,
     strict: bool = False,
     redaction: Redaction | None = None,
@@ -332,8 +364,10 @@ def trace(
     the logger `tracing` warns once, and `Recorder.lost` counts what was lost.
 
     Args:
-        path: a new file to append records to; None keeps them in memory only.
-        prefix: begins every id; traces that are to be merged need different ones.
+        path: a new file to append records to, or a folder (it exists, or the path ends in "/"), in which each trace
+            gets a file of its own, named by moment and prefix; None keeps them in memory only.
+        prefix: begins every id, so that no two traces have one in common; drawn at random by default. With one of
+            your own the same program gets the same ids again, as long as no other trace has it.
         clock: gives epoch seconds.
         strict: refuse an input that was recorded and then changed without that being recorded; the message shows how.
         redaction: what is taken out before anything is recorded; API keys and bearer tokens always are.
@@ -341,7 +375,9 @@ def trace(
     Raises:
         TraceError: the file holds something already, or cannot be one.
     """
-    recorder = Recorder(None if path is None else Path(path), prefix, clock, strict=strict, redaction=redaction)
+    prefix = unique_prefix() if prefix is None else prefix
+    file = None if path is None else _file_of(path, prefix, clock)
+    recorder = Recorder(file, prefix, clock, strict=strict, redaction=redaction)
     outer = current_recorder()
     going_on = outer is not None and not outer.ended
     try:

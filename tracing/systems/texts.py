@@ -34,13 +34,15 @@ def noted_again(items: Iterable[Item]) -> list[Text]:
 
 
 def recalled(ids: Iterable[str]) -> list[Variable]:
-    """The variables of the current trace with these ids, such as those of stored entries; none if nothing is traced.
+    """The variables with these ids, such as those of stored entries; none if nothing is traced.
 
-    A built memory keeps the ids, so that what an answer reads is linked to what the build wrote.
+    A built memory keeps the ids, so that what an answer reads is linked to what the build wrote. Where that is in
+    another trace the variable is a reference, which is linked once both are in one graph. An empty id is of an entry
+    that was written while nothing was traced, and is passed over.
     """
     recorder = current_recorder()
-    known = recorder.graph.variables if recorder else {}
-    return [known[one] for one in ids if one in known]
+    known = map(recorder.referred, ids) if recorder is not None else ()
+    return [variable for variable in known if variable is not None]
 
 
 def variables_of(texts: Sequence[Text]) -> list[Variable]:

@@ -39,7 +39,7 @@ def recorded(system: str, conversations: Sequence[Conversation], progress: Progr
     with scripted_access(conversations) as access:
         for done, conversation in enumerate(conversations):
             progress("recording", done, len(conversations))
-            with trace() as recorder:
+            with trace(prefix="") as recorder:
                 memory = build_memory(opened, conversation, seed, access)
                 for question in conversation.questions:
                     answer_question(opened, memory, question, seed, access)

@@ -137,7 +137,7 @@ def _recorded(
 ) -> list[AnnotatedCase]:
     """The cases with a graph: the messages, and each answer given from those around the evidence."""
     cases: list[tuple[Case, Spoiling | None]] = []
-    with trace() as recorder:
+    with trace(prefix="") as recorder:
         turns = list(conversation.turns())
         place = {turn.id: at for at, turn in enumerate(turns)}
         messages = [variable(turn.spoken, name=turn.id, kind="message") for turn in turns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +110,10 @@ Examples:
 )
 @_trace_argument
 @click.option(
-    "--operation", "oid", metavar="ID", help="Show one operation in full, with what is nested in it and around it."
+    "--operation",
+    "oid",
+    metavar="ID",
+    help="Show one operation in full (o17 for PREFIX-o17), with what is nested in it and around it.",
 )
 @click.option("--session", metavar="NAME", help="Only this session, by name or id.")
 @click.option("--depth", type=click.IntRange(0), help="Levels of operations to expand; 0 counts them by name.")
@@ -131,6 +134,7 @@ def show(
     if session is not None and not any(session in (sid, one.name) for sid, one in graph.sessions.items()):
         raise click.BadParameter(f"{file}: has no session {session!r}; `memtune trace show {file}` lists them")
     if oid is not None:
+        oid = _whole_id(oid, graph.operations)
         if oid not in graph.operations:
             raise click.BadParameter(_no_such(file, "operation", oid))
         graph = graph.surroundings(oid)
@@ -240,13 +244,17 @@ def slice_(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what a variable was made from, through operations and earlier versions. ID may also be an operation's."""
+    """Show what a variable was made from, through operations and earlier versions.
+
+    ID may also be an operation's; v42 is short for PREFIX-v42.
+    """
     from experiments.views.trace_tree import tree_lines
     from tracing.errors import TraceError
     from tracing.files.saving import records_of, save_trace
     from tracing.graph.filters import Filter
 
     graph = _loaded(file)
+    start = _whole_id(start, {**graph.variables, **graph.operations})
     operation = graph.operations.get(start)
     if operation is None and start not in graph.variables:
         raise click.BadParameter(_no_such(file, "variable or operation", start))
@@ -297,6 +305,14 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
 
 def _no_such(file: Path, what: str, given: str) -> str:
     return f"{file}: has no {what} {given!r}; `memtune trace search {file} TEXT` finds ids"
+
+
+def _whole_id(given: str, known: Mapping[str, object]) -> str:
+    """The id with its trace's prefix, where it was given without and is of a single element."""
+    if given in known:
+        return given
+    whole = [one for one in known if one.endswith(f"-{given}")]
+    return whole[0] if len(whole) == 1 else given
 
 
 def _loaded(file: Path) -> ExecutionGraph:

@@ -176,7 +176,7 @@ def test_what_memtune_recorded_keeps_the_rules_of_smartcomment():
 
 
 def test_edges_that_another_tool_drew_on_our_operations_are_read():
-    with trace() as recorder:
+    with trace(prefix="") as recorder:
         variable("late", name="late")
         with operation("step", inputs={"a": variable(1, name="one")}) as step:
             step.output("x", 2, name="two")

@@ -32,7 +32,7 @@ class Message:
 
     def as_text(self) -> Text:
         """The message to work with: the stored entry itself, or a note of it where the trace does not have that."""
-        known = recalled([self.variable])
+        known = [one for one in recalled([self.variable]) if not one.is_reference]
         return Text(self.text, known[0] if known else variable(self.text, name=self.name, kind="memory_entry"))
 
 

@@ -1,0 +1,150 @@
+"""Traces that are one history: a memory was written in one and read in another, and a wrong answer needs both."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracing.errors import TraceError
+from tracing.graph.elements import REFERENCE, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.any_trace import read_graph
+
+_MARK = f'"{REFERENCE}"'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    path: Path
+    graph: ExecutionGraph
+    began: float
+    ended: float
+    answers: bool
+
+
+class Histories:
+    """Which of the given traces belong together: those linked by references, directly or by way of others.
+
+    Where all links make one history, traces without an answer and without a link (nothing was stored of them) belong
+    to it. Where there are several, nothing tells whose these are.
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = [*paths]
+
+    def before(self, path: Path) -> list[tuple[str, ExecutionGraph]]:
+        """Name and graph of the other traces of this one's history that began before it ended, the oldest first."""
+        members = self._histories.get(path, ())
+        ended = next((member.ended for member in members if member.path == path), math.inf)
+        return [(member.path.stem, member.graph) for member in members if member.path != path and member.began <= ended]
+
+    def paths_before(self, path: Path) -> list[Path]:
+        """The files of `before`."""
+        graphs = {id(graph) for _, graph in self.before(path)}
+        return [member.path for member in self._histories.get(path, ()) if id(member.graph) in graphs]
+
+    @cached_property
+    def _histories(self) -> dict[Path, list[_Member]]:
+        if not any(_MARK in _content(path) for path in self._paths):
+            return {}  # of many traces without links, none is read twice
+        members = [member for path in self._paths if (member := _member(path)) is not None]
+        members.sort(key=lambda member: member.began)
+        holders = {
+            variable.id: place
+            for place, member in enumerate(members)
+            for variable in member.graph.variables.values()
+            if not variable.is_reference
+        }
+        first = [*range(len(members))]
+
+        def root(place: int) -> int:
+            while first[place] != place:
+                place = first[place]
+            return place
+
+        for place, member in enumerate(members):
+            for variable in references_in(member.graph):
+                if variable.id in holders:
+                    first[root(place)] = root(holders[variable.id])
+        groups = defaultdict(list)
+        for place, member in enumerate(members):
+            groups[root(place)].append(member)
+        linked = [group for group in groups.values() if len(group) > 1]
+        if len(linked) == 1:
+            linked[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
+            linked[0].sort(key=lambda member: member.began)
+        return {member.path: group for group in linked for member in group}
+
+
+def references_in(graph: ExecutionGraph) -> list[Variable]:
+    """The variables of a graph that stand for those of other traces."""
+    return [variable for variable in graph.variables.values() if variable.is_reference]
+
+
+def one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]]) -> ExecutionGraph:
+    """One graph of a trace and of those before it, in this order.
+
+    Messages are known by their names, so those of other traces that share one have their trace's name before it.
+    Versions are counted over all.
+
+    Raises:
+        TraceError: two traces use one id for different things.
+    """
+    if not before:
+        return own
+    graphs = [*(graph for _, graph in before), own]
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for graph in graphs:
+        for message in graph.find_variables(kind="message"):
+            named[message.name].add(message.id)
+    renamed = {
+        message.id: f"{name}/{message.name}"
+        for name, graph in before
+        for message in graph.find_variables(kind="message")
+        if len(named[message.name]) > 1 and message.id not in own.variables
+    }
+    variables = (
+        replace(one, name=renamed[one.id]) if one.id in renamed else one
+        for graph in graphs
+        for one in graph.variables.values()
+    )
+    whole = ExecutionGraph(
+        variables,
+        (one for graph in graphs for one in graph.operations.values()),
+        (one for graph in graphs for one in graph.sessions.values()),
+        {key: value for graph in graphs for key, value in graph.attributes.items()},
+    )
+    return ExecutionGraph(
+        _counted(whole.variables.values()), whole.operations.values(), whole.sessions.values(), whole.attributes
+    )
+
+
+def _counted(variables: Iterable[Variable]) -> Iterable[Variable]:
+    counts: dict[str, int] = {}
+    for variable in variables:
+        version = max(counts.get(variable.previous or "", 0) + 1, variable.version)
+        counts[variable.id] = version
+        yield variable if version == variable.version else replace(variable, version=version)
+
+
+def _member(path: Path) -> _Member | None:
+    try:
+        graph, _ = read_graph(path)
+    except TraceError:
+        return None  # who attributes it reports it
+    times = [time for one in graph.operations.values() for time in (one.started, one.ended or one.started)]
+    answers = any(variable.kind == "prediction" for variable in graph.variables.values())
+    return _Member(path, graph, min(times, default=0.0), max(times, default=math.inf), answers)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
