@@ -119,7 +119,7 @@ def test_embeddings_are_those_of_the_access(access: ModelAccess, connect: Connec
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools: not offered"),
+        ({"functions": [{"name": "f", "parameters": {}}]}, "functions: not offered"),
         ({"n": 2}, "n: not offered"),
         ({"max_tokens": -5000}, "max_tokens"),
         ({"model": "gpt-9"}, "gpt-9"),

@@ -33,6 +33,7 @@ class ChatReply:
         cached: True if no model was asked this time.
         model: name of the model.
         first_token: log-probabilities of the likeliest first tokens, if requested and if the endpoint returns them.
+        tool_calls: the functions that it wants called, in the form of a chat message's `tool_calls`.
     """
 
     text: str
@@ -42,6 +43,7 @@ class ChatReply:
     cached: bool
     model: str
     first_token: Mapping[str, float] | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
 
 
 class _Model:
@@ -73,7 +75,7 @@ class ChatModel(_Model):
 
     def chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         max_tokens: int,
         schema: Mapping[str, Any] | None = None,
@@ -83,8 +85,9 @@ class ChatModel(_Model):
         stop: Sequence[str] = (),
         whole: bool = True,
         alternatives: int = 0,
+        tools: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        """Ask for a reply to `messages` (each with `role` and `content`).
+        """Ask for a reply to `messages` (each with `role` and `content`; `tool_calls` and the like are sent too).
 
         Args:
             max_tokens: maximum length of the reply.
@@ -96,11 +99,13 @@ class ChatModel(_Model):
             stop: texts before which the reply ends.
             whole: whether a reply that was cut short is an error; if not, it is returned as it is.
             alternatives: how many of the likeliest first tokens to return log-probabilities for.
+            tools: the request's fields about functions that the model may call: `tools`, `tool_choice`,
+                `parallel_tool_calls`.
 
         Raises:
             CallFailedError: refused, or every attempt failed.
             WeightsError: an embedded model that was not pulled.
-            ReplyCutShortError: `whole`, and the reply hit `max_tokens`.
+            ReplyCutShortError: `whole`, or it calls a tool, and the reply hit `max_tokens`.
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
@@ -122,8 +127,12 @@ class ChatModel(_Model):
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
+        if tools:
+            if settings.embedded:
+                raise ModelError(f"{settings.model}: the embedded model calls no tools; name an endpoint that does")
+            sent |= tools
         key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
-        text_size = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
+        text_size = sum(map(_size, messages)) + (len(str(tools)) if tools else 0)
         most = price(settings, _estimate(text_size, len(messages)), max_tokens)
         call: Call[Said] = Call(
             settings,
@@ -133,7 +142,7 @@ class ChatModel(_Model):
         )
         with failures_noted(settings.model):
             found, cached = self._said(key, call)
-            if whole and found.finish_reason == "length":
+            if (whole or found.tool_calls) and found.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )
@@ -145,6 +154,7 @@ class ChatModel(_Model):
                 cached=cached,
                 model=settings.model,
                 first_token=found.first_token,
+                tool_calls=tuple(call.model_dump() for call in found.tool_calls or ()),
             )
 
     def _said(self, key: str, call: Call[Said]) -> tuple[Said, bool]:
@@ -164,7 +174,7 @@ class ChatModel(_Model):
 class SilentModel(ChatModel):
     """A chat model that refuses every request, so that a system can be run as far as it goes without one."""
 
-    def chat(self, messages: Sequence[Mapping[str, str]], **given: Any) -> ChatReply:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **given: Any) -> ChatReply:
         """Raise a `ModelError`; nothing is sent or booked, and watches see the failure."""
         with failures_noted(self.settings.model):
             raise ModelError(f"{self.settings.model}: is not asked here")
@@ -219,6 +229,12 @@ class EmbeddingModel(_Model):
 
         call: Call[Embedded] = Call(settings, most, lambda: self._endpoint.embed(body, self._dimension.check), entries)
         return {key: unpacked(entry) or [] for key, entry in self._replies.make(call).items()}
+
+
+def _size(message: Mapping[str, Any]) -> int:
+    """Bytes of what a message says and calls."""
+    texts = (message.get("content") or "", message.get("tool_calls") or "")
+    return sum(len(str(text).encode("utf-8", "replace")) for text in texts)
 
 
 def _estimate(size: int, texts: int) -> int:

@@ -99,7 +99,7 @@ class ForwardedChatModel(ChatModel):
 
     def chat(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         max_tokens: int,
         schema: Mapping[str, Any] | None = None,
@@ -109,6 +109,7 @@ class ForwardedChatModel(ChatModel):
         stop: Sequence[str] = (),
         whole: bool = True,
         alternatives: int = 0,
+        tools: Mapping[str, Any] | None = None,
     ) -> ChatReply:
         """See `ChatModel.chat`."""
         options = {
@@ -120,10 +121,12 @@ class ForwardedChatModel(ChatModel):
             "stop": list(stop),
             "whole": whole,
             "alternatives": alternatives,
+            "tools": None if tools is None else dict(tools),
         }
         sent = [dict(message) for message in messages]
         asked = {"role": self._role, "messages": sent, "options": options}
-        return ChatReply(**self._asking(self.settings.model, asked))
+        reply = self._asking(self.settings.model, asked)
+        return ChatReply(**{**reply, "tool_calls": tuple(reply["tool_calls"])})
 
 
 class ForwardedEmbeddingModel(EmbeddingModel):

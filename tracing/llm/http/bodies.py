@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -29,6 +29,19 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, hide_input_in_errors=True)
 
 
+class _Function(_Strict):
+    name: Annotated[str, Field(min_length=1)]
+    arguments: str
+
+
+class ToolCall(_Strict):
+    """A function that the model wants called, as a client gets it; `arguments` are JSON as the model wrote it."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: _Function
+
+
 class Said(_Strict):
     """A chat reply; its JSON form is what the cache keeps.
 
@@ -37,6 +50,7 @@ class Said(_Strict):
         finish_reason: "stop", "length", or the endpoint's own word.
         prompt_tokens, completion_tokens: as the endpoint counted them.
         first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
+        tool_calls: the functions that it wants called; None for none.
     """
 
     text: str
@@ -44,6 +58,7 @@ class Said(_Strict):
     prompt_tokens: _Tokens
     completion_tokens: _Tokens
     first_token: dict[str, FiniteFloat] | None = None
+    tool_calls: list[ToolCall] | None = None
 
     @classmethod
     def stored(cls, entry: bytes) -> Said | None:
@@ -76,6 +91,7 @@ class _Part(_Strict):
 
 class _Message(_Strict):
     content: str | list[_Part] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=1000)] | None = None
 
 
 class _Alternative(_Strict):
@@ -113,11 +129,12 @@ class _VectorsBody(_Strict):
     usage: _Usage | None = None
 
 
-def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
+def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool = False) -> Said:
     """The reply in the body of an answer to a chat request that allowed so many tokens.
 
     Args:
         alternatives: whether log-probabilities were requested; otherwise they are ignored.
+        tools: whether the request offered any.
 
     Raises:
         MalformedReplyError: it has no reply, or an invalid one.
@@ -125,15 +142,17 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
     read = _validated(_ChatBody, body)
     choice, usage = read.choices[0], read.usage or _Usage()
     content = choice.message.content
-    if not content and choice.finish_reason in ("tool_calls", "function_call"):
-        raise MalformedReplyError("it calls a tool, but none was offered")
+    calls = choice.message.tool_calls or None if tools else None
+    if not content and not calls and choice.finish_reason in ("tool_calls", "function_call"):
+        raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
     said = (
         content
         if isinstance(content, str)
         else "".join(part.text or "" for part in content or () if part.type == "text")
     )
-    if len(said) > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
-        raise MalformedReplyError(f"it has {len(said):,} characters, but {most_tokens} tokens were requested")
+    length = len(said) + sum(len(call.function.arguments) for call in calls or ())
+    if length > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
+        raise MalformedReplyError(f"it has {length:,} characters, but {most_tokens} tokens were requested")
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
     return Said(
         text=said,
@@ -141,6 +160,7 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool) -> Said:
         prompt_tokens=usage.prompt_tokens or 0,
         completion_tokens=usage.completion_tokens or 0,
         first_token=first,
+        tool_calls=calls,
     )
 
 

@@ -101,10 +101,10 @@ class Endpoint:
             BudgetExceededError: the time budget ended before the reply arrived.
             RunError: the check before the first call failed (`check_first`).
         """
-        most, alternatives = body["max_tokens"], bool(body.get("logprobs"))
+        most, alternatives, tools = body["max_tokens"], bool(body.get("logprobs")), bool(body.get("tools"))
 
         def read(raw: bytes) -> Said:
-            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives))
+            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools))
 
         return self._send("/chat/completions", body, read)
 
@@ -258,7 +258,7 @@ class Endpoint:
         """
         if not isinstance(found, Said) or self.settings.embedded:
             return False
-        return not found.text and found.finish_reason != "length"
+        return not found.text and not found.tool_calls and found.finish_reason != "length"
 
     def _connect(self) -> Poster:
         with self._lock:
@@ -295,7 +295,9 @@ class Endpoint:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
         if self._key is None or len(self._key) < _SHORTEST_KEY:
             return said
-        return said.model_copy(update={"text": without(said.text, self._key)})
+        if said.tool_calls is None:
+            return said.model_copy(update={"text": without(said.text, self._key)})
+        return Said.model_validate_json(without(said.model_dump_json(), self._key))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

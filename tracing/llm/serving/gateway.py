@@ -31,8 +31,12 @@ R = TypeVar("R")
 CALL_HEADER = "X-Memtune-Call"
 """Names the attachment a request belongs to."""
 
-_NOT_OFFERED = ("tools", "functions", "logprobs", "audio", "modalities")
+_NOT_OFFERED = ("functions", "logprobs", "audio", "modalities")
 """Fields that change the form of a reply; dropping them silently would mislead the system that sent them."""
+
+_ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+_OF_MESSAGES = ("name", "tool_calls", "tool_call_id")
+"""What a message may have besides its role and content."""
 
 _CHATTED = "chat.completion"
 _NO_RETRY = {"x-should-retry": "false"}
@@ -79,8 +83,8 @@ class Gateway:
 
     A chat request names the model of any role. `seed` is the number of an independent sample. A JSON reply that hits
     its token limit is an error; a text reply has that as its `finish_reason`. Fields that do not change the form of a
-    reply (`top_p`, penalties, `user`) are not passed on, so that equal requests stay equal; `tools` and similar fields
-    are refused.
+    reply (`top_p`, penalties, `user`) are not passed on, so that equal requests stay equal; others that do, as
+    `logprobs`, are refused. Tools and calls of them pass as they are.
     """
 
     def __init__(
@@ -167,7 +171,8 @@ class Gateway:
         if body["model"] not in known:
             raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(known)}")
         model = known[body["model"]]
-        messages = [{"role": str(one["role"]), "content": _text_of(one.get("content"))} for one in body["messages"]]
+        messages = [_message(one) for one in body["messages"]]
+        tools = {name: body[name] for name in _ABOUT_TOOLS if body.get(name) is not None} if body.get("tools") else None
         most = int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS)
         if most < 1:
             raise RefusalError(400, f"max_tokens: {most} allows no reply; give 1 or more", _NO_RETRY)
@@ -182,15 +187,17 @@ class Gateway:
             "sample": int(body.get("seed") or 0),
             "stop": [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ()),
             "whole": wanted["type"] != "text",
+            "tools": tools,
         }
+        asked = {"messages": messages, **({"tools": tools["tools"]} if tools else {})}
 
         def call() -> ChatReply:
-            with _own_operation("chat", "messages", messages) as record:
+            with _own_operation("chat", asked) as record:
                 running = current_operation()
                 if replaced and running is not None:
                     running.annotate(reply_schema=dict(options["schema"]))
                 reply = model.chat(messages, **options)
-                record(reply.text)
+                record({"content": reply.text, "tool_calls": [*reply.tool_calls]} if reply.tool_calls else reply.text)
                 return reply
 
         reply = _answered(attached, call)
@@ -209,7 +216,7 @@ class Gateway:
         query = body["input_type"] == "query" if "input_type" in body else attached._query
 
         def call() -> list[list[float]]:
-            with _own_operation("embed", "texts", texts) as record:
+            with _own_operation("embed", {"texts": texts}) as record:
                 vectors = model.embed(texts, query=query)
                 record(len(vectors))
                 return vectors
@@ -238,13 +245,20 @@ def _answered(attached: Attached, call: Callable[[], R]) -> R:
 
 
 @contextlib.contextmanager
-def _own_operation(name: str, role: str, given: Any) -> Iterator[Callable[[Any], None]]:
+def _own_operation(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
     """Record an operation for a call made in a trace but outside any operation; otherwise do nothing."""
     if current_recorder() is None or current_operation() is not None:
         yield lambda result: None
         return
-    with operation(name, kind="llm", inputs={role: given}) as op:
+    with operation(name, kind="llm", inputs=inputs) as op:
         yield lambda result: op.finish(result)
+
+
+def _message(given: Mapping[str, Any]) -> dict[str, Any]:
+    further = {name: given[name] for name in _OF_MESSAGES if given.get(name)}
+    # An assistant that only calls tools says nothing, which is not the same as an empty text to every endpoint.
+    content = None if "tool_calls" in further and not given.get("content") else _text_of(given.get("content"))
+    return {"role": str(given["role"]), "content": content, **further}
 
 
 def _text_of(content: Any) -> str:
@@ -260,8 +274,16 @@ def _usage(reply: ChatReply) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
+def _said(reply: ChatReply, *, numbered: bool = False) -> dict[str, Any]:
+    """What a reply says and calls, as fields of a message, or of a stream's delta, where calls are numbered."""
+    if not reply.tool_calls:
+        return {"content": reply.text}
+    calls = [{"index": at, **call} if numbered else dict(call) for at, call in enumerate(reply.tool_calls)]
+    return {"content": reply.text or None, "tool_calls": calls}
+
+
 def _as_completion(reply: ChatReply) -> dict[str, Any]:
-    message = {"role": "assistant", "content": reply.text}
+    message = {"role": "assistant", **_said(reply)}
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
     base = {"id": f"{_CHATTED}-memtune", "object": _CHATTED, "created": 0, "model": reply.model}
     return {**base, "choices": [choice], "usage": _usage(reply)}
@@ -270,7 +292,7 @@ def _as_completion(reply: ChatReply) -> dict[str, Any]:
 def _as_events(reply: ChatReply, *, usage: bool) -> Events:
     """The reply as the chunks of a stream; it comes in one piece, since whole replies are cached and metered."""
     base = {"id": f"{_CHATTED}-memtune", "object": f"{_CHATTED}.chunk", "created": 0, "model": reply.model}
-    said = {"index": 0, "delta": {"role": "assistant", "content": reply.text}, "finish_reason": None}
+    said = {"index": 0, "delta": {"role": "assistant", **_said(reply, numbered=True)}, "finish_reason": None}
     done = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
     chunks = [{**base, "choices": [said]}, {**base, "choices": [done]}]
     return Events([*chunks, {**base, "choices": [], "usage": _usage(reply)}] if usage else chunks)
