@@ -34,6 +34,7 @@ _HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("update", re.compile(r"updat|merge|consolidat|delet|store", re.I)),
     ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest|finali[sz]e", re.I)),
 )
+_CONTENT = frozenset(("fact", "memory_entry", "delete_marker", "context", "prediction"))
 _JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
 _ORDER: tuple[Stage, ...] = get_args(Stage)
 
@@ -94,13 +95,29 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     Those that write the memory have no prompt if its contents are cut from the messages.
     """
     executions: dict[str, list[Operation]] = defaultdict(list)
+    frames = _frames(graph)
     for operation in graph.operations.values():
-        executions[operation.name].append(operation)
+        if operation.id not in frames:
+            executions[operation.name].append(operation)
     stages = {name: _stage(name, graph, found) for name, found in executions.items()}
     known = [(stage, name) for name, stage in stages.items() if stage is not None]
     known.sort(key=lambda item: _ORDER.index(item[0]))
     unprompted = ("extract", "update") if _is_verbatim(graph) else ()
     return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in known)
+
+
+def _frames(graph: ExecutionGraph) -> set[str]:
+    """Operations inside which others read the messages, and which made no content themselves: these did the work."""
+    readers = {
+        operation.parent
+        for operation in graph.operations.values()
+        if any(graph.variables[vid].kind == "message" for vid in operation.input_ids())
+    }
+    return {
+        oid
+        for oid in readers & graph.operations.keys()
+        if not any(graph.variables[vid].kind in _CONTENT for vid in graph.operations[oid].output_ids())
+    }
 
 
 def _is_verbatim(graph: ExecutionGraph) -> bool:

@@ -81,6 +81,20 @@ class ContentFlow:
         """Whether the system has a stage at all."""
         return any(spec.stage == stage for spec in self.specs.values())
 
+    def shows_memory(self) -> bool:
+        """Whether the graph shows what a memory held: by steps that wrote it, by its entries, or kept messages."""
+        return (
+            self.has("extract")
+            or self.has("update")
+            or any(variable.kind == "memory_entry" for variable in self.graph.variables.values())
+            or any(
+                self.graph.variables[vid].kind == "message"
+                for operation in self.graph.operations.values()
+                if self.stage(operation) == "retrieve"
+                for vid in operation.input_ids()
+            )
+        )
+
     def rewrites(self) -> bool:
         """Whether the stored texts are a model's words; see the function of this name."""
         return rewrites(self.specs.values())

@@ -279,6 +279,12 @@ class Survival:
             )
         outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
         trails = self._trails(view, known)
+        if not self._flow.shows_memory() and not any(trail.context for trail in trails):
+            return (
+                f"the trace shows no operation that writes a memory, and {quote(question.answers[0])} is not in what "
+                f"{view.answering.answer.name} was given, so nothing tells where it was lost; record what is stored "
+                "and found as memory_entry and context (docs/tracing.md)"
+            )
         if suspicion is not None and not any(map(view.carries_somewhere, trails)):
             return [(misannotated(suspicion, view), None)]
         if is_inferred(question):

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers import context as hooks
 
@@ -123,17 +123,21 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
         run = _Run(name, run_id, facts.get("metadata") or {}, self._runs.get(parent_run_id))
         self._runs[run_id] = run
         asked = known_in(run.recorder).by_key.get(("call", facts.get("tool_call_id")))
-        run.given = [] if asked is None else [("call", asked)]
+        arguments = facts.get("inputs") or input_str
+        run.given = [("call", asked or variable(arguments, name=name, kind="request"))]
+        run.read(run.given, "tool")
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **facts: Any) -> None:
         run = self._left(run_id)
         if run is None:
             return
-        call = getattr(output, "tool_call_id", None)
-        if call and run.found:
-            made = run.read(run.held()).output("result", text_of(output), name=run.name, kind="context")
-            known = known_in(run.recorder)
+        known, call = known_in(run.recorder), getattr(output, "tool_call_id", None)
+        shown = text_of(output) if isinstance(output, ToolMessage) else output
+        kind = "context" if run.found else "value"
+        made = run.read(run.held(), "tool").output("result", shown, name=run.name, kind=kind)
+        if call:
             known.keep(made, key=("result", call))
+        if run.found:
             known.shows[id(made)] = list(run.found)
         run.end()
 
