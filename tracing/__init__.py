@@ -15,6 +15,7 @@ from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.filters import Filter
 from tracing.graph.search import Match, search
+from tracing.recording.answers import answered
 from tracing.recording.changes import change, link
 from tracing.recording.operations import traced
 from tracing.recording.processes import hand_over, take_over
@@ -48,6 +49,7 @@ __all__ = [
     "Session",
     "TraceError",
     "Variable",
+    "answered",
     "attributes",
     "bind",
     "change",

@@ -23,7 +23,7 @@ from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.mem0_additive.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
 from tracing.systems.mem0_memory.connected import USER, ConnectedMemory
-from tracing.systems.mem0_memory.decisions import check_count, json_of
+from tracing.systems.mem0_memory.decisions import json_of, memories_of
 from tracing.systems.mem0_memory.library import TWO
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import Text, variables_of
@@ -178,22 +178,6 @@ class AddingWriter(AddingMemory):
                 name = f"m{self._added}"
                 stored = op.output("entry", text, name=name, kind="memory_entry")
                 self.entries[key] = Entry(name, text, tuple(vector), stored.id)
-
-
-def memories_of(reply: str) -> list[str]:
-    """The texts that Mem0 2.x finds in the reply to an extraction, each once.
-
-    Raises:
-        MalformedReplyError: it has none that Mem0 could store: it would continue without any, or fail.
-    """
-    value = json_of(reply)
-    if not isinstance(value, dict) or not isinstance(value.get("memory"), list):
-        raise MalformedReplyError("the reply has no list 'memory'")
-    items = value["memory"]
-    if not all(isinstance(item, dict) and isinstance(item.get("text", ""), str) for item in items):
-        raise MalformedReplyError("an item of 'memory' is not an object with a text")
-    check_count(items, "memories")
-    return list(dict.fromkeys(item["text"] for item in items if item.get("text")))
 
 
 def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:

@@ -72,6 +72,22 @@ def facts_of(reply: str, *, finds_json: bool = True) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def memories_of(reply: str) -> list[str]:
+    """The texts that Mem0 2.x finds in the reply to an extraction, each once.
+
+    Raises:
+        MalformedReplyError: it has none that Mem0 could store: it would continue without any, or fail.
+    """
+    value = json_of(reply)
+    if not isinstance(value, dict) or not isinstance(value.get("memory"), list):
+        raise MalformedReplyError("the reply has no list 'memory'")
+    items = value["memory"]
+    if not all(isinstance(item, dict) and isinstance(item.get("text", ""), str) for item in items):
+        raise MalformedReplyError("an item of 'memory' is not an object with a text")
+    check_count(items, "memories")
+    return list(dict.fromkeys(item["text"] for item in items if item.get("text")))
+
+
 def decisions_of(reply: str, facts: Sequence[str], shown: int, *, finds_json: bool = True) -> list[Decision]:
     """The decisions in the reply to an update, in the order in which Mem0 carries them out.
 

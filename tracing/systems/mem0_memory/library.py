@@ -86,6 +86,27 @@ def require_keys(keys: Collection[str], generation: Generation) -> None:
             )
 
 
+def recordable(memory: Any) -> Generation:
+    """The generation of somebody else's memory, which can be recorded.
+
+    Raises:
+        ConfigError: the library is of another generation, or this is none of its memories.
+    """
+    found = installed_version()
+    generation = next((one for one in (ONE, TWO) if found is not None and found.startswith(one.prefix)), None)
+    if generation is None:
+        raise ConfigError(
+            f"instrument.mem0 records {PACKAGE} {ONE.prefix}x and {TWO.prefix}x, but {found or 'none'} is installed; "
+            f"install one of them, such as {ONE.requirement} or {TWO.requirement}, which it was tried with"
+        )
+    if not all(hasattr(memory, part) for part in ("add", "search", "llm", "embedding_model", "vector_store")):
+        raise ConfigError(
+            f"instrument.mem0: {type(memory).__name__} is no mem0.Memory or mem0.AsyncMemory; of Mem0's hosted service "
+            "record the calls as operations of your own"
+        )
+    return generation
+
+
 def load(generation: Generation = ONE) -> Any:
     """The module `mem0`.
 

@@ -1,4 +1,4 @@
-"""Any existing Mem0 1.0.x, recorded through hooks on the instance, which change nothing that it does."""
+"""Any existing Mem0 1.0.x or 2.x, recorded through hooks on the instance, which change nothing that it does."""
 
 from __future__ import annotations
 
@@ -17,16 +17,23 @@ from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.recorder import Recorder, current_recorder, variable
 from tracing.recording.redaction import excerpt
 from tracing.systems.building_blocks.asking import LONGEST_SHOWN
-from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone
-from tracing.systems.texts import Text, noted, variables_of
+from tracing.systems.mem0_memory.added_messages import added
+from tracing.systems.mem0_memory.decisions import Decided, Decision, decisions_of, facts_of, left_alone, memories_of
+from tracing.systems.mem0_memory.library import TWO, recordable
+from tracing.systems.texts import Text, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Replaces a method by a wrapper."""
 
 
 def observe(memory: Any, replace: Replace) -> None:
-    """Let `replace` put recording hooks into a `mem0.Memory` or `mem0.AsyncMemory`."""
-    _Observer(memory).attach(replace)
+    """Let `replace` put recording hooks into a `mem0.Memory` or `mem0.AsyncMemory`.
+
+    Raises:
+        ConfigError: it is neither, or of a release that is not known.
+    """
+    generation = recordable(memory)
+    _Observer(memory, decides=generation is not TWO).attach(replace)
 
 
 @dataclass(slots=True)
@@ -67,8 +74,10 @@ class _Crossing:
 
 
 class _Observer:
-    def __init__(self, memory: Any) -> None:
-        self._memory = memory
+    """`decides` says whether a second request of an `add` decides what happens because of the extracted facts."""
+
+    def __init__(self, memory: Any, *, decides: bool) -> None:
+        self._memory, self._decides = memory, decides
         self._step: ContextVar[_Step | None] = ContextVar("memtune_mem0_step", default=None)
         self._entries: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
         self._prompts: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
@@ -135,7 +144,7 @@ class _Observer:
 
     @contextmanager
     def _adding(self, given: Any) -> Iterator[Callable[[Any], None]]:
-        messages = [noted(text, name=name, kind="message") for name, text in _texts(given)]
+        messages = added(_recorder(), given)
         with operation("add", kind="memory", inputs={"messages": variables_of(messages)}):
             token = self._step.set(_Step(messages))
             try:
@@ -162,7 +171,7 @@ class _Observer:
     # --- the model -------------------------------------------------------------------------------------------------
 
     def _asked(self, original: Any) -> Any:
-        """Of the requests of an `add` that ask for JSON the first extracts, the second decides.
+        """Of the requests of an `add` that ask for JSON the first extracts, the second decides where there is one.
 
         Those that ask for a text describe an image or sum up what an agent did, and are part of the `add`.
         """
@@ -172,12 +181,18 @@ class _Observer:
             if step is None or not isinstance(messages, list) or kwargs.get("response_format") is None:
                 return original(messages, *args, **kwargs)
             if step.facts is None:
-                read, prompt = variables_of(step.messages), self._prompt("extract", messages[0]["content"])
-                inputs = {"messages": read, "prompt": prompt}
+                prompts = [self._prompt("extract", messages[0]["content"])]
+                inputs: dict[str, Any] = {"messages": variables_of(step.messages), "prompt": prompts}
+                if not self._decides:
+                    inputs["memories"] = list(step.shown.values())
+                    own = getattr(self._memory, "custom_instructions", None)
+                    prompts += [self._prompt("instructions", own)] if own else []
                 with operation("extract_facts", kind="llm", inputs=inputs) as op:
                     reply = original(messages, *args, **kwargs)
-                    step.facts = _facts(op, reply)
+                    step.facts = _facts(op, reply, facts_of if self._decides else memories_of)
                 return reply
+            if not self._decides:
+                return original(messages, *args, **kwargs)
             return self._decide(step, lambda: original(messages, *args, **kwargs))
 
         return ask
@@ -222,13 +237,22 @@ class _Observer:
     def _inserted(self, original: Any) -> Any:
         def insert(vectors: Any, payloads: Any = None, ids: Any = None, **others: Any) -> Any:
             stored = list(zip(ids or (), payloads or (), strict=False))
-            with self._stored("ADD", stored[0][1].get("data") if stored else None) as op:
-                result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
-                for key, payload in stored:
-                    self._keep(key, op.output("entry", payload.get("data"), name=key, kind="memory_entry"))
+            if len(stored) == 1:
+                with self._stored("ADD", stored[0][1].get("data")) as op:
+                    result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
+                    self._entered(op, *stored[0])
+                return result
+            # Where all together fail, Mem0 inserts them one by one.
+            result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
+            for key, payload in stored:
+                with self._stored("ADD", payload.get("data")) as op:
+                    self._entered(op, key, payload)
             return result
 
         return insert
+
+    def _entered(self, op: ActiveOperation, key: str, payload: Mapping[str, Any]) -> None:
+        self._keep(key, op.output("entry", payload.get("data"), name=key, kind="memory_entry"))
 
     def _updated(self, original: Any) -> Any:
         def update(vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
@@ -262,8 +286,8 @@ class _Observer:
             if step is not None and same and text in (None, decided.decision.text):
                 step.decided.remove(decided)
                 return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
-        taken = [one.variable for one in step.messages if one.text == text] if step is not None else []
-        return operation("store", inputs={"fact": taken})
+        texts = (*(step.facts or ()), *step.messages) if step is not None else ()
+        return operation("store", inputs={"fact": [one.variable for one in texts if one.text == text]})
 
     def _entry(self, key: str, text: Any) -> Variable:
         """The variable of a stored memory; it may have been stored before anything was recorded."""
@@ -294,9 +318,9 @@ def _recorder() -> Recorder:
     return recorder
 
 
-def _facts(op: ActiveOperation, reply: Any) -> list[Text]:
+def _facts(op: ActiveOperation, reply: Any, read: Callable[[str], list[str]]) -> list[Text]:
     try:
-        texts = facts_of(str(reply))
+        texts = read(str(reply))
     except MalformedReplyError as error:
         op.annotate(malformed=str(error), reply=excerpt(str(reply), LONGEST_SHOWN))
         texts = []
@@ -309,13 +333,6 @@ def _decisions(reply: str, facts: Sequence[str], shown: int) -> Sequence[Decisio
         return decisions_of(reply, facts, shown)
     except MalformedReplyError as error:
         return left_alone(facts, str(error))
-
-
-def _texts(given: Any) -> Iterator[tuple[str, str]]:
-    for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
-        content = one.get("content") if isinstance(one, Mapping) else one
-        name = one.get("role", "message") if isinstance(one, Mapping) else "message"
-        yield f"{name}{number}", content if isinstance(content, str) else str(content)
 
 
 def _update_prompt(memory: Any) -> str:

@@ -1,0 +1,49 @@
+"""A question and the reply to it, recorded in one call by a program that answers with code of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tracing.graph.elements import Variable
+from tracing.recording.operations import operation
+from tracing.recording.recorder import Recorder, current_recorder, variable
+
+
+def answered(
+    question: str, reply: str, *, context: Iterable[Any] | None = None, name: str = "question", **attributes: Any
+) -> Variable:
+    """Record an answer as an operation `answer`, which is what attribution looks for; returns the reply's variable.
+
+        hits = memory.search(question, user_id="mara")["results"]
+        answered(question, ask(question, hits))
+
+    Args:
+        question: as the user asked it.
+        reply: as the user got it.
+        context: what it was answered from, as an input of `operation`; by default what the latest recorded search for
+            this very question has found.
+        name: of the question, such as its id in your log.
+        attributes: of the operation.
+    """
+    recorder = current_recorder()
+    query, found = None, [*context] if context is not None else []
+    if recorder is not None and context is None:
+        query, found = _search_for(recorder, question)
+    query = query or variable(question, name=name, kind="query")
+    with operation("answer", inputs={"query": query, "context": found}, **attributes) as op:
+        return op.output("prediction", reply, kind="prediction")
+
+
+def _search_for(recorder: Recorder, question: str) -> tuple[Variable | None, list[Any]]:
+    """The query of the latest search for a question, and what it found."""
+    with recorder.lock:
+        graph, shown = recorder.graph, recorder.redaction.text(question)
+        for operation_ in reversed(graph.operations.values()):
+            asked = [graph.variables[vid] for vid in operation_.input_ids()]
+            query = next((one for one in asked if one.kind == "query" and one.value == shown), None)
+            made = [graph.variables[vid] for vid in operation_.output_ids()]
+            context = [one for one in made if one.kind == "context"]
+            if query is not None and (context or operation_.kind == "retrieval"):
+                return query, context
+    return None, []
