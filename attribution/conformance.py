@@ -27,6 +27,7 @@ from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
+from tracing.systems.coroutines import settled
 from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
 
@@ -184,10 +185,10 @@ def recorded() -> tuple[Recording, list[Case]]:
     candidate, nobody = {"answer": system.prompts["answer"].text}, cast("Any", None)
     cases = []
     with trace(prefix="") as recorder:
-        memory = system.build(conversation, candidate, nobody)
+        memory = settled(system.build(conversation, candidate, nobody))
         for question in conversation.questions:
             with session(question.id):
-                answer = system.answer(memory, question, candidate, nobody)
+                answer = settled(system.answer(memory, question, candidate, nobody))
             judgement = judge(answer.text, question.answers)
             cases.append(Case(conversation.id, question, answer.text, judgement, answer.variable))
     return Recording(recorder.graph, conversation, system.operations), cases

@@ -108,15 +108,15 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
 
 def _frames(graph: ExecutionGraph) -> set[str]:
     """Operations inside which others read the messages, and which made no content themselves: these did the work."""
-    readers = {
+    frames = {
         operation.parent
         for operation in graph.operations.values()
         if any(graph.variables[vid].kind == "message" for vid in operation.input_ids())
     }
     return {
-        oid
-        for oid in readers & graph.operations.keys()
-        if not any(graph.variables[vid].kind in _CONTENT for vid in graph.operations[oid].output_ids())
+        operation.id
+        for operation in graph.operations.values()
+        if operation.id in frames and not any(graph.variables[vid].kind in _CONTENT for vid in operation.output_ids())
     }
 
 

@@ -130,7 +130,9 @@ class Source:
             TraceError: nothing says which of its answers are wrong.
         """
         found = self._alone(graph, problem)
-        before = self.histories.before(self.path) if self.histories is not None else []
+        before: list[tuple[str, ExecutionGraph]] = []
+        if self.histories is not None:
+            before, graph = self.histories.before(self.path), self.histories.linked(self.path, graph)
         whole = one_history(graph, before)
         unknown = references_in(whole)
         if unknown:
@@ -262,6 +264,7 @@ def sources_of(
         path = Path(name)
         if path.is_file():
             chosen = [source(path)]
+            beside[path.resolve()] = path
         elif path.is_dir() and not (path / CONFIG).is_file():
             feedback = Feedback(path, Reading()) if has_feedback(path) else None
             files = [one for one in traces_in(path) if one.resolve() != log and not is_attributions(one)]
@@ -276,8 +279,7 @@ def sources_of(
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         found |= {one.path.resolve(): one for one in chosen}
-        beside |= {key: one.path for key, one in found.items()}
-    histories = Histories(beside.values())
+    histories = Histories(beside.values())  # but for runs, whose traces hold all that they need
     found = {key: replace(one, histories=histories) for key, one in found.items()}
     if complaints is not None:
         said = complaints_in(complaints, [one.path for one in found.values()], Reading())

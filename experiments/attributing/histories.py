@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +15,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
-from tracing.graph.elements import REFERENCE, Variable
+from tracing.graph.elements import REFERENCE, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.any_trace import read_graph
 
 _MARK = f'"{REFERENCE}"'.encode()
+_KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_KEYED, _KEYED_ENTRY = re.compile(_KEY), re.compile(rf'"name":"[^"]*{_KEY}[^"]*","kind":"memory_entry"'.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,9 @@ class _Member:
 
 class Histories:
     """Which of the given traces belong together: those linked by references, directly or by way of others.
+
+    A library keeps no id of ours with its entries, but a key of its own. So an entry that a trace has only read is the
+    one that an earlier trace wrote under the same name with the same text, if that name holds a UUID.
 
     Where all links make one history, traces without an answer and without a link (nothing was stored of them) belong
     to it. Where there are several, nothing tells whose these are.
@@ -49,12 +57,17 @@ class Histories:
         graphs = {id(graph) for _, graph in self.before(path)}
         return [member.path for member in self._histories.get(path, ()) if id(member.graph) in graphs]
 
+    def linked(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
+        """The graph of a trace with references for what other traces of its history have recorded."""
+        return next((member.graph for member in self._histories.get(path, ()) if member.path == path), graph)
+
     @cached_property
     def _histories(self) -> dict[Path, list[_Member]]:
-        if not any(_MARK in _content(path) for path in self._paths):
+        if not any(map(_may_be_linked, self._paths)):
             return {}  # of many traces without links, none is read twice
         members = [member for path in self._paths if (member := _member(path)) is not None]
         members.sort(key=lambda member: member.began)
+        members = _with_entries_known(members)
         holders = {
             variable.id: place
             for place, member in enumerate(members)
@@ -143,8 +156,47 @@ def _member(path: Path) -> _Member | None:
     return _Member(path, graph, min(times, default=0.0), max(times, default=math.inf), answers)
 
 
-def _content(path: Path) -> bytes:
+def _may_be_linked(path: Path) -> bool:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError:
-        return b""
+        return False
+    return _MARK in content or _KEYED_ENTRY.search(content) is not None
+
+
+def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
+    """The traces, the oldest first, with a reference where one has read an entry that one before it wrote."""
+    written: dict[tuple[str, str], str] = {}
+    known = []
+    for member in members:
+        graph, same = member.graph, dict[str, str]()
+        for entry in graph.find_variables(kind="memory_entry"):
+            key = entry.name, json.dumps(entry.value, sort_keys=True)
+            if graph.producers(entry.id):
+                if _KEYED.search(entry.name):
+                    written[key] = entry.id
+            elif key in written:
+                same[entry.id] = written[key]
+        known.append(dataclasses.replace(member, graph=_with_references(graph, same)) if same else member)
+    return known
+
+
+def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:
+    """The graph with references in place of some variables."""
+
+    def meant(vid: str | None) -> str | None:
+        return same.get(vid, vid) if vid is not None else None
+
+    def variable(one: Variable) -> Variable:
+        facts = {**one.attributes, "entry": meant(one.attributes["entry"])} if "entry" in one.attributes else None
+        return replace(one, previous=meant(one.previous), attributes=one.attributes if facts is None else facts)
+
+    return ExecutionGraph(
+        (reference_to(same[one.id]) if one.id in same else variable(one) for one in graph.variables.values()),
+        (
+            replace(one, inputs=tuple((role, same.get(vid, vid)) for role, vid in one.inputs))
+            for one in graph.operations.values()
+        ),
+        graph.sessions.values(),
+        graph.attributes,
+    )

@@ -88,7 +88,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
         beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
         try:
             graph, _ = read_graph(path)
-            graph = one_history(graph, beside.before(path))
+            graph = one_history(beside.linked(path, graph), beside.before(path))
         except TraceError:
             continue
         found |= {case.id: slice_of(graph, case.line) for case in cases}

@@ -17,6 +17,7 @@ from tracing.errors import ConfigError, DataError
 from tracing.recording.recorder import trace
 from tracing.systems.calls import answer_question
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.coroutines import settled
 from tracing.systems.description import describe
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import (
@@ -141,12 +142,12 @@ def _extracted(system: _Climbing, evaluator: Evaluator, conversation: Conversati
     facts = [
         [fact.text for fact in conversation.facts if at[fact.turn] == session.id] for session in conversation.sessions
     ]
-    memory = system.build_from_facts(facts, candidate, evaluator.access)
+    memory = settled(system.build_from_facts(facts, candidate, evaluator.access))
     return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
 def _stored(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
-    memory = system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access)
+    memory = settled(system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access))
     return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
@@ -156,6 +157,7 @@ def _context(system: _Climbing, evaluator: Evaluator, conversation: Conversation
     def ask(question: Question) -> Answer:
         # What was retracted is in no memory: the gold context of such a question is empty.
         context = [current[question.fact]] if question.fact in current else []
-        return system.answer_from(context, question, candidate, evaluator.access)
+        answer: Answer = settled(system.answer_from(context, question, candidate, evaluator.access))
+        return answer
 
     return ask

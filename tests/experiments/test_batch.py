@@ -241,7 +241,7 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
     assert Attributions.read(out).cases[key].answers == ("papaya",)
     with pytest.raises(TraceError, match="it was answered with: 'Bergen'"):
         complain(question="Where did Mara move to?", reply="Trondheim")
-    with pytest.raises(DataError, match="3 of 3 traces .*; a complaint is of one"):
+    with pytest.raises(DataError, match=r"3 of 3 traces .*; a complaint is of one"):
         sources_of(["latest"], tmp_path / "home", complaint=Complaint("Where did Mara move to?"))
 
 

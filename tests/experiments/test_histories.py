@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import cli
-from tracing import operation, session, trace, variable
+from tracing import answered, operation, session, trace, variable
 from tracing.systems.texts import noted, recalled, variables_of
 
 
@@ -109,6 +109,26 @@ def test_histories_of_two_users_in_one_folder_stay_apart(tmp_path: Path, monkeyp
             tmp_path / "traces", "--question", f"Where do I live, {name}?", "--right", "Lima", out=f"{name}2"
         )
         assert "blame: ExtractionError" not in told
+
+
+def test_an_entry_of_a_library_is_known_by_its_key_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, key, clock = tmp_path / "traces", "0b0e8a3c-2f41-4d7a-9a55-6f1c2d3e4f50", lambda: next(CLOCK)
+    with trace(f"{folder}/", prefix="monday-", clock=clock):
+        texts = "Mara: I have a dog.", "Mara: The dog is called Rex."
+        said = [noted(text, name=text, kind="message").variable for text in texts]
+        with operation("extract_facts", kind="llm", inputs={"messages": said}) as op:
+            fact = op.output("facts", "Mara has a dog.", kind="fact")
+        with operation("store", inputs={"fact": fact}) as op:
+            op.output("entry", "Mara has a dog.", name=key, kind="memory_entry")
+    with trace(f"{folder}/", prefix="friday-", clock=clock):
+        entry = variable("Mara has a dog.", name=key, kind="memory_entry")
+        query = variable("What is the dog called?", name="query", kind="query")
+        with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": [entry]}) as op:
+            op.output("context", "Mara has a dog.", name=key, kind="context", entry=entry.id)
+        answered("What is the dog called?", "unknown")
+    told, _ = attribute(folder, "--question", "What is the dog called?", "--right", "Rex")
+    assert "blame: ExtractionError at extract_facts" in told
 
 
 def test_the_report_shows_what_is_blamed_in_another_trace(folder: Path) -> None:

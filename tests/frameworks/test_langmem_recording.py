@@ -110,7 +110,7 @@ def deciding(fault: Fault) -> Any:
     ("fault", "expected"),
     [
         (Fault(forgotten=True), ("store", "UpdateError")),
-        (Fault(misplaced=True), ("search_memory", "RetrievalError")),
+        (Fault(misplaced=True), ("retrieve", "RetrievalError")),
         (Fault(ignored=True), ("agent", "ResponseError")),
     ],
 )

@@ -13,7 +13,8 @@ from mem0_model import Mem0Model, decide
 from scripted_server import Reply, ScriptedServer
 from streaming_server import streaming_server
 
-from tracing import attributes, bind, instrument, operation, paused, session, trace, traced
+from tracing import answered, attributes, bind, instrument, operation, paused, session, trace, traced, variable
+from tracing.errors import ConfigError
 
 KEY = "sk-abcdefgh12345678"
 ASKED = [{"role": "user", "content": f"Who am I? My key is {KEY}."}]
@@ -466,3 +467,78 @@ def test_many_conversations_of_one_mem0_do_not_mix(own_memory, scripted_server: 
         assert values(graph, one.output_ids()) == [f"I am number {number}."]
         assert graph.sessions[one.session].name == f"c{number}"
         assert values(graph, one.input_ids("fact")) == [f"I am number {number}."]
+
+
+def test_messages_that_were_recorded_before_are_those_that_are_added(own_memory, scripted_server: ScriptedServer):
+    memory = own_memory()
+    scripted_server.script = Mem0Model()
+    said = {"D1:1": "Mara: I live in Oslo.", "D1:2": "Theo: Ok.", "D1:3": "Theo: Ok.", "D1:4": "Mara: I like tea."}
+    with instrument.mem0(memory), trace() as recorder:
+        recorded = {name: variable(text, name=name, kind="message") for name, text in said.items()}
+        memory.add([{"role": "user", "content": "I live in Oslo."}, {"role": "user", "content": "Ok."}], user_id="u")
+        memory.add([{"role": "user", "content": "Ok."}], user_id="u")
+        memory.add([{"role": "user", "content": "Tea, please.", "id": "D1:4"}], user_id="u")
+        memory.add([{"role": "user", "content": "Tea!", "id": recorded["D1:4"].id}], user_id="u")
+        memory.add("Mara: I live in Oslo.\nBen: Hello.", user_id="u")
+        memory.add([{"role": "user", "content": "I am new."}], user_id="u")
+        memory.add([{"role": "user", "content": "I am new, too."}], user_id="u")
+    graph = recorder.graph
+    extractions = graph.find_operations(name="extract_facts")
+    read = [[graph.variables[vid].name for vid in one.input_ids("messages")] for one in extractions]
+    assert read == [["D1:1", "D1:2"], ["D1:3"], ["D1:4"], ["D1:4"], ["D1:1", "message1"], ["user1"], ["user2"]]
+    assert len(graph.find_variables(kind="message")) == 4 + 3
+
+
+def test_a_fact_that_mem0_dropped_is_the_extractions_fault(own_memory, scripted_server: ScriptedServer):
+    from attribution.failures import complaint
+    from attribution.methods import survival
+    from attribution.recordings import recording_of
+
+    memory, model = own_memory(), Mem0Model()
+    dropped = json.dumps({"facts": []})
+    scripted_server.script = lambda body: dropped if "harbour" in str(body["messages"][-1]["content"]) else model(body)
+    with instrument.mem0(memory), trace() as recorder:
+        for name, text in (("D1:1", "I live in Oslo."), ("D1:2", "My sister Ines works at the harbour office.")):
+            variable(f"Mara: {text}", name=name, kind="message")
+            memory.add([{"role": "user", "content": text}], user_id="u")
+        question = "Where does Ines work?"
+        found = memory.search(question, user_id="u")["results"]
+        reply = answered(question, "In Oslo.")
+    assert [one["memory"] for one in found] == ["I live in Oslo."]
+    recording = recording_of(recorder.graph, "mara")
+    (answer,) = recorder.graph.find_operations(name="answer")
+    kinds = [recorder.graph.variables[vid].kind for vid in answer.input_ids()]
+    assert kinds == ["query", "context"]
+    said = survival(recording).attribute(complaint(recording, question, right=["the harbour office"]))
+    assert (said.main.operation, said.main.error_type) == ("extract_facts", "ExtractionError")
+    assert "D1:2" in said.main.reason
+    assert said.case.prediction == reply.id
+
+
+def test_an_answer_is_recorded_in_one_call_with_what_it_was_made_of():
+    with trace() as recorder:
+        first = answered("Where?", "In Oslo.", context=["Mara lives in Oslo."], name="q1", channel="web")
+        second = answered("Who?", "Mara.")
+    one, two = recorder.graph.find_operations(name="answer")
+    assert (one.output_ids(), two.output_ids()) == ([first.id], [second.id])
+    assert values(recorder.graph, one.input_ids()) == ["Where?", "Mara lives in Oslo."]
+    assert values(recorder.graph, two.input_ids()) == ["Who?"]
+    assert one.attributes == {"channel": "web"}
+    assert answered("Where?", "untraced").value == "untraced"
+
+
+@pytest.mark.parametrize("release", ["0.1.118", "1.1.0", "3.0.0", None])
+def test_a_release_of_mem0_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch, release):
+    from tracing.systems.mem0_memory import library
+
+    monkeypatch.setattr(library, "installed_version", lambda: release)
+    with pytest.raises(ConfigError, match=r"1\.0\.x and 2\.x, but .* is installed; install one of them"):
+        instrument.mem0(object())
+
+
+def test_a_client_of_mem0s_hosted_service_is_refused():
+    class MemoryClient:
+        pass
+
+    with pytest.raises(ConfigError, match=r"MemoryClient is no mem0\.Memory"):
+        instrument.mem0(MemoryClient())

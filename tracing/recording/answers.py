@@ -31,7 +31,9 @@ def answered(
     if recorder is not None and context is None:
         query, found = _search_for(recorder, question)
     query = query or variable(question, name=name, kind="query")
-    with operation("answer", inputs={"query": query, "context": found}, **attributes) as op:
+    with operation("answer", inputs={"query": query}, **attributes) as op:
+        for item in found:
+            op.use("context", item)
         return op.output("prediction", reply, kind="prediction")
 
 

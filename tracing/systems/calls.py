@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures._base as futures
 import contextlib
 import json
 import logging
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.recording.redaction import excerpt
+from tracing.systems import coroutines
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.coroutines import settled
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem, RerunsOperations
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST = 300
+_OURS = (__file__, str(coroutines.__file__), str(futures.__file__))
+"""Files between here and a system's own code."""
 
 
 def build_memory(system: MemorySystem, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
@@ -32,7 +37,7 @@ def build_memory(system: MemorySystem, conversation: Conversation, candidate: Ca
         ModelError, BudgetExceededError: a call through the access failed.
     """
     with _own_errors("build"):
-        memory = system.build(conversation, candidate, access)
+        memory = settled(system.build(conversation, candidate, access))
     if not isinstance(memory, Memory):
         raise MemorySystemError(f"the memory system's build returned a {type(memory).__name__}, not a Memory")
     try:
@@ -49,7 +54,7 @@ def answer_question(
 ) -> Answer:
     """The answer of `system.answer`. Raises as `build_memory`."""
     with _own_errors("answer"):
-        answer = system.answer(memory, question, candidate, access)
+        answer = settled(system.answer(memory, question, candidate, access))
     if not (isinstance(answer, Answer) and isinstance(answer.text, str)):
         raise MemorySystemError(f"the memory system's answer returned a {type(answer).__name__}, not an Answer")
     return answer
@@ -60,7 +65,7 @@ def rerun_operation(
 ) -> None:
     """Execute an operation by `system.rerun`. Raises as `build_memory`."""
     with _own_errors("rerun"):
-        system.rerun(prompt, parts, candidate, access)
+        settled(system.rerun(prompt, parts, candidate, access))  # type: ignore[func-returns-value]
 
 
 def call_method(system: MemorySystem, method: str, arguments: Mapping[str, Any]) -> Any:
@@ -71,7 +76,7 @@ def call_method(system: MemorySystem, method: str, arguments: Mapping[str, Any])
         ModelError, BudgetExceededError: a call through the access failed.
     """
     with _own_errors(method):
-        return getattr(system, method)(**arguments)
+        return settled(getattr(system, method)(**arguments))
 
 
 @contextlib.contextmanager
@@ -82,7 +87,7 @@ def _own_errors(method: str) -> Iterator[None]:
         raise
     except Exception as error:
         _log.debug("the memory system's %s failed", method, exc_info=True)
-        theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+        theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OURS]
         # The last frame that is in the system's own file.
         own = [frame for frame in theirs if frame.filename == theirs[0].filename]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

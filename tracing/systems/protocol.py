@@ -59,8 +59,9 @@ class MemorySystem(Protocol):
     """A memory system that memtune can build, question and re-prompt.
 
     `build` and `answer` record their operations in the current trace (`tracing.operation`) and keep no state between
-    calls: equal arguments give equal requests. They call models through the given access, or with their own client;
-    caching and budgets do not cover the calls of such a client (docs/extending.md).
+    calls: equal arguments give equal requests. They may be `async def`, as any method. They call models through the
+    given access, or with their own client; caching and budgets do not cover the calls of such a client
+    (docs/extending.md).
     """
 
     @property

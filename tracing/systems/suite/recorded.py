@@ -6,6 +6,7 @@ import json
 
 from tracing.conformance import require
 from tracing.recording.redaction import REDACTED
+from tracing.systems.coroutines import settled
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import Answer, Memory
 from tracing.systems.recording_check import (
@@ -58,7 +59,8 @@ class RecordedConformance(SystemSteps):
         built = self._build(system)
         traced = self._answer(system, built, question)
         with self._heard() as (access, requests):
-            answer = system.answer(system.build(self.conversation, candidate, access), question, candidate, access)
+            memory = settled(system.build(self.conversation, candidate, access))
+            answer = settled(system.answer(memory, question, candidate, access))
         require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
         require(answer.text == traced.result.text, "without a trace it gave another answer")
 
@@ -71,8 +73,8 @@ class RecordedConformance(SystemSteps):
             step = self._answer(system, built, question)
             require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
             with self._heard() as (access, requests):
-                memory = system.build(said, candidate, access)
-                answer = system.answer(memory, question, candidate, access)
+                memory = settled(system.build(said, candidate, access))
+                answer = settled(system.answer(memory, question, candidate, access))
             sent = "".join(text for request in requests for text in request.texts)
             require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")
             require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")

@@ -16,6 +16,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.coroutines import settled
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
 from tracing.systems.suite.scripted_endpoint import Request, ScriptedEndpoint, last_text
@@ -87,7 +88,8 @@ class SystemSteps(Conformance):
 
         def ask(access: ModelAccess) -> Answer:
             with session(question.id):
-                return system.answer(built.result, question, texts, access)
+                answer: Answer = settled(system.answer(built.result, question, texts, access))
+                return answer
 
         return self._run(ask, "a", built.records)
 
@@ -99,7 +101,7 @@ class SystemSteps(Conformance):
     ) -> RecordedCall:
         with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
-            result = call(access)
+            result = settled(call(access))
         return RecordedCall(result, recorder.records(), recorder.graph, requests)
 
     @contextlib.contextmanager

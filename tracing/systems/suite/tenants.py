@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tracing.conformance import require
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
+from tracing.systems.coroutines import settled
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.suite.steps import RecordedCall, SystemSteps, as_json
 from tracing.systems.suite.talk import told_by
@@ -46,7 +47,7 @@ class TenantConformance(SystemSteps):
 
         def build(tenant: str) -> str:
             with trace(prefix="b"):
-                return as_json(system.build(talks[tenant], candidate, access).state)
+                return as_json(settled(system.build(talks[tenant], candidate, access)).state)
 
         with ThreadPoolExecutor(len(talks)) as threads:
             return dict(zip(talks, threads.map(build, talks), strict=True))
