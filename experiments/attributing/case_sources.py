@@ -80,12 +80,11 @@ class Complaint:
     def is_in(self, path: Path) -> bool:
         """Whether a trace has an answer to the question; one that cannot be read has none."""
         try:
-            answers = chat_of(read_graph(path)[0], path.stem).answers
+            chats, _ = chats_of(read_graph(path)[0], path.stem)
         except TraceError:
             return False
-        return not isinstance(
-            answer_meant(FeedbackRow(trace="", right=False, question=self.question, reply=self.reply), answers), str
-        )
+        row = FeedbackRow(trace="", right=False, question=self.question, reply=self.reply)
+        return not isinstance(answer_meant(row, [answer for chat in chats for answer in chat.answers]), str)
 
 
 @dataclass(frozen=True)
