@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,10 @@ from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
+    from experiments.runs.config import RunConfig
+    from experiments.runs.evaluation import Evaluation, EvaluationDifference
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.scores import Score
     from tracing.systems.prompts import Candidate, PromptSpec
 
 
@@ -36,6 +40,7 @@ Examples:
   memtune eval experiment.yaml --prompts exported/ --split validation
   memtune eval experiment.yaml --prompts seed --repeat 5
   memtune eval --prompts latest --against seed --model OTHER --base-url URL
+  memtune eval --prompts tuned/ --against seed --fail-on regressed --json result.json
   memtune eval --prompts copies/ --against seed --split train --answers mine.json
 """,
 )
@@ -81,6 +86,14 @@ Examples:
     metavar="S",
     help="Exit with code 1 if the score is below S (0 to 1).",
 )
+@click.option(
+    "--fail-on",
+    type=Choice(["regressed", "not-improved"]),
+    help="Exit with code 1 if --prompts are shown to be worse than --against, or are not shown to be better.",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write scores and difference as JSON."
+)
 @home_option
 @click.pass_context
 def evaluate(
@@ -94,6 +107,8 @@ def evaluate(
     repeat: int,
     answers: Path | None,
     min_score: float | None,
+    fail_on: str | None,
+    json_file: Path | None,
     home: Path | None,
     **given: Any,
 ) -> None:
@@ -104,14 +119,18 @@ def evaluate(
     With --against, a second line has the score of those prompts, and the difference is tested with the conversation as
     unit: whether a gain transfers to another model takes `--prompts RUN --against seed --model OTHER`.
 
-    For continuous integration: exit code 0, 1 if --min-score is not reached, 2 on an error.
+    For continuous integration: exit code 0, 1 if --min-score is not reached or what --fail-on names happened, 2 on an
+    error. docs/guide.md has a workflow for GitHub Actions.
     """
+    if fail_on is not None and against is None:
+        raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against seed`")
     from experiments.bench.recorded_answers import read_answers, with_outcomes
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.running.judging import calibrate_judge
     from experiments.running.wiring import home_folder, open_parts
+    from experiments.runs.evaluation import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
@@ -156,9 +175,18 @@ def evaluate(
     data = settings.dataset if settings.data is None else f"{settings.dataset} {settings.data}"
     say(f"{settings.system} on {data}, {settings.models.task.model}")
     LiteralConsole().print(table)
+    difference = None
     if against is not None:
         units = [_by_conversation(found[side]) for side in (prompts, against)]
         verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], seed=settings.seed)
+        difference = EvaluationDifference(
+            against=against,
+            verdict=verdict.verdict,
+            delta=verdict.delta,
+            delta_ci=verdict.delta_ci,
+            p_value=verdict.p_value,
+            conversations=len(chosen),
+        )
         LiteralConsole().print(difference_line(verdict, len(chosen)))
     reached = sum(score.score for score in scores[prompts]) / repeat
     if repeat > 1:
@@ -168,9 +196,49 @@ def evaluate(
             f"{floor.changed} of {floor.questions} questions were not judged the same every time"
         )
         say(f"noise floor: a difference of up to {floor.noise:.3f} between two scores means nothing (95 %)")
+    if json_file is not None:
+        evaluation = _evaluation(settings, named, scores, difference)
+        write_output_whole(json_file, evaluation.model_dump_json(indent=1) + "\n", "--json")
+    failed = False
     if min_score is not None and reached < min_score:
         say(f"{reached:.3f} is below --min-score {min_score:g}", err=True)
+        failed = True
+    if difference is not None and difference.verdict in _FAILING.get(fail_on, ()):
+        say(f"--fail-on {fail_on}: {prompts} against {against} is {difference.verdict}", err=True)
+        failed = True
+    if failed:
         context.exit(1)
+
+
+_FAILING: Mapping[str | None, tuple[str, ...]] = {
+    "regressed": ("regressed",),
+    "not-improved": ("regressed", "inconclusive"),
+}
+"""Verdicts that each choice of --fail-on is about."""
+
+
+def _evaluation(
+    settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
+) -> Evaluation:
+    from experiments.runs.evaluation import EvaluatedPrompts, Evaluation
+    from experiments.runs.summary import SummaryScore
+
+    return Evaluation(
+        system=settings.system,
+        dataset=settings.dataset,
+        model=settings.models.task.model,
+        metric=settings.metric,
+        split=split,
+        evaluated=tuple(
+            EvaluatedPrompts(
+                prompts=side,
+                mean=sum(score.score for score in own) / len(own),
+                scores=tuple(SummaryScore(**asdict(score)) for score in own),
+            )
+            for side, own in scores.items()
+        ),
+        difference=difference,
+    )
 
 
 def _config_of(named: str, home: Path | None) -> str | None:

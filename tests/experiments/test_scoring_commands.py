@@ -89,6 +89,34 @@ def test_a_gain_is_compared_with_the_seed_on_another_model(
 
 
 @pytest.mark.usefixtures("half_right")
+def test_what_regressed_fails_a_build_and_is_written_for_other_programs(
+    command: Command, scripted_server: ScriptedServer
+) -> None:
+    once = scripted_server.script
+    Path("worse").mkdir()
+    Path("worse/answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nMUTE:")
+    scripted_server.script = lambda body: "no idea" if "MUTE" in prompt_of(body) else once(body)
+    pair = ("eval", "--prompts", "worse", "--against", "seed", "--limit-conversations", "18", "--json", "result.json")
+    code, out, err = command(*pair, "--fail-on", "regressed")
+    assert code == 1
+    assert err == "--fail-on regressed: worse against seed is regressed\n"
+    assert "regressed: -0.500" in out
+    written = json.loads(Path("result.json").read_text())
+    assert [(side["prompts"], side["mean"]) for side in written["evaluated"]] == [("worse", 0.0), ("seed", 0.5)]
+    difference = written["difference"]
+    assert (difference["verdict"], difference["delta"], difference["conversations"]) == ("regressed", -0.5, 6)
+    assert difference["p_value"] == pytest.approx(1 / 32)
+    same = ("eval", "--prompts", "seed", "--against", "seed-copy", "--limit-conversations", "18")
+    Path("seed-copy").mkdir()
+    Path("seed-copy/answer.txt").write_text(seed_candidate(Rag.prompts)["answer"])
+    assert command(*same, "--fail-on", "regressed")[0] == 0
+    assert command(*same, "--fail-on", "not-improved")[0] == 1
+    code, _, err = command("eval", "--prompts", "seed", "--fail-on", "regressed")
+    assert code == 2
+    assert "add --against" in err
+
+
+@pytest.mark.usefixtures("half_right")
 def test_answers_are_added_to_a_file_that_bench_gate_draws_from(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
