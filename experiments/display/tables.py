@@ -211,6 +211,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:
         made += f"; money {money_text(calls.money)}"
+    if calls.empty:
+        made += f"; {calls.empty:,} replies were empty"
     return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
 
 

@@ -141,13 +141,15 @@ class SummarySearch(_Part):
 class SummaryCalls(_Part):
     """Model calls made, served from cache, and what evaluating everything again would have made.
 
-    `money` is what those made cost, in the currency of the models' prices; null where no prices are known.
+    `money` is what those made cost, in the currency of the models' prices; null where no prices are known. `empty`
+    counts the replies without a text.
     """
 
     made: int
     cached: int
     without_reuse: int
     money: float | None = None
+    empty: int = 0
 
 
 class SummaryMlflow(_Part):

@@ -18,5 +18,9 @@ def call_counts(access: ModelAccess, evaluator: Evaluator) -> CallCounts:
     spent = evaluator.spent
     outside = made + cached - spent.made - spent.cached
     return CallCounts(
-        made=made, cached=cached, without_reuse=spent.plain + outside, money=counted_money(totals["cost"])
+        made=made,
+        cached=cached,
+        without_reuse=spent.plain + outside,
+        money=counted_money(totals["cost"]),
+        empty=int(totals["empty"]),
     )

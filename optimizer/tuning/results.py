@@ -193,13 +193,15 @@ class SearchCost:
 class CallCounts:
     """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
 
-    `money` is what those made cost, in the currency of the models' prices; None where no prices are known.
+    `money` is what those made cost, in the currency of the models' prices; None where no prices are known. `empty`
+    counts the replies without a text.
     """
 
     made: int
     cached: int
     without_reuse: int
     money: float | None = None
+    empty: int = 0
 
 
 def counted_money(spent: float) -> float | None:

@@ -32,7 +32,6 @@ FAULTS = {
     "500": Reply("out of order", status=500),
     "503": Reply("overloaded", status=503),
     "timeout": Reply(delay=1.0),
-    "empty": Reply(""),
     "reset": Reply(reset=True),
     "truncated": Reply("half of this is lost", drop=True),
     "not JSON": Reply(raw=b"<html>gateway</html>"),

@@ -94,6 +94,10 @@ class Booking:
                 model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cached=True
             )
 
+    def note_empty(self) -> None:
+        """Count a reply without a text for the running operation."""
+        self.meter.empty(_operation_name())
+
     def _book(self, model: str, read: int, written: int, cost: float, seconds: float) -> None:
         self.meter.made(_operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds)
         for watch in _watches.get():

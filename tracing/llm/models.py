@@ -142,6 +142,8 @@ class ChatModel(_Model):
         )
         with failures_noted(settings.model):
             found, cached = self._said(key, call)
+            if not found.text and not found.tool_calls:
+                self._replies.paid.note_empty()
             if (whole or found.tool_calls) and found.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"

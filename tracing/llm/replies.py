@@ -83,6 +83,10 @@ class PaidCalls:
         """Book a reply that another run paid for."""
         self._booking.reuse(model, prompt_tokens, completion_tokens)
 
+    def note_empty(self) -> None:
+        """Count a reply without a text."""
+        self._booking.note_empty()
+
 
 class Replies:
     """The first link: cached replies are not requested again.

@@ -8,7 +8,10 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(slots=True)
 class Usage:
-    """One operation's calls made and served from the cache; tokens, cost and seconds of the calls made."""
+    """One operation's calls made and served from the cache; tokens, cost and seconds of the calls made.
+
+    `empty` counts the replies without a text, of both kinds of call.
+    """
 
     calls_made: int = 0
     calls_cached: int = 0
@@ -16,6 +19,7 @@ class Usage:
     completion_tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
+    empty: int = 0
 
 
 class Meter:
@@ -39,6 +43,11 @@ class Meter:
         """Count one call that was answered from the cache."""
         with self._lock:
             self._usage.setdefault(operation, Usage()).calls_cached += 1
+
+    def empty(self, operation: str) -> None:
+        """Count one reply without a text, made or cached."""
+        with self._lock:
+            self._usage.setdefault(operation, Usage()).empty += 1
 
     def snapshot(self) -> dict[str, dict[str, float]]:
         """`{operation name: {count name: value}}`, as plain values that can be written as JSON."""

@@ -7,6 +7,7 @@ import contextlib
 import email.utils
 import itertools
 import json
+import logging
 import random
 import threading
 import time
@@ -29,6 +30,8 @@ from tracing.llm.http.posting import (
 )
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
+
+_log = logging.getLogger(__name__)
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
@@ -171,6 +174,7 @@ class Endpoint:
         self._check_if_due(embedding=path == "/embeddings")
         poster, started = self._connect(), time.monotonic()
         data = json.dumps(body).encode()
+        needs_text, asked_once_more = "response_format" in body, False
         for attempt in itertools.count(1):
             tried_enough = attempt > self.settings.retries
             may_pass, outage, remedy = True, False, ""
@@ -178,8 +182,10 @@ class Endpoint:
             try:
                 found = read(self._answer(poster, path, data))
                 self._has_answered = True
-                if not self._is_silent(found) or tried_enough:
+                if not (needs_text and self._is_silent(found)) or asked_once_more or tried_enough:
                     return found
+                asked_once_more = True
+                _log.warning("%s replied nothing where JSON is needed; it is asked once more", self.settings.model)
                 self._wait(attempt, None)
                 continue
             except _RefusedError as error:
@@ -252,7 +258,7 @@ class Endpoint:
         return patient and time.monotonic() - started < OUTAGE_S
 
     def _is_silent(self, found: Said | Embedded) -> bool:
-        """Whether a chat reply is empty, as overloaded endpoints send them; after all retries it is accepted.
+        """Whether a chat reply is empty, as overloaded endpoints send them.
 
         A model that used up its limit by reasoning would do so again.
         """
