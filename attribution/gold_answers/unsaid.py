@@ -10,12 +10,13 @@ from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
+from attribution.text.figures import SEPARATING_COMMA
 from attribution.text.question_kinds import is_count
 from attribution.text.tokens import normalise
 
 _MOST = 0.75
 _SHORTEST_NAME = 3
-_BETWEEN_ITEMS = re.compile(r"[,;\n]\s*(?:(?:and|or)\b)?|\s(?:and|or|&)\s")
+_BETWEEN_ITEMS = re.compile(rf"(?:{SEPARATING_COMMA}|[;\n])\s*(?:(?:and|or)\b)?|\s(?:and|or|&)\s")
 _MONTH = re.compile(MONTH, re.IGNORECASE)
 _WHERE = re.compile(r"where\b", re.IGNORECASE)
 _SHOWS = re.compile(

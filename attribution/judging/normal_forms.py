@@ -11,6 +11,7 @@ from datetime import date
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
+from attribution.text.figures import SEPARATING_COMMA, currencies_in
 from attribution.text.languages.reading import language
 from attribution.text.numbers import in_digits
 from attribution.text.phrases import denies, says_unknown
@@ -35,7 +36,9 @@ _LENGTH = re.compile(
 )
 _AROUND = content_of("for about around nearly almost roughly over more than exactly approximately after ago")
 _ITEMS = re.compile(
-    r"\s*[,;&/]\s*(?:(?:and|or|und|oder|y|e|et|ou)\b)?|\s+(?:and|or|und|oder|y|e|et|ou)\s+(?:also\s+)?", re.I
+    rf"\s*(?:{SEPARATING_COMMA}|[;&/])\s*"
+    r"(?:(?:and|or|und|oder|y|e|et|ou)\b)?|\s+(?:and|or|und|oder|y|e|et|ou)\s+(?:also\s+)?",
+    re.I,
 )
 _GUARDED = re.compile(
     r"(?:(?:most|very|quite)\s+)?(?P<guard>likely|probably|presumably|perhaps|maybe|possibly|i think)?[\s,]*"
@@ -184,7 +187,14 @@ def _same_number(answer: str, text: str, said: date | None) -> bool | None:
     if len(wanted) != 1 or not is_number(wanted[0]) or lengths_of(text):
         return None
     given = {word for word in content_of(_in_digits(text)) if is_number(word)}
+    if given and _other_currency(answer, text):
+        return False
     return given == set(wanted) if given else None
+
+
+def _other_currency(answer: str, text: str) -> bool:
+    wanted, given = (currencies_in(one, language()) for one in (answer, text))
+    return bool(wanted and given) and wanted.isdisjoint(given)
 
 
 def _in_digits(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE, measured
 from attribution.text import tokens
-from attribution.text.tokens import normalise, word_count
+from attribution.text.tokens import money_alike, normalise, word_count
 
 METRICS = ("short_contains", "em", "f1", "contains")
 """Names of the metrics; the first is the default."""
@@ -51,12 +51,12 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
     Raises:
         ConfigError: no such metric; lists the names. Or a user's own fails.
     """
-    said = normalise(reply)
-    accepted = [answer for answer in map(normalise, answers) if answer]
+    compared = (map(normalise, money_alike(reply, answer)) for answer in answers)
+    pairs = [(said, accepted) for said, accepted in compared if accepted]
     contained = float(any(tokens.contains(reply, answer) for answer in answers))
     measures = {
-        "em": max((float(answer == said) for answer in accepted), default=0.0),
-        "f1": max((_f1(said, answer) for answer in accepted), default=0.0),
+        "em": max((float(said == accepted) for said, accepted in pairs), default=0.0),
+        "f1": max((_f1(said, accepted) for said, accepted in pairs), default=0.0),
         "contains": contained,
         "short_contains": contained if word_count(reply) <= SHORT_REPLY_WORDS else 0.0,
     }

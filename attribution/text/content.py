@@ -13,9 +13,9 @@ from attribution.constants import WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
+from attribution.text.figures import without_figures
 from attribution.text.languages.function_words import FUNCTION_WORDS, Language
 from attribution.text.languages.reading import language, language_of, reading
-from attribution.text.numbers import AMOUNT
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
 
@@ -56,7 +56,7 @@ def time_words(text: str) -> frozenset[str]:
 
 def is_date(text: str) -> bool:
     """Whether an answer is a point or span of time, so that it may be stated relative to when it was said."""
-    found = content_of(AMOUNT.sub(" ", text))
+    found = content_of(without_figures(text, language()))
     years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
     return years or bool(found & _DATE_STEMS)
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from attribution.constants import SAME_TIME, VAGUER, VAGUER_DAYS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
 from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, english_moment, numeric_days
+from attribution.text.figures import without_figures
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language
 from attribution.text.languages.times import in_english
-from attribution.text.numbers import AMOUNT, in_digits
+from attribution.text.numbers import in_digits
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -33,7 +34,6 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\d)(?={MONTH})|(?<=[a-z])[,.](?=\d{{4}}\b)", re.IGNORECASE)
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,]\d{3})+(?![\d])")
 _NAMES = "|".join(name[:3] for name in (*MONTHS, *WEEKDAYS))
 _CUE = re.compile(
     rf"\d|day|night|week|month|year|yester|morrow|now\b|evening|morning|{SEASON}|\b(?:{_NAMES})|teen|twent|[年月日天周週]",
@@ -91,7 +91,7 @@ def _spans_of(text: str, said: date | None, language: Language) -> tuple[Span, .
     if language == "en" and not _CUE.search(text):
         return ()
     # 2,004 is no year, and neither is $2004.
-    text = in_digits(_GROUPED.sub("¦", AMOUNT.sub("¦", _GLUED.sub(" ", text))), language)
+    text = in_digits(without_figures(_GLUED.sub(" ", text), language), language)
     numeric, left = numeric_days(text, language)
     phrases, left = in_english(left, language)
     spans = (span for phrase in (*phrases, left) for span in _english_spans(phrase, said))

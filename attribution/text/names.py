@@ -16,6 +16,7 @@ from attribution.text.languages.function_words import FUNCTION_WORDS, Language
 from attribution.text.languages.nicknames import FORMAL_NAMES
 from attribution.text.languages.reading import language, reading
 from attribution.text.languages.time_names import english_name
+from attribution.text.languages.word_names import WORD_NAMES
 from attribution.text.tokens import cased_words
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
@@ -32,6 +33,16 @@ _BEFORE_A_NOUN = re.compile(
 )
 # Adjectives of nationality and languages are spelt with a capital letter in English, and name nobody.
 _OF_A_COUNTRY = re.compile(r"\w+(?:ish|ese|ean|ian|ican|utch|erman|rench|wiss|reek|hai)s?$", re.I)
+
+_MONTH_NAMES = frozenset(map(str.casefold, MONTHS))
+_IN_A_MONTH = re.compile(
+    r"(?:\b(?:in|since|until|till|by|of|last|next|this|early|mid|late|every|each)|\d(?:st|nd|rd|th)?)[ -]$", re.I
+)
+_BEGINS = re.compile(r"(?:^|[.!?:;…\n])[\s>*#\"'“”‘’«»()\[\]•–—-]*(?:\d+[.)]\s*)?$")
+_OF_A_PERSON = re.compile(
+    r"['’]s?\b|:\s|\s(?:is|was|has|had|does|did|will|would|can|could|says?|said|tells|told|likes|loves|lives|wants|works"
+    r"|went|got|asks|asked|and (?-i:[A-Z])\w)\b"
+)
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -62,6 +73,27 @@ def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
 def is_short_for(short: str, name: str) -> bool:
     """Whether one given name is the other's nickname, or its beginning but not the other sex's form: Eric, Erica."""
     return _is_short_for(short.casefold(), name.casefold(), language())
+
+
+def is_word(name: str) -> bool:
+    """Whether a given name is a common word as well: Will, Mark, Rose."""
+    return name.casefold() in WORD_NAMES
+
+
+def written_as_name(text: str, name: str) -> bool:
+    """Whether a text has a name that is a common word as people write names.
+
+    It has a capital letter that no sentence, line or month gives it, or what follows makes it a person: Will's, Mark is.
+    """
+    for found in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
+        before, after = text[: found.start()], text[found.end() :]
+        if _OF_A_PERSON.match(after):
+            return True
+        begins = _BEGINS.search(before) is not None
+        month = name.casefold() in _MONTH_NAMES and (_IN_A_MONTH.search(before) or re.match(r",? \d", after))
+        if not begins and not month:
+            return True
+    return False
 
 
 @lru_cache(maxsize=4096)

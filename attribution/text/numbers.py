@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from text_to_num import alpha2digit
 
+from attribution.text.figures import plain_figures, whole_halves
 from attribution.text.languages.function_words import Language
 
 _ONE_TO_NINETEEN = """
@@ -39,13 +40,6 @@ _ORDINAL: dict[Language, re.Pattern[str]] = {
     "es": re.compile(r"\b(\d+)(?:[.]?[ºª]|er\b|ro\b|ra\b|to\b|ta\b)", re.I),
     "fr": re.compile(r"\b(\d+)(?:ère|ème|eme|er|re|e)\b", re.I),
 }
-_THOUSANDS: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"(?<=\d),(?=\d{3}(?!\d))"),
-    "de": re.compile(r"(?<=\d)[.](?=\d{3}(?!\d))"),
-    "es": re.compile(r"(?<=\d)[.](?=\d{3}(?!\d))"),
-    "fr": re.compile(r"(?<=\d)[.\u00a0\u202f](?=\d{3}(?!\d))"),
-}
-_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _YEAR_IN_PAIRS = re.compile(r"\b(1[89]|20) ([1-9]\d)\b")
 _CJK_DIGITS = {
     **dict(zip("〇零一二三四五六七八九", (0, *range(10)), strict=True)),
@@ -58,9 +52,6 @@ _IN_WORDS = rf"(?:{_TENS})(?:[- ](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed
 QUANTITY = rf"(?:\d{{1,3}}|an?|{_IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
 """Pattern of how many: in digits, in English words up to ninety-nine, or vaguely."""
 
-AMOUNT = re.compile(r"[$€£¥]\s?\d[\d.,]*|(?<![\d.,])\d[\d.,]*\s?[$€£¥](?!\d)")
-"""An amount of money, which is no year."""
-
 CJK_NUMERAL = f"[{''.join((*_CJK_DIGITS, *_CJK_UNITS))}]+"
 """Pattern of a Chinese or Japanese numeral."""
 
@@ -68,16 +59,14 @@ CJK_NUMERAL = f"[{''.join((*_CJK_DIGITS, *_CJK_UNITS))}]+"
 @lru_cache(maxsize=16384)
 def in_digits(text: str, language: Language) -> str:
     """A text with its numbers as English writes them in digits: 27, 1250, 3.5, 1994, and 12 for a dozen."""
-    text = _THOUSANDS[language].sub("", text)
-    if language != "en":
-        text = _DECIMAL_COMMA.sub(".", text)
+    text = plain_figures(text, language)
     # Half a surrogate pair is text in Python, but not for this library.
     said: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
     if said != text:
         # 1994 is said in two numbers: nineteen ninety-four.
         said = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], said)
     said = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], said)
-    return _dozens(language).sub(_number_of_dozens, said)
+    return _dozens(language).sub(_number_of_dozens, whole_halves(said))
 
 
 def without_ordinals(text: str, language: Language) -> str:

@@ -8,12 +8,18 @@ from functools import lru_cache
 from attribution.text.content import content_of
 from attribution.text.languages.courtesies import COURTESIES
 from attribution.text.languages.denials import DENIALS
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.function_words import FUNCTION_WORDS, Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.languages.withdrawals import WITHDRAWALS
 from attribution.text.tokens import normalise, words
 
-_CJK_UNKNOWN = re.compile("不知道|未知|没有提到|不明|分かりません|わかりません")
+_CJK_UNKNOWN = re.compile(
+    "不知道|未知|不详|不詳|不明|(?:未|没有?|沒有?)(?:被|明确)?(?:提及|提到|提供|说明|說明|指明)|无法(?:确定|回答|得知)|[无無](?:相关|相關)?信息"
+    "|分かりません|わかりません|(?:言及|記載|情報)(?:は)?(?:なし|がない|がありません|されていません|されていない)"
+)
+# Not available, keine Angabe, no disponible: read before punctuation goes.
+_ABBREVIATED = re.compile(r"(?<![\w.])(?:n\s?/\s?[ad]|n\.\s?[ad]\.|k\.\s?a\.|(?-i:^\W*NA\W*$))(?!\w)", re.IGNORECASE)
+_DECIDES = re.compile(r"\W*(?:yes|no|ja|nein|sí|si|oui|non)\b\s*(?:[,.;:!]|$)", re.IGNORECASE)
 _CJK_RETRACTED = re.compile("忘|删除|取消|作废")
 _CJK_DENIED = re.compile("不|没|ない|ません")
 _CJK_AFFIRMED = re.compile("不仅|不但")
@@ -22,6 +28,7 @@ _CJK_COURTESIES = re.compile(
     "|供你参考|谢谢(?:你)?|你好|(?:これを|それを)?(?:覚えて|メモして)(?:おいて)?(?:ください|くださいね|ね)?"
     "|忘れないで(?:ください|ね)?|ちなみに|ありがとう(?:ございます)?|こんにちは|お願いします"
 )
+_SMALL_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
 
 
@@ -46,7 +53,10 @@ def is_unknown(answer: str, question: str) -> bool:
 
     A title or a name may hold such a phrase: The Forgotten Garden, the Tomb of the Unknown Soldier.
     """
-    return says_unknown(answer) and _beside_unknown(answer, language()) <= content_of(question.casefold())
+    asked = content_of(question.casefold())
+    is_said, beside, untold = _beside_unknown(answer, language())
+    tells = is_said or (bool(untold) and untold.isdisjoint(asked) and not _DECIDES.match(answer))
+    return tells and beside <= asked
 
 
 def says_retracted(text: str) -> bool:
@@ -76,19 +86,29 @@ def _denies(clause: str, language: Language) -> bool:
 @lru_cache(maxsize=8192)
 def _says_unknown(text: str, language: Language) -> bool:
     with reading(language):
-        said = " ".join(normalise(text)) or text
+        said = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
     # A reply may be in English though the conversation is not.
     return any(DENIALS[one].unknown.search(said) for one in {language, "en"}) or bool(_CJK_UNKNOWN.search(text))
 
 
 @lru_cache(maxsize=8192)
-def _beside_unknown(text: str, language: Language) -> frozenset[str]:
-    """The content of a text without the phrases that say that something is not known."""
+def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str], frozenset[str]]:
+    """Whether a text says that something is not known, what else it says, and the content of what may say so.
+
+    Annotators have a phrase for it, whatever the language of the conversation.
+    """
     with reading(language):
-        left = " ".join(words(_CJK_UNKNOWN.sub(" ", text)))
-        for one in {language, "en"}:
-            left = DENIALS[one].beside.sub(" ", DENIALS[one].unknown.sub(" ", left))
-        return content_of(left)
+        left = " ".join(words(_CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))))
+        is_said, untold = False, list[str]()
+        for patterns in DENIALS.values():
+            left, count = patterns.unknown.subn(" ", left)
+            is_said = is_said or count > 0
+            untold += (found[0] for found in patterns.untold.finditer(left))
+            left = patterns.untold.sub(" ", left)
+        for patterns in DENIALS.values():
+            left = patterns.beside.sub(" ", left)
+        more = " ".join(word for word in left.split() if word not in _SMALL_WORDS)
+        return is_said, content_of(more), content_of(" ".join(untold))
 
 
 @lru_cache(maxsize=8192)

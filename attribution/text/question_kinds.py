@@ -51,8 +51,13 @@ def is_literal(question: Question) -> bool:
     """Whether the answer is a number, or a name that was asked for: those cannot be inferred."""
     words = [word for word in question.answers[0].split() if content_of(word)]
     numbers = {word for word in words if all(map(is_number, content_of(word)))}
-    named = QUESTIONS[language()].asks_a_name.search(question.question) is not None
+    named = asks_a_name(question)
     return not is_date(question.answers[0]) and all(word in numbers or (named and is_name(word)) for word in words)
+
+
+def asks_a_name(question: Question) -> bool:
+    """Whether the name of a person or a place is asked for."""
+    return QUESTIONS[language()].asks_a_name.search(question.question) is not None
 
 
 def is_count(question: Question) -> bool:

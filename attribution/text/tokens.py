@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from attribution.text.figures import currencies_in, with_currencies_named, without_currencies
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language
 from attribution.text.numbers import in_digits, without_ordinals
@@ -43,18 +44,28 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def cased_words(text: str) -> list[str]:
-    """The words of `text` as they are spelt, without possessives and punctuation; numbers in digits, ordinals too."""
+    """The words of `text` as they are spelt, without possessives, punctuation, currencies; ordinals in digits too."""
     read = language()
     text = in_digits(_POSSESSIVE.sub("", unicodedata.normalize("NFKC", text)), read)
-    return _split(without_ordinals(text, read), read)
+    return _split(without_ordinals(without_currencies(text, read), read), read)
 
 
 def contains(text: str, value: str) -> bool:
     """Whether the tokens of `value` are in `text` one after the other; a possessive ending makes no difference.
 
-    Nothing contains a value without tokens.
+    Nothing contains a value without tokens. Of money the currency counts where both name one: $1500 is 1,500 dollars.
     """
+    text, value = money_alike(text, value)
     return _occurs(normalise(value), normalise(text)) or _occurs(words(value), words(text))
+
+
+def money_alike(text: str, value: str) -> tuple[str, str]:
+    """Both texts, with a word in place of the sign or code of a currency where both name currencies."""
+    read = language()
+    mine, theirs = currencies_in(text, read), currencies_in(value, read)
+    if not mine or not theirs:
+        return text, value
+    return with_currencies_named(text, read, theirs), with_currencies_named(value, read, mine)
 
 
 def word_count(text: str) -> int:
@@ -65,7 +76,7 @@ def word_count(text: str) -> int:
 
 @lru_cache(maxsize=16384)
 def _normalise(text: str, language: Language) -> tuple[str, ...]:
-    words = _split(in_digits(unicodedata.normalize("NFKC", text).casefold(), language), language)
+    words = _split(in_digits(unicodedata.normalize("NFKC", text), language).casefold(), language)
     return tuple([word for word in words if word not in _ARTICLES[language]] or words)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from attribution.survival.outdated import is_unknowable
 from attribution.text.content import time_words
+from attribution.text.names import is_word, written_as_name
+from attribution.text.question_kinds import asks_a_name
 from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart
 from tracing.errors import ConfigError
@@ -73,7 +75,7 @@ class TextLimits:
         """
         seeds = "\n".join(spec.text for spec in specs.values())
         rules = (
-            TrainValuesStayOut(train_values(train, seeds)),
+            TrainValuesStayOut(train_values(train, seeds), word_names(train)),
             TrainSpeechStaysOut(train_pieces(train, seeds)),
             CredentialsStayOut(frozenset(seeds.splitlines()), tuple(keys)),
         )
@@ -90,13 +92,21 @@ class TextLimits:
 
 @dataclass(frozen=True, slots=True)
 class TrainValuesStayOut:
-    """A rule: no value of the train conversations stands in a text, except in its demonstrations."""
+    """A rule: no value of the train conversations stands in a text, except in its demonstrations.
+
+    Attributes:
+        values: as they are annotated.
+        word_names: those of them that are people's names and common words, too, which count where they are written as
+            names.
+    """
 
     values: tuple[str, ...]
+    word_names: frozenset[str]
 
     def __call__(self, text: str) -> list[str]:
         told = _outside_demonstrations(text)
-        return [f"{value!r} is a value of the train conversations" for value in self.values if contains(told, value)]
+        tells = [value for value in self.values if _tells(told, value, as_name=value in self.word_names)]
+        return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,10 @@ class CredentialsStayOut:
     def __call__(self, text: str) -> list[str]:
         told = "\n".join(line for line in text.splitlines() if line not in self.seeds)
         return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
+
+
+def _tells(text: str, value: str, *, as_name: bool) -> bool:
+    return written_as_name(text, value) if as_name else contains(text, value)
 
 
 def _outside_demonstrations(text: str) -> str:
@@ -171,7 +185,17 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
             accepted = () if is_unknowable(question) else question.answers
             found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
         found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
-    return tuple(value for value in found if not contains(seeds, value))
+    names = word_names(train)
+    return tuple(value for value in found if not _tells(seeds, value, as_name=value in names))
+
+
+def word_names(train: Sequence[Conversation]) -> frozenset[str]:
+    """Names of speakers, and of people and places that were asked for, that are common words: Will, Mark, Rose."""
+    asked = [question for conversation in train for question in conversation.questions if asks_a_name(question)]
+    near = (question.near_miss.value for question in asked if question.near_miss is not None)
+    speakers = (name for conversation in train for name in conversation.speakers)
+    accepted = (answer for question in asked for answer in question.answers)
+    return frozenset(name for name in (*speakers, *accepted, *near) if name[:1].isupper() and is_word(name))
 
 
 def _rare_words(train: Sequence[Conversation]) -> Callable[[str], bool]:

@@ -6,6 +6,7 @@ import pytest
 
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.text.content import Vocabulary
+from attribution.text.languages.reading import language_of, reading
 from tracing.systems.conversations import Conversation, Question
 
 
@@ -43,6 +44,26 @@ def test_a_question_may_be_unanswerable_in_any_words() -> None:
         ("Where does Mara live?", "不知道", True),
         ("Where does Mara live?", "Not mentioned in the conversation", True),
         ("What colour is Mara's car?", "The colour of Mara's car is still unknown", True),
+        ("Where does Mara live?", "Unknown; not provided by the user.", True),
+        ("Where does Mara live?", "The conversation doesn't say", True),
+        ("Where does Mara live?", "N/A", True),
+        ("Where does Mara live?", "No such information is given in the chat history.", True),
+        ("Where does Mara live?", "Mara never told anyone.", True),
+        ("Where does Mara live?", "Insufficient information to answer", True),
+        ("Where does Mara live?", "keine Angabe", True),
+        ("Where does Mara live?", "未提及", True),
+        ("Wo wohnt Mara?", "Geht aus dem Gespräch nicht hervor.", True),
+        ("Wo wohnt Mara?", "Unbekannt; vom Nutzer nicht angegeben.", True),
+        ("Wo wohnt Mara?", "k. A.", True),
+        ("¿Dónde vive Mara?", "La conversación no lo dice.", True),
+        ("¿Dónde vive Mara?", "No mencionado", True),
+        ("Où habite Mara ?", "Pas d'information", True),
+        ("Où habite Mara ?", "Non précisé par l'utilisateur", True),
+        ("Did Ana tell Bob about the party?", "No, she did not tell him.", False),
+        ("Did Ana tell Bob?", "She did not tell him.", False),
+        ("Why was Ana angry?", "She was not told about the trip", False),
+        ("What pets does Ana have?", "None", False),
+        ("What is the symbol of sodium?", "Na", False),
         ("Which novel is Mara reading?", "The Forgotten Garden", False),
         ("What did Mara visit in Paris?", "the Tomb of the Unknown Soldier", False),
         ("Which contract does Mara lack?", "No record deal", False),
@@ -52,4 +73,5 @@ def test_a_question_may_be_unanswerable_in_any_words() -> None:
 def test_an_answer_that_says_more_than_that_it_is_unknown_is_an_answer(
     asked: str, answer: str, unknowable: bool
 ) -> None:
-    assert is_unknowable(Question(id="q", question=asked, answers=(answer,))) is unknowable
+    with reading(language_of([asked, answer])):
+        assert is_unknowable(Question(id="q", question=asked, answers=(answer,))) is unknowable

@@ -122,6 +122,25 @@ def test_a_speaker_of_many_conversations_gives_none_away() -> None:
     assert problems(f"Think of Anke1.\n{seed}", train=train) == ["'Anke1' is a value of the train conversations"]
 
 
+@pytest.mark.parametrize(
+    ("name", "free", "leak"),
+    [
+        ("Will", "Write down what each speaker will do. Will the plan change?", "Write down what Will plans."),
+        ("Mark", "- Mark every date.\n1. Mark names", "Will and Mark are friends."),
+        ("Max", "Write at max four facts. Max. 20 words", "Ask what Max's dog is called."),
+        ("Bill", "The bill is paid. Bill nothing.", "Bill is the father of two."),
+        ("May", "It may be in May 2023. May it be?", "Say what May likes."),
+        ("Rose", "Prices rose. (Rose bushes count)", "Keep what was told to Rose."),
+        ("Grace", "A grace period; Grace counts", "Do not forget Grace."),
+        ("Hope", "I hope so. HOPE IS A WORD.", "Hope has a sister."),
+    ],
+)
+def test_a_name_that_is_a_common_word_counts_where_it_is_written_as_a_name(name: str, free: str, leak: str) -> None:
+    train, seed = [conversation("c", name, "Bodo", "Zibbel", "ochre")], SEED["answer"]
+    assert problems(f"{free}\n{seed}", train=train) == []
+    assert problems(f"{leak}\n{seed}", train=train) == [f"{name!r} is a value of the train conversations"]
+
+
 def test_that_nothing_is_known_is_no_value() -> None:
     talk = TRAIN[0].model_dump(mode="json")
     denials = ["Not mentioned in the conversation", "Nobody revealed it"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from attribution.text.figures import SEPARATING_COMMA
 from attribution.text.languages.function_words import Language
 
 
@@ -25,7 +26,7 @@ class SmallWords:
 
 def _small_words(conjunction: str, clause: str, pointing: str) -> SmallWords:
     return SmallWords(
-        re.compile(rf"[,;]\s*(?:(?:{conjunction})\b)?|\s(?:{conjunction}|&)\s", re.I),
+        re.compile(rf"(?:{SEPARATING_COMMA}|;)\s*(?:(?:{conjunction})\b)?|\s(?:{conjunction}|&)\s", re.I),
         re.compile(rf"(?:{clause})\b", re.I),
         re.compile(rf"\b(?:{pointing})\b|这|看|これ|写真", re.I),
     )

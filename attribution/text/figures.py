@@ -1,0 +1,202 @@
+"""Numbers in digits as people write them: with separators, in thousands and millions, as money.
+
+`$20,000`, `20 000 €`, `20.000,00 EUR` and `20k` become 20000 with the currency beside it, and `1,5 Mio.` 1500000. A
+point or comma before three digits groups them where the language writes thousands so, and beside a currency, since
+money has no thousandths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+from attribution.text.calendar_names import MONTH
+from attribution.text.languages.function_words import Language
+
+SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
+"""Pattern of a comma between items, which is none within a number."""
+
+_CURRENCIES: Mapping[str, str] = {
+    "dollar": r"(?:us|a|au|c|ca|nz|hk|s)?\$|usd|dollars?|dólar(?:es)?|bucks",
+    "euro": "€|eur|euros?",
+    "pound": r"£|gbp|pounds?(?: sterling)?|pfund|libras?(?: esterlinas)?|livres? sterling",
+    "yen": "¥|jpy|yen|円",
+    "yuan": "¥|cny|rmb|yuan|元",
+    "franc": "chf|francs?|franken|francos",
+    "peso": "mxn|ars|pesos?",
+    "rupee": "₹|inr|rs|rupees?|rupien|rupias?|roupies?",
+    "rouble": "₽|rub|rou?bles?|rubel|rublos?",
+    "crown": "sek|nok|dkk|czk|kron(?:er|or|en)|crowns|coronas|couronnes",
+    "zloty": "pln|złotych|zł|zlotys?",
+    "won": "₩|krw",
+    "lira": "₺|liras?",
+}
+# Words of weight too; what holds one is not read as money by its word alone.
+_WEIGHT = frozenset(("pound",))
+_CURRENCY_PATTERNS = {
+    name: re.compile(rf"(?<![^\W\d_])(?:{words})(?![^\W\d_])", re.IGNORECASE) for name, words in _CURRENCIES.items()
+}
+_SIGNS = r"(?:(?<!\w)(?:us|a|au|c|ca|nz|hk|s))?\$|[€£¥₹₽₩₺]"
+_CODES = "usd|eur|gbp|jpy|cny|rmb|chf|mxn|ars|inr|rs\\.?|rub|sek|nok|dkk|czk|pln|krw"
+
+_EXPONENTS: Mapping[str, int] = {"k": 3, "mio": 6, "mln": 6, "bn": 9, "mrd": 9, "万": 4, "萬": 4, "億": 8, "亿": 8}
+_MONEY_EXPONENTS: Mapping[str, int] = {"m": 6, "mn": 6, "b": 9}
+"""Of letters that mean something else, metres or minutes, where no currency is beside the number."""
+_WORDS: Mapping[Language, Mapping[str, int]] = {
+    "en": {"thousand": 3, "grand": 3, "million": 6, "millions": 6, "billion": 9, "trillion": 12},
+    "de": {"tausend": 3, "tsd": 3, "million": 6, "millionen": 6, "milliarde": 9, "milliarden": 9, "billionen": 12},
+    "es": {"mil": 3, "millón": 6, "millones": 6, "billón": 12, "billones": 12},
+    "fr": {"mille": 3, "million": 6, "millions": 6, "milliard": 9, "milliards": 9, "md": 9, "mds": 9, "billions": 12},
+}
+_GROUPS_WITH: Mapping[Language, str] = {"en": ",", "de": ".", "es": ".", "fr": "."}
+_SPACES = " \u00a0\u2007\u2009\u202f"
+_AFTER_A_MONTH = re.compile(rf"\b{MONTH}\s*$", re.IGNORECASE)
+_LONGEST_MONTH = 12
+_HALVES = (
+    re.compile(r"\b(?P<n>\d+) (?:and a half|y medio|et demie?) (?P<unit>1000(?:000)*)\b", re.I),
+    re.compile(r"\b(?:half a|(?:eine )?halbe|medio|(?:un )?demi[- ]) ?(?P<unit>1000(?:000)*)\b", re.I),
+)
+
+
+def plain_figures(text: str, language: Language) -> str:
+    """A text with its numbers in plain digits, as 20000, 1.5 and 1500000; a currency stays beside its number."""
+    return _figures(language).sub(lambda figure: _plain(figure, language), text) if _has_digits(text) else text
+
+
+def whole_halves(text: str) -> str:
+    """A text in digits whose `2 and a half 1000000` and `half a 1000000` are one number."""
+    for pattern in _HALVES:
+        text = pattern.sub(_of_halves, text)
+    return text
+
+
+def without_figures(text: str, language: Language) -> str:
+    """A text with ¦ in place of money, grouped digits, thousands and millions, none of which is a year."""
+    if not _has_digits(text):
+        return text
+    return _figures(language).sub(lambda figure: "¦" if _is_no_year(figure) else figure[0], text)
+
+
+def currencies_in(text: str, language: Language) -> frozenset[str]:
+    """The currencies that a text names beside numbers; ¥ is two of them."""
+    figures = _figures(language).finditer(text) if _has_digits(text) else ()
+    return frozenset().union(*map(_currencies_of, figures))
+
+
+def with_currencies_named(text: str, language: Language, names: frozenset[str]) -> str:
+    """A text in which one word stands for each currency beside a number, of `names` if it is one of them."""
+
+    def named(figure: re.Match[str]) -> str:
+        known = _currencies_of(figure)
+        name = min(known & names or known, default="")
+        return f"{figure['number']}{figure['many'] or ''} {name}" if name else figure[0]
+
+    return _figures(language).sub(named, text) if _has_digits(text) else text
+
+
+def without_currencies(text: str, language: Language) -> str:
+    """A text without the currencies beside its numbers; pounds, which may be weight, stay."""
+
+    def bare(figure: re.Match[str]) -> str:
+        after = figure["after"] if _currencies_of(figure) <= _WEIGHT and figure["after"] else ""
+        return f" {figure['number']}{figure['many'] or ''}{after} " if _is_money(figure) else figure[0]
+
+    return _figures(language).sub(bare, text) if _has_digits(text) else text
+
+
+def _plain(figure: re.Match[str], language: Language) -> str:
+    before, after, many = figure["before"] or "", figure["after"] or "", figure["many"] or ""
+    number = figure["number"]
+    if _AFTER_A_MONTH.search(figure.string[max(0, figure.start() - _LONGEST_MONTH) : figure.start()]):
+        return figure[0]
+    exponent = _exponent(many, language, money=_is_money(figure))
+    value = _value(number, language, exact=_is_money(figure) or exponent is not None)
+    if value is None:
+        # Of a list without spaces the numbers stay apart.
+        return figure[0] if "," not in number else figure[0].replace(",", ", ")
+    plain = value if exponent is None else _written(Decimal(value) * 10**exponent)
+    if exponent is None and many:
+        plain += many
+    if _is_money(figure):
+        plain = plain.removesuffix(".00")
+        before = "$" if "$" in before else before
+    return f"{before}{plain}{after}"
+
+
+def _value(number: str, language: Language, *, exact: bool) -> str | None:
+    """A number without groups and with a decimal point; None for what is several numbers, or a date."""
+    number = re.sub(rf"[{_SPACES}'’](?=\d)", "", number)
+    points, commas = number.count("."), number.count(",")
+    if points and commas:
+        decimal = max(".,", key=number.rfind)
+        whole, _, rest = number.rpartition(decimal)
+        return f"{re.sub('[.,]', '', whole)}.{rest}" if whole.count(decimal) == 0 else None
+    if points + commas == 0:
+        return number
+    sign = "." if points else ","
+    first, *rest = number.split(sign)
+    grouped = first != "0" and len(first) <= 3 and all(len(part) == 3 for part in rest)
+    indian = sign == "," and len(rest) > 1 and len(rest[-1]) == 3 and all(len(part) == 2 for part in rest[:-1])
+    if indian or (grouped and (len(rest) > 1 or exact or sign == _GROUPS_WITH[language])):
+        return number.replace(sign, "")
+    if len(rest) > 1:
+        return number if sign == "." else None
+    return number.replace(",", ".") if sign == "." or exact or language != "en" else None
+
+
+def _exponent(many: str, language: Language, *, money: bool) -> int | None:
+    letters = many.strip(" .").casefold()
+    known = _EXPONENTS.get(letters, _WORDS[language].get(letters))
+    if letters == "k" and many[:1].isspace() and not money:
+        return None
+    # Of the letters only a capital M is hardly ever a unit: 2M views, a wall of 2m.
+    return _MONEY_EXPONENTS.get(letters) if known is None and (money or many == "M") else known
+
+
+def _is_money(figure: re.Match[str]) -> bool:
+    return bool(figure["before"] or figure["after"])
+
+
+@lru_cache(maxsize=1024)
+def _names_of(currency: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in _CURRENCY_PATTERNS.items() if pattern.search(currency))
+
+
+def _currencies_of(figure: re.Match[str]) -> frozenset[str]:
+    return _names_of(f"{figure['before'] or ''} {figure['after'] or ''}") if _is_money(figure) else frozenset()
+
+
+def _is_no_year(figure: re.Match[str]) -> bool:
+    number = figure["number"]
+    grouped = re.fullmatch(rf"\d{{1,3}}(?:[{_SPACES}'’.,]\d{{3}})+", number) is not None
+    return _is_money(figure) or grouped or bool(figure["many"])
+
+
+def _written(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+def _of_halves(found: re.Match[str]) -> str:
+    number = Decimal(found.groupdict().get("n") or 0) + Decimal("0.5")
+    return _written(number * int(found["unit"]))
+
+
+def _has_digits(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
+@lru_cache
+def _figures(language: Language) -> re.Pattern[str]:
+    many = "|".join(sorted((*_EXPONENTS, *_MONEY_EXPONENTS, *_WORDS[language]), key=len, reverse=True))
+    words = "|".join(_CURRENCIES.values())
+    # A 401k is a pension plan.
+    grouped = rf"[1-9]\d{{0,2}}(?:[{_SPACES}'’]\d{{3}})+(?![{_SPACES}]?\d)(?:[.,]\d{{1,2}}(?!\d))?"
+    return re.compile(
+        rf"(?:(?P<before>(?:{_SIGNS}|(?<!\w)(?:{_CODES}))\s?)|(?<![\w.,:/])(?<!\d[{_SPACES}]))"
+        rf"(?!401\s?k\b)(?P<number>{grouped}|\d+(?:[.,]\d+)*)(?:[.,][-–—](?!\d))?"
+        rf"(?P<many>(?:[k万萬億亿]|\s?(?:{many}))(?![^\W\d_])\.?|[万萬億亿])?"
+        rf"(?P<after>\s?(?:de |d['’])?(?:(?:{words})(?!\w)|[円元]))?",
+        re.IGNORECASE,
+    )
