@@ -11,6 +11,7 @@ from attribution.gold_answers.lengths import other_length
 from attribution.gold_answers.suspicion import Finding, quoted
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import WEEKDAY
+from attribution.text.clauses import telling
 from attribution.text.content import is_date
 from attribution.text.dates import Span, spans_of
 from attribution.text.question_kinds import is_count
@@ -36,14 +37,14 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     cited = [talk.turns[at].id for at in sorted(claim.cited)]
     near = [talk.turns[at].id for at in sorted(claim.around - claim.cited)]
-    told, nearby = times_of(cited, talk, days), times_of(near, talk, days)
+    told, nearby = times_of(cited, talk, days, claim.topic), times_of((*cited, *near), talk, days)
     if is_count(question):
-        return other_length(claim, reply, talk, [*told, *nearby, *_days(cited, days)])
+        return other_length(claim, reply, talk, [*nearby, *_days(cited, days)])
     gold = [span for answer in question.answers for span in spans_of(answer)]
     if not gold or not all(is_date(answer) and spans_of(answer) for answer in question.answers):
         return None
     # A turn of several that names no time tells of its day.
-    undated = _days((turn for turn in cited if not times_of([turn], talk, days)), days)
+    undated = _days((turn for turn in cited if not times_of([turn], talk, days, claim.topic)), days)
     if any(_may_be(one, span) for one in gold for span in (*told, *nearby, *(undated if told else ()))):
         return None
     if told and any(
@@ -64,11 +65,15 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
     return Finding("date", bool(told), supported, reason, tuple(cited))
 
 
-def times_of(turns: Iterable[str], talk: Transcript, days: Days) -> list[Span]:
-    """The times that turns name, in each way that people mean them."""
+def times_of(
+    turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()
+) -> list[Span]:
+    """The times that turns name, in each way that people mean them; given a topic, those of the clauses that tell it."""
     found: list[Span] = []
     for turn in turns:
         text, said = talk.turns[talk.place[turn]].text, days[turn]
+        if topic:
+            text = telling(text, lambda clause: sum(talk.in_text(word, clause) for word in topic))
         for span in spans_of(text, said):
             found += _readings(span, text, said)
     return found

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from attribution.constants import IMPLIED, IMPLIED_WORDS, ITEM_WORDS, ON_TOPIC, PARTLY_STATED, STATED
 from attribution.survival.need import Basis, Need
-from attribution.text.content import Vocabulary, content_of, is_date
+from attribution.text.clauses import telling
+from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.languages.lists import SMALL_WORDS
 from attribution.text.languages.reading import language
@@ -71,7 +72,7 @@ def _known(
 ) -> list[Need]:
     """The needs for what the evidence says of the answer, in words or as a time; none if it says nothing of it."""
     label = question.answers[0]
-    timed = _timed(forms, label, evidence, conversation)
+    timed = _timed(question, forms, evidence, conversation, vocabulary)
     if timed is not None:
         return [timed]
     found: list[Need] = []
@@ -180,9 +181,17 @@ def _partly(
 
 
 def _timed(
-    forms: tuple[frozenset[str], ...], label: str, evidence: Sequence[Turn], conversation: Conversation
+    question: Question,
+    forms: tuple[frozenset[str], ...],
+    evidence: Sequence[Turn],
+    conversation: Conversation,
+    vocabulary: Vocabulary,
 ) -> Need | None:
-    """The need for a time that a turn names, or that is the time at which it was said; None for other answers."""
+    """The need for a time that a turn names, or that is the time at which it was said; None for other answers.
+
+    What a clause names that tells of something else is not the time of what was asked.
+    """
+    label = question.answers[0]
     gold = spans_of(label)
     if not gold or not is_date(label):
         return None
@@ -197,6 +206,12 @@ def _timed(
     if naming:
         spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
         return need(naming, (*gold, *spans))
+    topic = content_of(question.question).difference(time_words(question.question))
+
+    def tells(clause: str) -> float:
+        return vocabulary.coverage(topic, content_of(clause))
+
+    told = {turn.id: spans_of(telling(turn.text, tells), days[turn.id]) for turn in evidence}
     then = [
         turn
         for turn in evidence

@@ -136,12 +136,12 @@ def _value(number: str, language: Language, *, exact: bool) -> str | None:
     if points + commas == 0:
         return number
     sign = "." if points else ","
-    first, *rest = number.split(sign)
-    grouped = first != "0" and len(first) <= 3 and all(len(part) == 3 for part in rest)
-    indian = sign == "," and len(rest) > 1 and len(rest[-1]) == 3 and all(len(part) == 2 for part in rest[:-1])
-    if indian or (grouped and (len(rest) > 1 or exact or sign == _GROUPS_WITH[language])):
+    first, *parts = number.split(sign)
+    grouped = first != "0" and len(first) <= 3 and all(len(part) == 3 for part in parts)
+    indian = sign == "," and len(parts) > 1 and len(parts[-1]) == 3 and all(len(part) == 2 for part in parts[:-1])
+    if indian or (grouped and (len(parts) > 1 or exact or sign == _GROUPS_WITH[language])):
         return number.replace(sign, "")
-    if len(rest) > 1:
+    if len(parts) > 1:
         return number if sign == "." else None
     return number.replace(",", ".") if sign == "." or exact or language != "en" else None
 

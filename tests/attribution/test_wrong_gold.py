@@ -123,6 +123,51 @@ def test_a_right_gold_answer_is_not_accused(question: str, gold: str, evidence: 
     assert blame(question, gold, evidence, reply).error_type != "AnnotationError"
 
 
+BOAT = ("When did Mara paint the boat?", "May 2023", "June 2023")
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "gold", "reply"),
+    [
+        ("We're repainting the boat. I'm also singing at a wedding next month.", *BOAT),
+        ("We're repainting the boat and I'm singing at a wedding next month!", *BOAT),
+        ("Next month my sister gets married. We painted the boat, at last.", *BOAT),
+        ("Wir streichen das Boot. Nächsten Monat singe ich auf einer Hochzeit.",
+         "Wann hat Mara das Boot gestrichen?", "Mai 2023", "Juni 2023"),
+        ("Estamos pintando el barco, y mi hermana se casa el próximo mes.",
+         "¿Cuándo pintó Mara el barco?", "mayo de 2023", "junio de 2023"),
+    ],
+)  # fmt: skip
+def test_the_time_of_another_clause_is_not_that_of_the_event(said: str, asked: str, gold: str, reply: str) -> None:
+    assert boat(said, asked, gold, reply).error_type == "ResponseError"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We painted the boat last month. I'm singing at a wedding soon.",
+        "Last month, we painted the boat.",
+        "We painted the boat! It was last month, what a mess.",
+        "We painted the boat. Last month.",
+    ],
+)
+def test_the_time_of_the_clause_that_tells_the_event_speaks_against_another(said: str) -> None:
+    assert boat(said, BOAT[0], "January 2023", "April 2023").error_type == "AnnotationError"
+
+
+def boat(said: str, asked: str, gold: str, reply: str) -> Blame:
+    talk = [("Mara", said), ("Jan", "Das ist ja schön, ich bin nicht da." if "Boot" in said else "That is nice.")]
+    turns = [{"id": f"D1:{at}", "speaker": name, "text": text} for at, (name, text) in enumerate(talk, 1)]
+    session = {"id": "D1", "time": "10:00 am on 9 May, 2023", "turns": turns}
+    conversation = Conversation.model_validate({"id": "c", "speakers": ["Mara", "Jan"], "sessions": [session]})
+    question = Question(id="q", question=asked, answers=(gold,), evidence=("D1:1",))
+    with ScriptedMemory(conversation, RAG) as memory:
+        memory.chunk(["D1:1", "D1:2"])
+        found = memory.attribute(memory.answer(question, ["m1"], reply))
+    assert found.main is not None
+    return found.main
+
+
 def test_a_reply_that_the_conversation_supports_counts_against_the_gold_answer_too() -> None:
     asked = ("Which animal did Nadia adopt?", "a chinchilla", "D1:1")
     assert blame(*asked, "a hedgehog").confidence > blame(*asked, "a parrot").confidence
