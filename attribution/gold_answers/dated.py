@@ -65,9 +65,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
     return Finding("date", bool(told), supported, reason, tuple(cited))
 
 
-def times_of(
-    turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()
-) -> list[Span]:
+def times_of(turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()) -> list[Span]:
     """The times that turns name, in each way that people mean them; given a topic, those of the clauses that tell it."""
     found: list[Span] = []
     for turn in turns:

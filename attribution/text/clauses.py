@@ -41,9 +41,7 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
     told = [0.0 if clause.rstrip().endswith(("?", "？")) else tells(clause) for clause in clauses]
     if not any(told):
         return text
-    return " ".join(
-        clause for clause, share in zip(clauses, told, strict=True) if share or _REFERS_BACK.search(clause)
-    )
+    return " ".join(clause for clause, share in zip(clauses, told, strict=True) if share or _REFERS_BACK.search(clause))
 
 
 @lru_cache(maxsize=4096)

@@ -26,6 +26,10 @@ _NUMERIC = re.compile(
     r"(?<![\d./-])(?P<a>\d{1,2})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?!\d|[/-]\d|\.\d)"
 )
 _DIGITS_ALONE = re.compile(rf"\b(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})\b|{_NUMERIC.pattern}")
+_MONTH_IN_DIGITS = re.compile(
+    r"(?<![\d./-])(?:(?P<y>(?:19|20)\d{2})[-/](?P<m>0[1-9]|1[0-2])|(?P<m2>0?[1-9]|1[0-2])/(?P<y2>(?:19|20)\d{2})"
+    r"|(?P<m3>0[1-9]|1[0-2])\.(?P<y3>(?:19|20)\d{2}))(?![\d/-]|\.\d)"
+)
 _SATURDAY = 5
 _UNIT = r"(?:day|night|weekend|week|month|year)"
 _LAST = r"(?:last|previous|past|preceding|prior)"
@@ -79,7 +83,18 @@ def spelt_out(text: str, language: Language) -> str:
         day = date.fromordinal(days[0][0])
         return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
-    return _DIGITS_ALONE.sub(in_words, text)
+    return months_spelt_out(_DIGITS_ALONE.sub(in_words, text))
+
+
+def months_spelt_out(text: str) -> str:
+    """A text whose months in digits (2023-06, 06/2023) are in English words. 2010-12 may be a span of years and stays."""
+
+    def in_words(found: re.Match[str]) -> str:
+        month, year = int(found["m"] or found["m2"] or found["m3"]), found["y"] or found["y2"] or found["y3"]
+        years = "-" in found[0] and month > int(year) % 100
+        return found[0] if years else f"{MONTHS[month - 1]} {year}"
+
+    return _MONTH_IN_DIGITS.sub(in_words, text)
 
 
 def _iso(found: re.Match[str]) -> Span | None:

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 
 from attribution.constants import SAME_TIME, VAGUER, VAGUER_DAYS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
-from attribution.text.date_rules import ABSOLUTE, ANCHORED, FULL_DATE, RELATIVE, Span, english_moment, numeric_days
+from attribution.text.date_rules import (
+    ABSOLUTE,
+    ANCHORED,
+    FULL_DATE,
+    RELATIVE,
+    Span,
+    english_moment,
+    months_spelt_out,
+    numeric_days,
+)
 from attribution.text.figures import without_figures
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language
@@ -94,6 +103,7 @@ def _spans_of(text: str, said: date | None, language: Language) -> tuple[Span, .
     text = in_digits(without_figures(_GLUED.sub(" ", text), language), language)
     numeric, left = numeric_days(text, language)
     phrases, left = in_english(left, language)
+    left = months_spelt_out(left)
     spans = (span for phrase in (*phrases, left) for span in _english_spans(phrase, said))
     return tuple(dict.fromkeys((*numeric, *spans)))
 

@@ -154,10 +154,10 @@ def test_chinese_is_followed_by_pairs_of_characters(talk: Conversation, fact: st
 
 
 def test_a_right_answer_in_other_words_is_the_judges_error(talk: Conversation) -> None:
-    assert same_answer("on the 5th of May 2023", ["5 May 2023"])
-    assert same_answer("She painted sunsets", ["painting a sunset"])
-    assert not same_answer("She does not paint sunsets", ["painting a sunset"])
-    assert not same_answer("6 May 2023", ["5 May 2023"])
+    assert same_answer("on the 5th of May 2023", ["5 May 2023"], "What?")
+    assert same_answer("She painted sunsets", ["painting a sunset"], "What?")
+    assert not same_answer("She does not paint sunsets", ["painting a sunset"], "What?")
+    assert not same_answer("6 May 2023", ["5 May 2023"], "What?")
     question = asked("When did Ann meet Joe?", "5 May 2023", 4)
     assert blamed(talk, question, "Ann met Joe.", 4, reply="2023-05-05") == "JudgeError"
 

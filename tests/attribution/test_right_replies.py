@@ -137,3 +137,43 @@ def test_an_unknown_or_withdrawn_answer_is_not_pardoned_by_a_matcher() -> None:
     assert not said_right(asked, "blue", Says(True))
     known = Question(id="q", question="Which colour?", answers=("red",), evidence=())
     assert not said_right(known, "I don't know", Says(True))
+
+
+@pytest.mark.parametrize(
+    ("one", "asked", "answer", "reply", "right"),
+    [
+        ("en", "When did Nora move?", "June 2023", "2023-06", True),
+        ("en", "When did Nora move?", "June 2023", "06/2023", True),
+        ("en", "When did Nora move?", "2023-06", "in June 2023", True),
+        ("en", "When did Nora move?", "June 2023", "2023-07", False),
+        ("de", "Wann ist Nora umgezogen?", "Juni 2023", "06.2023", True),
+        ("en", "How much did Nora pay?", "$20,000", "$20k", True),
+        ("en", "Who drove Nora?", "her uncle", "Nora's uncle", True),
+        ("en", "Who drove Nora?", "Nora's uncle", "her uncle", True),
+        ("en", "Who drove Nora?", "her uncle", "the uncle of Nora", True),
+        ("en", "Who drove Nora?", "her uncle", "Nora's aunt", False),
+        ("en", "Who drove Nora?", "her uncle", "Nora", False),
+        ("en", "Who drove Nora and Tom?", "her uncle", "Tom's uncle", False),
+        ("de", "Wer hat Nora gefahren?", "ihr Onkel", "Noras Onkel", True),
+        ("es", "¿Quién llevó a Nora?", "su tío", "el tío de Nora", True),
+        ("fr", "Qui a conduit Nora ?", "son oncle", "l'oncle de Nora", True),
+        ("en", "Where did Nora go?", "Oslo", "It was Oslo, as far as I can tell.", True),
+        ("en", "Where did Nora go?", "Oslo", "Based on the conversation, the answer is Oslo.", True),
+        ("en", "Where did Nora go?", "Oslo", "It was Bergen, as far as I can tell.", False),
+        ("en", "Where did Nora go?", "Oslo", "It was not Oslo, I think.", False),
+        ("en", "What does Nora like?", "chess, tea and tar", "It was tea, tar and chess, I think.", True),
+        ("de", "Wo war Nora?", "Oslo", "Das war Oslo, soweit ich weiß.", True),
+        ("es", "¿Dónde?", "Oslo", "Fue Oslo, que yo sepa.", True),
+        ("fr", "Où ?", "Oslo", "C'était Oslo, à ma connaissance.", True),
+    ],
+)
+def test_another_form_of_a_month_an_owner_or_a_sentence_around_it_is_as_right(
+    one: Language, asked: str, answer: str, reply: str, right: bool
+) -> None:
+    with reading(one):
+        assert said_right(Question(id="q", question=asked, answers=(answer,)), reply, None) is right
+
+
+def test_two_years_are_no_month() -> None:
+    assert same_value("2010-12", "December 2010") is not True
+    assert same_value("2023-06-15", "June 2023") is None

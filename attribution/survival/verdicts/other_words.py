@@ -10,6 +10,9 @@ from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.outdated import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
+from attribution.text.languages.framing import FRAMES, POSSESSIVE
+from attribution.text.languages.reading import language as reading_language
+from attribution.text.names import names_in
 from attribution.text.phrases import denies, says_unknown
 from tracing.systems.conversations import Question
 
@@ -28,20 +31,43 @@ def is_right(view: CaseView) -> bool:
 
 def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
     """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
-    said = same_form_as_any(question.question, question.answers, reply)
+    plain = unframed(reply)
+    said = same_form_as_any(question.question, question.answers, plain)
     if said is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
         said = judge.right(question, reply)
-    return same_answer(reply, question.answers) if said is None else said
+    return same_answer(plain, question.answers, question.question) if said is None else said
 
 
-def same_answer(reply: str, answers: Sequence[str]) -> bool:
-    """Whether a reply is an accepted answer in other words: the same time, or the same content, and nothing else."""
+def unframed(reply: str) -> str:
+    """A reply without what says only that somebody thinks so: It was Oslo, as far as I can tell."""
+    for language in dict.fromkeys((reading_language(), "en")):
+        reply = FRAMES[language].sub("", reply)
+    return reply
+
+
+def same_answer(reply: str, answers: Sequence[str], asked: str) -> bool:
+    """Whether a reply is an accepted answer in other words: the same time, or the same content, and nothing else.
+
+    The question's name may stand for a pronoun: Nora's uncle for her uncle.
+    """
     said = content_of(reply)
     for answer in answers:
         wanted = content_of(answer)
-        if wanted and said == wanted and not denies(reply) and not denies(answer):
+        same = said == wanted or _named_instead(asked, answer, reply)
+        if wanted and same and not denies(reply) and not denies(answer):
             return True
         spans, given = spans_of(answer), spans_of(reply)
         if spans and spans == given and is_date(answer) and is_date(reply):
             return True
     return False
+
+
+def _named_instead(asked: str, answer: str, reply: str) -> bool:
+    """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
+    pronoun = POSSESSIVE[reading_language()]
+    if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
+        return False
+    owner, wanted, said = names_in(f"¦ {asked}"), content_of(answer), content_of(reply)
+    named = (said if pronoun.search(answer) else wanted) & owner
+    # Of two names it may be either's.
+    return bool(owner) and named == owner and wanted - owner == said - owner != frozenset()
