@@ -66,7 +66,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
 
 
 def times_of(turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()) -> list[Span]:
-    """The times that turns name, in each way that people mean them; given a topic, those of the clauses that tell it."""
+    """The times that turns name, in each way that people mean them; of a topic, those of the clauses that tell it."""
     found: list[Span] = []
     for turn in turns:
         text, said = talk.turns[talk.place[turn]].text, days[turn]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attribution.cases import OUTSIDE_THE_SYSTEM
-from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT
+from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
 from attribution.survival.grounds import Grounds
 
 
@@ -103,16 +103,19 @@ DISPUTED = 0.5
 def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     """How sure a verdict is: calibrated, or as stated where the fault is outside the system.
 
-    Where no right answer is known, it is the share of such verdicts that are right: nothing told them apart.
+    Where no right answer is known, it is the share of such verdicts that are right: nothing told them apart. In a
+    language that is not read it is half of that.
 
     Errors of the annotation have a calibration of their own (`attribution.gold_answers.confidence`). For those of the
     judge there are no cases to learn from.
     """
     if grounds.error_type in OUTSIDE_THE_SYSTEM:
-        return round(stated_of(grounds), 3)
-    if not grounds.answered:
-        return UNANSWERED
-    return round(min(DISPUTED if grounds.disputed else MOST_CONFIDENT, calibrate(grounds)), 3)
+        sure = stated_of(grounds)
+    elif grounds.answered:
+        sure = min(DISPUTED if grounds.disputed else MOST_CONFIDENT, calibrate(grounds))
+    else:
+        sure = UNANSWERED
+    return round(sure if grounds.read else UNREAD * sure, 3)
 
 
 def is_calibrated(grounds: Grounds) -> bool:

@@ -31,6 +31,7 @@ class Grounds:
         disputed: what it calls lost is in a text that may come from the evidence and names whom it is about, though
             little of the rest of the question.
         language: of the conversation.
+        read: whether it is really one of those in which texts are read.
     """
 
     error_type: ErrorType
@@ -45,6 +46,7 @@ class Grounds:
     unknown: bool
     disputed: bool
     language: Language
+    read: bool
 
 
 class GroundedBlame(NamedTuple):
@@ -78,6 +80,7 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
         says_unknown(view.case.reply),
         trail is not None and _is_disputed(blame, trail, view),
         view.vocabulary.language,
+        view.vocabulary.is_read,
     )
 
 

@@ -58,6 +58,12 @@ from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation, Question, Turn
 from tracing.systems.protocol import OperationSpec
 
+NOT_READ = (
+    " (the conversation is in none of English, German, Spanish and French, for which reading was measured, so this is"
+    " hardly sure: endings and small words may hide what was said)"
+)
+"""Ends the reason of a verdict on a conversation in a language whose reading was not measured."""
+
 _EARLIEST_FIRST = tuple(one for one in get_args(ErrorType) if one not in OUTSIDE_THE_SYSTEM)
 
 
@@ -342,5 +348,9 @@ def _decisive(found: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail |
 
 
 def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
-    reason = blame.reason if is_calibrated(grounds) else blame.reason + NOT_CALIBRATED
+    reason = blame.reason
+    if not grounds.read:
+        reason += NOT_READ
+    elif not is_calibrated(grounds):
+        reason += NOT_CALIBRATED
     return replace(blame, confidence=confidence_of(grounds), reason=reason)

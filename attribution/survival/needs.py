@@ -71,7 +71,6 @@ def _known(
     vocabulary: Vocabulary,
 ) -> list[Need]:
     """The needs for what the evidence says of the answer, in words or as a time; none if it says nothing of it."""
-    label = question.answers[0]
     timed = _timed(question, forms, evidence, conversation, vocabulary)
     if timed is not None:
         return [timed]

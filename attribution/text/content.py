@@ -15,7 +15,7 @@ from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
 from attribution.text.figures import without_figures
 from attribution.text.languages.function_words import FUNCTION_WORDS, Language
-from attribution.text.languages.reading import language, language_of, reading
+from attribution.text.languages.reading import is_read, language, language_of, reading
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
 
@@ -68,6 +68,8 @@ class Vocabulary:
         texts = list(texts)
         self.language: Language = language_of(texts)
         """The language of the texts."""
+        self.is_read = is_read(texts)
+        """Whether that is a language for which reading was measured; others are read as well as may be."""
         with reading(self.language):
             contents = [content_of(text) for text in texts]
         self._size = len(contents)

@@ -87,7 +87,7 @@ def spelt_out(text: str, language: Language) -> str:
 
 
 def months_spelt_out(text: str) -> str:
-    """A text whose months in digits (2023-06, 06/2023) are in English words. 2010-12 may be a span of years and stays."""
+    """A text with its months in digits (2023-06, 06/2023) in English words; 2010-12 may be a span of years."""
 
     def in_words(found: re.Match[str]) -> str:
         month, year = int(found["m"] or found["m2"] or found["m3"]), found["y"] or found["y2"] or found["y3"]

@@ -83,7 +83,7 @@ def is_word(name: str) -> bool:
 def written_as_name(text: str, name: str) -> bool:
     """Whether a text has a name that is a common word as people write names.
 
-    It has a capital letter that no sentence, line or month gives it, or what follows makes it a person: Will's, Mark is.
+    It has a capital that no sentence, line or month gives it, or what follows makes it a person: Will's, Mark is.
     """
     for found in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
         before, after = text[: found.start()], text[found.end() :]

@@ -7,6 +7,7 @@ and appliances as their usual word.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
@@ -28,6 +29,13 @@ _SAME = """
 _ALSO = {
     form: lemma for lemma, _, forms in (entry.partition(":") for entry in _SAME.split()) for form in forms.split(",")
 }
+_SCRIPTS: dict[str, re.Pattern[str]] = {
+    "uk": re.compile("[іїєґ]"),
+    "ru": re.compile("[\u0430-\u044f\u0451]"),
+    "el": re.compile("[\u03ac-\u03ce]"),
+    "hy": re.compile("[\u0561-\u0587]"),
+}
+"""Languages that are known by the letters of a single word, whatever the language of the conversation."""
 _NOT_FROM_A_VERB = frozenset(["evening", "morning", "wedding", "ceiling", "question", "during"])
 
 
@@ -49,6 +57,9 @@ def _stem(word: str, language: Language) -> str:
     if is_number(word):
         return word.lstrip("0") or "0"
     lower = word.lower()
+    script = next((code for code, letter in _SCRIPTS.items() if letter.search(lower)), None)
+    if script is not None:
+        return dictionary_form(word, script).lower()
     if language == "en":
         return _english(lower)
     english = english_name(lower, language)

@@ -29,6 +29,7 @@ CLEAR = Grounds(
     unknown=False,
     disputed=False,
     language="en",
+    read=True,
 )
 FLAGS = ("named", "traced", "followed", "ran", "pieced", "answered", "unknown")
 
@@ -49,6 +50,12 @@ def drawn_grounds(draw: st.DrawFn) -> Grounds:
 def test_a_confidence_is_a_probability_that_grows_with_what_the_verdict_states(grounds: Grounds) -> None:
     assert 0 < confidence_of(grounds) < 1
     assert confidence_of(replace(grounds, said=min(1.0, grounds.said + 0.2))) >= confidence_of(grounds)
+
+
+def test_in_a_language_that_is_not_read_a_verdict_is_half_as_sure() -> None:
+    for kind in get_args(ErrorType):
+        clear = replace(CLEAR, error_type=kind)
+        assert confidence_of(replace(clear, read=False)) == pytest.approx(confidence_of(clear) / 2, abs=0.001)
 
 
 def test_every_sign_has_a_weight_and_sources_are_named_with_their_cases() -> None:

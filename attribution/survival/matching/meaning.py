@@ -23,6 +23,7 @@ from attribution.survival.matching.reviewed import Reviewed
 from attribution.survival.matching.roles import swapped
 from attribution.survival.matching.words import WordMatcher
 from attribution.text.content import content_of, is_date
+from attribution.text.languages.reading import is_read
 from attribution.text.phrases import says_unknown
 from attribution.text.stems import is_number
 
@@ -51,6 +52,7 @@ class Meaning:
 
     def __init__(self, conversation: Conversation, model: EmbeddingModel) -> None:
         self._conversation, self._model = conversation, model
+        self._is_read = is_read(turn.text for turn in conversation.turns())
         self._vectors: dict[tuple[str, bool], Vector] = {}
         self._scales: dict[str, _Scale] = {}
 
@@ -65,6 +67,9 @@ class Meaning:
     def right(self, question: Question, reply: str) -> bool | None:
         """Whether a reply is so near to an answer in meaning that it says the same; None if it says nothing."""
         if says_unknown(reply) or not reply.strip():
+            return None
+        if not self._is_read or not all(is_read([text]) for text in (*question.answers, reply)):
+            # How near two replies are was measured in the languages that are read alone.
             return None
         asked = question.question
         return any(

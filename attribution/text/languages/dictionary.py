@@ -16,6 +16,6 @@ def is_known(word: str, language: Language) -> bool:
 
 
 @lru_cache(maxsize=32768)
-def dictionary_form(word: str, language: Language) -> str:
+def dictionary_form(word: str, language: Language | str) -> str:
     """The form under which a dictionary lists a word."""
     return simplemma.lemmatize(word, lang=language)

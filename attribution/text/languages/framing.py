@@ -12,10 +12,11 @@ def _frames(begin: str, end: str) -> re.Pattern[str]:
 
 
 _EN_AS_FAR = (
-    r"as far as (?:I|we) (?:can (?:tell|see|remember|say)|know|recall|remember|understand)|to my knowledge|if I(?:['’]m| am)"
-    r" not mistaken|from what I (?:can tell|remember|know|gathered?|see)|as I (?:recall|remember)|I (?:think|believe|guess)"
-    r"|(?:according to|based on|from) (?:the|our|their|my) (?:conversations?|chat|context|memor(?:y|ies)|messages?|dialogue"
-    r"|information|notes)|it (?:seems|appears)|apparently|I(?:['’]m| am) (?:fairly|pretty|quite) sure"
+    r"as far as (?:I|we) (?:can (?:tell|see|remember|say)|know|recall|remember|understand)|to my knowledge"
+    r"|if I(?:['’]m| am) not mistaken|from what I (?:can tell|remember|know|gathered?|see)|as I (?:recall|remember)"
+    r"|I (?:think|believe|guess)"
+    r"|(?:according to|based on|from) (?:the|our|their|my) (?:conversations?|chat|context|memor(?:y|ies)|messages?"
+    r"|dialogue|information|notes)|it (?:seems|appears)|apparently|I(?:['’]m| am) (?:fairly|pretty|quite) sure"
 )
 _DE_AS_FAR = (
     r"(?:so ?weit|so ?viel) ich (?:wei(?:ß|ss)|sehe|sehen kann|mich erinnere)|meines Wissens|wenn ich mich nicht irre"
@@ -28,11 +29,13 @@ _ES_AS_FAR = (
 )
 _FR_AS_FAR = (
     r"(?:autant|pour autant) que je (?:sache|m['’]en souvienne)|à ma connaissance|si je ne me trompe(?: pas)?"
-    r"|(?:selon|d['’]après) (?:la conversation|le chat|le contexte|les souvenirs)|je (?:crois|pense)(?: que)?|apparemment"
+    r"|(?:selon|d['’]après) (?:la conversation|le chat|le contexte|les souvenirs)"
+    r"|je (?:crois|pense)(?: que)?|apparemment"
 )
 FRAMES: dict[Language, re.Pattern[str]] = {
     "en": _frames(
-        rf"{_EN_AS_FAR}|(?:the|my) answer (?:is|would be|should be)|it(?:['’]s| is| was| would be)|that(?:['’]s| is| was)",
+        rf"{_EN_AS_FAR}|(?:the|my) answer (?:is|would be|should be)|it(?:['’]s| is| was| would be)"
+        r"|that(?:['’]s| is| was)",
         _EN_AS_FAR,
     ),
     "de": _frames(rf"{_DE_AS_FAR}|die Antwort (?:ist|lautet)|(?:es|das) (?:ist|war|wäre)", _DE_AS_FAR),

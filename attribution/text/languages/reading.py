@@ -14,7 +14,7 @@ from functools import wraps
 from itertools import islice
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from attribution.constants import LANGUAGE_LEAD, LANGUAGE_SAMPLE, LANGUAGE_WORDS
+from attribution.constants import ENOUGH_WORDS, LANGUAGE_LEAD, LANGUAGE_SAMPLE, LANGUAGE_WORDS, LATIN, SMALL_WORDS
 from attribution.text.languages.function_words import FUNCTION_WORDS, Language
 
 _READING: ContextVar[Language] = ContextVar("reading", default="en")
@@ -44,6 +44,24 @@ def language_of(texts: Iterable[str]) -> Language:
     found = {language: sum(seen[word] for word in own) for language, own in FUNCTION_WORDS.items()}
     (first, most), (_, second) = sorted(found.items(), key=lambda one: -one[1])[:2]
     return first if most >= LANGUAGE_WORDS and most >= LANGUAGE_LEAD * second else "en"
+
+
+def is_read(texts: Iterable[str]) -> bool:
+    """Whether texts are in a language that is read: hardly any other script, and as many small words as it has.
+
+    What is too short to tell counts as read.
+    """
+    sample = list(islice(texts, LANGUAGE_SAMPLE))
+    letters = [sign for text in sample for sign in text if sign.isalpha()]
+    if sum(map(_is_latin, letters)) < LATIN * len(letters):
+        return False
+    words = [word for text in sample for word in _words(text)]
+    small = max(sum(word in own for word in words) for own in FUNCTION_WORDS.values())
+    return len(words) < ENOUGH_WORDS or small >= SMALL_WORDS * len(words)
+
+
+def _is_latin(letter: str) -> bool:
+    return letter < "\u0250" or "\u1e00" <= letter <= "\u1eff"
 
 
 class _InALanguage(Protocol):

@@ -1,0 +1,108 @@
+"""Conversations in languages whose reading was not measured: right where that is sure, and never confident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from scripted_memory import ScriptedMemory
+from scripted_server import ScriptedServer
+
+from attribution.cases import Blame
+from attribution.survival.matching.meaning import by_meaning
+from attribution.text.content import content_of
+from attribution.text.languages.reading import is_read
+from tracing.llm.access import ModelAccess
+from tracing.systems.conversations import Conversation, Question
+
+CHENGDU = ("我去年搬到了成都。", "小丽住在哪里？", "成都")
+KAZAN = ("Я живу в Казани.", "Где живёт Лена?", "Казань")
+
+
+def blame(told: tuple[str, str, str], fact: str, reply: str) -> Blame:
+    said, asked, gold = told
+    with ScriptedMemory(talk_of(said)) as memory:
+        memory.remember(["D1:1"], fact)
+        question = Question(id="q", question=asked, answers=(gold,), evidence=("D1:1",))
+        return memory.blame(memory.answer(question, ["m1"], reply))
+
+
+def talk_of(said: str) -> Conversation:
+    speaker = "Лена" if said == KAZAN[0] else "小丽" if said == CHENGDU[0] else "Ann"
+    turns = [{"id": "D1:1", "speaker": speaker, "text": said}]
+    session = {"id": "D1", "time": "16 May 2024", "turns": turns}
+    return Conversation.model_validate({"id": "c", "speakers": [speaker], "sessions": [session]})
+
+
+@pytest.mark.parametrize(
+    ("told", "fact", "reply", "kind"),
+    [
+        (CHENGDU, "小丽住在成都。", "北京", "ResponseError"),
+        (CHENGDU, "小丽搬家了。", "不知道", "ExtractionError"),
+        (KAZAN, "Лена живёт в Казани.", "Москва", "ResponseError"),
+        (KAZAN, "Лена переехала.", "не знаю", "ExtractionError"),
+    ],
+)
+def test_a_verdict_is_right_and_says_why_it_is_not_sure(
+    told: tuple[str, str, str], fact: str, reply: str, kind: str
+) -> None:
+    found = blame(told, fact, reply)
+    assert found.error_type == kind
+    assert found.confidence <= 0.5
+    assert "in none of English, German, Spanish and French" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Казань", "в Казани", True),
+        ("кошку", "кошка", True),
+        ("Москва", "Казань", False),
+        ("成都", "北京", False),
+        ("首都", "首", False),
+    ],
+)
+def test_cases_of_words_and_signs_within_names_are_read(one: str, other: str, same: bool) -> None:
+    assert (content_of(one) <= content_of(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Yesterday I went to the market with my sister and we bought apples for the cake." * 2, True),
+        ("Gestern war ich mit meiner Schwester auf dem Markt und wir haben Äpfel gekauft." * 2, True),
+        ("Ieri sono andata al mercato con mia sorella e abbiamo comprato delle mele per la torta di domani." * 2, False),
+        ("Ontem fui ao mercado com a minha irmã e compramos maçãs para o bolo da festa de amanhã." * 2, False),
+        ("Dün kız kardeşimle pazara gittim ve elma aldık, gelecek ay Ankara'ya taşınıyorum." * 3, False),
+        ("Вчера мы ходили на рынок.", False),
+        ("昨天我去了市场。", False),
+        ("Oslo!", True),
+        ("", True),
+    ],
+)  # fmt: skip
+def test_a_language_that_is_not_read_is_known(text: str, read: bool) -> None:
+    assert is_read([text]) is read
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "gold", "reply", "opinion"),
+    [
+        (CHENGDU[0], "小丽住在哪里？", "上海", "北京", None),
+        (KAZAN[0], "Где живёт Лена?", "Казань", "Москва", None),
+        ("I live by the sea.", "Where does Ann live?", "上海", "北京", None),
+        ("I live by the sea.", "Where does Ann live?", "by the sea", "at the coast", True),
+    ],
+)
+def test_meaning_has_no_opinion_of_replies_in_a_language_that_is_not_read(
+    said: str,
+    asked: str,
+    gold: str,
+    reply: str,
+    opinion: bool | None,
+    open_access: Callable[..., ModelAccess],
+    scripted_server: ScriptedServer,
+) -> None:
+    # A model of English finds all Chinese texts alike.
+    scripted_server.embed = lambda text: [1.0]
+    question = Question(id="q", question=asked, answers=(gold,))
+    assert by_meaning(talk_of(said), open_access()).right(question, reply) is opinion
