@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from attribution.cases import PASS_SCORE, Case
-from attribution.judging.words import judge
+from attribution.judging.words import judge_reply
 from attribution.recordings import Recording, metadata_of
 from attribution.text.content import text_of
 from tracing.errors import TraceError
@@ -130,7 +130,7 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
         return _case(recording, query.name, query, tuple(right) or (NOT_KNOWN,), (), prediction)
     annotated = known_question.model_copy(update={"answers": tuple(right)}) if right else known_question
     said = text_of(prediction.value)
-    judgement = replace(judge(said, annotated.answers), score=0.0)
+    judgement = replace(judge_reply(annotated, said), score=0.0)
     return Case(recording.conversation.id, annotated, said, judgement, prediction.id)
 
 
@@ -202,7 +202,7 @@ def _case(
     )
     reply = text_of(prediction.value)
     # The reply was already judged wrong; how near it comes is still worth knowing.
-    judgement = replace(judge(reply, question.answers), score=0.0)
+    judgement = replace(judge_reply(question, reply), score=0.0)
     return Case(recording.conversation.id, question, reply, judgement, prediction.id)
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE, measured
 from attribution.text import tokens
-from attribution.text.tokens import money_alike, normalise, word_count
+from attribution.text.languages.reading import language_of, reading
+from attribution.text.tokens import compared, word_count
+from tracing.systems.conversations import Question
 
 METRICS = ("short_contains", "em", "f1", "contains")
 """Names of the metrics; the first is the default."""
@@ -51,8 +53,7 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
     Raises:
         ConfigError: no such metric; lists the names. Or a user's own fails.
     """
-    compared = (map(normalise, money_alike(reply, answer)) for answer in answers)
-    pairs = [(said, accepted) for said, accepted in compared if accepted]
+    pairs = [(said, accepted) for said, accepted in (compared(reply, answer) for answer in answers) if accepted]
     contained = float(any(tokens.contains(reply, answer) for answer in answers))
     measures = {
         "em": max((float(said == accepted) for said, accepted in pairs), default=0.0),
@@ -62,6 +63,16 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
     }
     score = measures[metric] if metric in measures else measured(metric, reply, answers)
     return Judgement(score, measures["em"], measures["f1"], measures["contains"])
+
+
+def judge_reply(question: Question, reply: str, metric: str = METRICS[0]) -> Judgement:
+    """Judge a reply to a question as `judge` does, in the language of question and answers where these show one.
+
+    Raises:
+        ConfigError: as `judge`.
+    """
+    with reading(language_of((question.question, *question.answers))):
+        return judge(reply, question.answers, metric)
 
 
 def short_contains(reply: str, answers: Sequence[str]) -> float:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from attribution.text.figures import currencies_in, with_currencies_named, without_currencies
+from attribution.text.folding import UNSPACED, as_in, plain_letters, shared_language, western_digits
 from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -27,7 +28,10 @@ _ARTICLES: dict[Language, frozenset[str]] = {
     "fr": frozenset(["le", "la", "les", "l", "un", "une", "des"]),
 }
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
-_PUNCTUATION = re.compile(r"(?!(?<=\d)\.(?=\d))[^\w\s]")
+# In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
+_VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
+_PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d))[^\w\s{_VOWELS}]")
+_UNSPACED_RUN = re.compile(rf"(?:{UNSPACED.pattern})+")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 # French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
 _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
@@ -46,7 +50,7 @@ def words(text: str) -> tuple[str, ...]:
 def cased_words(text: str) -> list[str]:
     """The words of `text` as they are spelt, without possessives, punctuation, currencies; ordinals in digits too."""
     read = language()
-    text = in_digits(_POSSESSIVE.sub("", unicodedata.normalize("NFKC", text)), read)
+    text = in_digits(_POSSESSIVE.sub("", western_digits(unicodedata.normalize("NFKC", text))), read)
     return _split(without_ordinals(without_currencies(text, read), read), read)
 
 
@@ -55,8 +59,20 @@ def contains(text: str, value: str) -> bool:
 
     Nothing contains a value without tokens. Of money the currency counts where both name one: $1500 is 1,500 dollars.
     """
+    said, accepted = compared(text, value)
+    if _occurs(accepted, said):
+        return True
+    said, accepted = compared(_POSSESSIVE.sub("", text), _POSSESSIVE.sub("", value))
+    return _occurs(accepted, said)
+
+
+def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tokens of a text and of a value, alike where they are surely the same: forms of a word, and of a currency."""
     text, value = money_alike(text, value)
-    return _occurs(normalise(value), normalise(text)) or _occurs(words(value), words(text))
+    read = language()
+    with reading((shared_language(text, value) if read == "en" else None) or read):
+        said, accepted = normalise(text), normalise(value)
+    return as_in(said, accepted), accepted
 
 
 def money_alike(text: str, value: str) -> tuple[str, str]:
@@ -69,14 +85,16 @@ def money_alike(text: str, value: str) -> tuple[str, str]:
 
 
 def word_count(text: str) -> int:
-    """Length of a text in words; two Chinese or Japanese characters count as one word."""
-    characters = len(CJK_CHARACTER.findall(text))
-    return len(CJK_CHARACTER.sub(" ", text).split()) + (characters + 1) // 2
+    """Length of a text in words; two Chinese or Japanese characters count as one word, and four letters of Thai."""
+    characters, letters = len(CJK_CHARACTER.findall(text)), len(UNSPACED.findall(text))
+    spaced = _UNSPACED_RUN.sub(" ", CJK_CHARACTER.sub(" ", text)).split()
+    return len(spaced) + (characters + 1) // 2 + (letters + 3) // 4
 
 
 @lru_cache(maxsize=16384)
 def _normalise(text: str, language: Language) -> tuple[str, ...]:
-    words = _split(in_digits(unicodedata.normalize("NFKC", text), language).casefold(), language)
+    text = plain_letters(in_digits(western_digits(unicodedata.normalize("NFKC", text)), language).casefold())
+    words = _split(UNSPACED.sub(lambda letter: f" {letter[0]}", text), language)
     return tuple([word for word in words if word not in _ARTICLES[language]] or words)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases
-from attribution.judging.words import METRICS, by_words, judge
+from attribution.judging.words import METRICS, by_words, judge_reply
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
@@ -213,7 +213,7 @@ class Source:
             reply = replies.get(question.id)
             if reply is not None:
                 said = text_of(reply.value)
-                judgement = judge(said, question.answers, judging.metric)
+                judgement = judge_reply(question, said, judging.metric)
                 score = judging.verdicts.get((conversation.id, question.id, said))
                 judgement = judgement if score is None else replace(judgement, score=score)
                 cases.append(Case(conversation.id, question, said, judgement, reply.id))

@@ -15,7 +15,7 @@ from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.metrics import score
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
-from attribution.judging.words import by_words, judge
+from attribution.judging.words import by_words, judge_reply
 from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording
 from attribution.replay.method import Replay
@@ -118,7 +118,7 @@ def open_bench(
             injector = Injector(
                 system,
                 access,
-                lambda question, reply: judge(reply, question.answers, metric),
+                lambda question, reply: judge_reply(question, reply, metric),
                 seed=seed,
                 rewords=models is None,
             )

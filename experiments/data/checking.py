@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from attribution.constants import LANGUAGE_SAMPLE
+from attribution.judging.metrics import LLM_JUDGE
+from attribution.judging.words import METRICS
+from attribution.text.languages.reading import is_read
 from experiments.data.datasets import DATASETS, DatasetLoader, checked
 from experiments.data.loaders import assign_splits
 from experiments.data.reading import Progress, Reading, Reports
 from tracing.errors import MemtuneError, in_one_line
 from tracing.systems.conversations import Conversation
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,31 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
     found = [one for one in found if isinstance(one, Conversation)]  # `checked` reported the rest
     return DataCheck(
         tuple(problems),
-        (*reading.omitted(), *_for_runs(found, path)),
+        (*reading.omitted(), *_for_runs(found, path), *_for_the_metric(found)),
         len(found),
         sum(len(one.questions) for one in found),
     )
+
+
+def _for_the_metric(found: list[Conversation]) -> list[str]:
+    """In which languages the default metric may call right replies wrong."""
+    texts = {
+        one.id: [text for question in one.questions for text in (question.question, *question.answers)] for one in found
+    }
+    unread = [one.id for one in found if texts[one.id] and not is_read((*texts[one.id], *_said(one)))]
+    if not unread:
+        return []
+    ids = ", ".join(unread[:_SHOWN]) + ", …" * (len(unread) > _SHOWN)
+    return [
+        f"{len(unread)} of {len(found)} conversations ({ids}) are in no language that the default metric {METRICS[0]} "
+        "is made for: it compares words, knows English, German, Spanish and French, and may call a right reply in "
+        f"another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, with `models.judge.model` "
+        "for another model than the task's (docs/guide.md)"
+    ]
+
+
+def _said(conversation: Conversation) -> list[str]:
+    return [turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE)]
 
 
 def _for_runs(found: list[Conversation], path: Path) -> list[str]:

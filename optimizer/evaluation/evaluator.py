@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
-from attribution.judging.words import Judgement, judge
+from attribution.judging.words import Judgement, judge_reply
 from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
@@ -169,7 +169,7 @@ class Evaluator:
         """
         if self.model_judge is not None:
             return self.model_judge.judge(question, reply)
-        return judge(reply, question.answers, self.metric)
+        return judge_reply(question, reply, self.metric)
 
     def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
         """The sound outcomes that this evaluator has already computed, in order; nothing is evaluated."""

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.judging.words import METRICS, judge
-from attribution.text.tokens import normalise
+from attribution.judging.words import METRICS, judge, judge_reply
+from attribution.text.tokens import normalise, word_count
 from tracing.errors import ConfigError
+from tracing.systems.conversations import Question
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,71 @@ def test_case_punctuation_articles_numbers_and_scripts_do_not_decide(reply: str,
 )
 def test_what_only_looks_alike_is_not_contained(reply: str, answer: str) -> None:
     assert judge(reply, [answer]).contains == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [
+        ("서울", "저는 서울에서 살고 있습니다."),
+        ("고양이", "고양이를 키워요"),
+        ("กรุงเทพ", "เธออยู่ที่กรุงเทพค่ะ"),
+        ("القاهرة", "تعيش في القاهره"),
+        ("مُحَمَّد", "محمد"),
+        ("8", "٨"),
+        ("1500", "١٬٥٠٠"),
+        ("12", "१२"),
+        ("ירושלים", "היא גרה בירושלים"),
+        ("שָׁלוֹם", "שלום"),
+        ("İstanbul", "ISTANBUL"),
+        ("ısırgan", "ISIRGAN"),
+        ("Казань", "Она живёт в Казани."),
+        ("ёлка", "елка"),
+        ("Київ", "у Києві"),
+        ("ΑΘΗΝΑ", "Αθήνα"),
+        ("blaue Vase", "In der blauen Vase"),
+        ("die blaue Vase", "eine blaue Vase"),
+        ("die rote Tasche", "In einer roten Tasche"),
+        ("１２ ｅｇｇｓ", "twelve eggs"),
+    ],
+)
+def test_the_same_word_is_right_in_the_forms_of_its_language(answer: str, reply: str) -> None:
+    assert judge(reply, [answer]).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [
+        ("강아지", "고양이를 키워요"),
+        ("เชียงใหม่", "กรุงเทพ"),
+        ("दिल", "दल"),
+        ("חיפה", "תל אביב"),
+        ("Москва", "Казань"),
+        ("blaue Vase", "blaue Vasen"),
+        ("blaue Vase", "In der grünen Vase"),
+        ("Die Hard", "hard"),
+        ("large car", "a larger car"),
+        ("8", "٩"),
+    ],
+)
+def test_another_word_is_wrong_in_every_language(answer: str, reply: str) -> None:
+    assert judge(reply, [answer]).contains == 0.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "reply"),
+    [
+        ("¿De qué color es el perro?", "el perro negro", "Un perro negro"),
+        ("Quel est le chien de Marie ?", "le chien noir", "Un chien noir"),
+        ("Wie viele Fliesen hat er gekauft?", "1.500 Fliesen", "1500 Fliesen"),
+    ],
+)
+def test_a_reply_is_judged_in_the_language_of_its_question(asked: str, answer: str, reply: str) -> None:
+    question = Question(id="q", question=asked, answers=(answer,))
+    assert judge_reply(question, reply).score == 1.0
+
+
+def test_a_long_thai_reply_is_long_without_spaces() -> None:
+    assert word_count("เธออยู่ที่กรุงเทพค่ะ" * 4) > 12 > word_count("กรุงเทพ")
 
 
 def test_any_accepted_form_is_enough_and_the_best_counts() -> None:

@@ -82,6 +82,31 @@ def test_validate_prints_every_problem_and_ends_with_1(tmp_path: Path, capsys: p
     assert "nine.json: no such file or folder; give an existing one" in capsys.readouterr().err
 
 
+CITIES_IN = {
+    "ko": ("저는 서울에 살아요.", "어디에 살아요?", "서울"),
+    "ru": ("Я живу в Казани.", "Где я живу?", "Казань"),
+    "en": ("I live in Oslo.", "Where do I live?", "Oslo"),
+    "it": ("Vivo ancora a Torino ma il mese prossimo mi trasferisco a Milano perché ho trovato un lavoro in una banca."
+           " Mia sorella invece resta ancora qui con i bambini e il cane che dorme sempre.", "Dove vivo?", "Torino"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "made_for"), [("ko", False), ("ru", False), ("it", False), ("en", True)])
+def test_validate_says_for_which_languages_the_default_metric_is_not_made(
+    one: str, made_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = longmemeval()
+    said, asked, city = CITIES_IN[one]
+    for row in rows[:2]:
+        row["haystack_sessions"] = [[{"role": "user", "content": said, "has_answer": True}]] * 3
+        row |= {"question": asked, "answer": city}
+    assert run("data", "validate", written(tmp_path / "lme.json", rows)) == 0
+    told = capsys.readouterr().err.splitlines()
+    notes = [line for line in told if "the default metric short_contains" in line]
+    assert len(notes) == (0 if made_for else 1)
+    assert all("2 of 3 conversations" in line and "`metric: llm_judge`" in line for line in notes)
+
+
 def test_a_data_set_of_ones_own_is_validated_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own_lunches.py").write_text(
         "def given(path):\n    raise ValueError(f'{path} has no soup')\n\n\ndef none(path):\n    return ['soup']\n"

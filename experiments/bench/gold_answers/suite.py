@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from attribution.cases import Case
-from attribution.judging.words import judge
+from attribution.judging.words import judge_reply
 from attribution.recordings import Recording
 from experiments.bench.gold_answers.shifted_dates import shifted
 from experiments.bench.gold_answers.spoiling import (
@@ -154,7 +154,7 @@ def _recorded(
                 context = [messages[near] for near in shown]
                 with operation("answer", kind="llm", inputs={"query": query, "context": context}) as op:
                     prediction = op.output("prediction", reply, kind="prediction")
-            judgement = judge(reply, question.answers)
+            judgement = judge_reply(question, reply)
             if judgement.score == 0:
                 cases.append((Case(conversation.id, question, reply, judgement, prediction.id), kind))
     recording = Recording(recorder.graph, conversation, _OPERATIONS)

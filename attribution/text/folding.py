@@ -1,0 +1,139 @@
+"""Words of a reply in the form in which an answer has them, where a language's rules leave no doubt.
+
+Nothing here is a guess at a meaning: an ending that is always a case or a particle, a letter that is only another way
+to write one. What a language does beyond that (plural, verbs) stays different, as it does in English.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from attribution.text.languages.dictionary import dictionary_form, is_known
+from attribution.text.languages.function_words import FUNCTION_WORDS, LANGUAGES, Language
+
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
+
+_MARKS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200c-\u200f]")
+_LETTERS = str.maketrans(
+    {
+        # Hamza and the like are often left out; Persian keyboards have other letters for two Arabic ones.
+        **dict.fromkeys("أإآٱ", "ا"),
+        **dict.fromkeys("ىی", "ي"),
+        "ة": "ه",
+        "ک": "ك",
+        "ё": "е",
+        # Without its dot only Turkish and its kin write it.
+        "ı": "i",
+        **dict(zip("άέήίόύώΐΰ", "αεηιουωϊϋ", strict=True)),
+    }
+)
+_SEPARATORS = str.maketrans("٬٫", ",.")
+_DOTTED_I = "i\u0307"
+_ARABIC = re.compile("[\u0620-\u06ff]")
+_ARABIC_ARTICLE = re.compile("^(?:[وف]?[بك]?ال|[وف]?لل)(?=..)")
+_HEBREW = re.compile("[\u05d0-\u05ea]")
+_HEBREW_PREFIX = re.compile("[ושכ]?[הבלמ]|[וש]")
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+_KOREAN_ENDINGS = """
+    은 는 이 가 을 를 에 에서 에게 에게서 한테 께 께서 의 로 으로 와 과 랑 이랑 도 만
+    부터 까지 처럼 보다 라고 이라고 요 이요
+    예요 이에요 입니다 이다 였어요 이었어요 였습니다 이었습니다 에는 에서는 에도 으로는 로는
+"""
+_KOREAN_ENDING = re.compile(f"(?:{'|'.join(sorted(_KOREAN_ENDINGS.split(), key=len, reverse=True))})$")
+_CYRILLIC, _UKRAINIAN, _GREEK = re.compile("[\u0430-\u044f]"), re.compile("[іїєґ]"), re.compile("[\u03b1-\u03c9]")
+_SHORTEST, _SAME_START = 2, 3
+_WORD = re.compile(r"[^\W\d_]+")
+_ADJECTIVE = re.compile("e[nrms]?$")
+
+
+def western_digits(text: str) -> str:
+    """A text with the digits of all scripts as 0 to 9, and Arabic separators as English ones."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text).translate(_SEPARATORS)
+
+
+def plain_letters(text: str) -> str:
+    """A casefolded text with one letter for each that is written in several ways, and without marks over letters."""
+    return text if text.isascii() else _MARKS.sub("", text.replace(_DOTTED_I, "i").translate(_LETTERS))
+
+
+def as_in(said: Sequence[str], accepted: Sequence[str]) -> tuple[str, ...]:
+    """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word."""
+    known = set(accepted)
+    return tuple(
+        word if word in known else next((other for other in accepted if _is_same(word, other)), word) for word in said
+    )
+
+
+def shared_language(text: str, other: str) -> Language | None:
+    """German, Spanish or French, if small words and a word that English lacks show that two texts are in it.
+
+    None where that is not sure, and for English.
+    """
+    small = _small_words(text) + _small_words(other)
+    best = max(LANGUAGES, key=lambda language: small[language])
+    if best == "en" or any(small[one] >= small[best] for one in LANGUAGES if one != best):
+        return None
+    words = (word for one in (other, text) for word in _WORD.findall(one.casefold()))
+    telling = (word for word in words if word not in FUNCTION_WORDS[best])
+    return best if any(is_known(word, best) and not is_known(word, "en") for word in telling) else None
+
+
+@lru_cache(maxsize=8192)
+def _small_words(text: str) -> Counter[Language]:
+    words = _WORD.findall(text.casefold())
+    return Counter(language for language, own in FUNCTION_WORDS.items() for word in words if word in own)
+
+
+def _is_same(word: str, other: str) -> bool:
+    # Most pairs of words are not worth a look.
+    return (word[:_SAME_START] == other[:_SAME_START] or not word.isascii()) and _is_form(word, other)
+
+
+@lru_cache(maxsize=16384)
+def _is_form(word: str, other: str) -> bool:
+    """Whether two different words are forms of one."""
+    if _HANGUL.search(word) and _HANGUL.search(other):
+        return not _korean(word).isdisjoint(_korean(other))
+    if _ARABIC.search(word) and _ARABIC.search(other):
+        return _ARABIC_ARTICLE.sub("", word) == _ARABIC_ARTICLE.sub("", other)
+    if _HEBREW.search(word) and _HEBREW.search(other):
+        short, long = sorted((word, other), key=len)
+        prefix = long.removesuffix(short)
+        return len(short) >= _SHORTEST and prefix != long and _HEBREW_PREFIX.fullmatch(prefix) is not None
+    for script, language in ((_UKRAINIAN, "uk"), (_CYRILLIC, "ru"), (_GREEK, "el")):
+        if script.search(word) and script.search(other):
+            return _lemma(word, language) == _lemma(other, language)
+    return _are_german_adjectives(word, other)
+
+
+def _korean(word: str) -> set[str]:
+    """A word, and it without its particle; of one syllable nothing is taken."""
+    bare = _KOREAN_ENDING.sub("", word)
+    return {word, bare} if len(bare) >= _SHORTEST else {word}
+
+
+def _lemma(word: str, language: str) -> str:
+    # The dictionary lists names with a capital letter.
+    form = dictionary_form(word, language)
+    return (form if form != word else dictionary_form(word.capitalize(), language)).casefold()
+
+
+def _are_german_adjectives(word: str, other: str) -> bool:
+    """Whether two words are one German adjective with other endings; the dictionary has nouns with a capital letter."""
+    if not (_ADJECTIVE.search(word) and _ADJECTIVE.search(other)) or not (
+        is_known(word, "de") and is_known(other, "de")
+    ):
+        return False
+    lemma = dictionary_form(word, "de")
+    return (
+        lemma.islower()
+        and lemma == dictionary_form(other, "de")
+        and not (is_known(word, "en") and is_known(other, "en"))
+    )
