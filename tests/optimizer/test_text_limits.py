@@ -141,6 +141,13 @@ def test_a_name_that_is_a_common_word_counts_where_it_is_written_as_a_name(name:
     assert problems(f"{leak}\n{seed}", train=train) == [f"{name!r} is a value of the train conversations"]
 
 
+def test_an_answer_that_is_a_name_and_a_common_word_is_no_exception() -> None:
+    train, seed = [conversation("c", "Anke", "Bodo", "Will", "ochre")], SEED["answer"]
+    assert problems(f"Tell what each speaker will do.\n{seed}", train=train) == []
+    assert problems(f"The parrot is called Will.\n{seed}", train=train) != []
+    assert problems(f"It may be Ochre.\n{seed}", train=train) == problems(f"It may be ochre.\n{seed}", train=train)
+
+
 def test_that_nothing_is_known_is_no_value() -> None:
     talk = TRAIN[0].model_dump(mode="json")
     denials = ["Not mentioned in the conversation", "Nobody revealed it"]
