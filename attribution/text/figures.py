@@ -15,9 +15,6 @@ from functools import lru_cache
 from attribution.text.calendar_names import MONTH
 from attribution.text.languages.function_words import Language
 
-SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
-"""Pattern of a comma between items, which is none within a number."""
-
 _CURRENCIES: Mapping[str, str] = {
     "dollar": r"(?:us|a|au|c|ca|nz|hk|s)?\$|usd|dollars?|dólar(?:es)?|bucks",
     "euro": "€|eur|euros?",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from attribution.text.figures import SEPARATING_COMMA
 from attribution.text.languages.function_words import Language
+
+SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
+"""Pattern of a comma between items, which is none within a number."""
 
 
 @dataclass(frozen=True, slots=True)
