@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tracing.systems.entries import Entry
 from tracing.systems.interventions import Intervention, Step, intervene
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
+from tracing.systems.worker.isolated import environment_of
 from tracing.systems.worker.pool import close_pools
 
 Open = Callable[..., ModelAccess]
@@ -198,3 +200,26 @@ def test_2_x_drops_a_fact_that_it_has_already(
     assert len(recorder.graph.find_operations(name="extract_facts")) == 2
     (store,) = recorder.graph.find_operations(name="store")
     assert [recorder.graph.variables[vid].name for vid in store.input_ids()] == ["fact1"]
+
+
+def test_somebodys_own_mem0_2_is_recorded(environments: Callable[[str], None], scripted_server: ScriptedServer) -> None:
+    environments("mem0@2")
+    environment = environment_of(open_system("mem0@2"))
+    assert environment is not None
+    reply = json.dumps({"memory": [{"id": "0", "text": "Mara moved to Oslo."}]})
+    scripted_server.script = lambda body: reply
+    command = [environment.interpreter, "-I", Path(__file__).with_name("recorded_mem0.py"), scripted_server.base_url]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    sync, awaited = json.loads(done.stdout.splitlines()[-1])
+    entry = ["Mara moved to Oslo."]
+    both = [["messages", "D1:1"], ["messages", "D1:2"]]
+    assert sync == [
+        ["add", both, [], []],
+        ["extract_facts", both, [], entry],
+        ["store", [], entry, entry],
+        ["retrieve", [], [], entry],
+        ["answer", [], [], ["yes"]],
+    ]
+    assert [one[0] for one in awaited] == ["add", "extract_facts", "store", "retrieve"]
+    assert awaited[1][1:] == [both[:1], [], entry]
