@@ -155,7 +155,7 @@ def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[Recor
     for outcome in outcomes:
         asked = {question.id: question for question in outcome.conversation.questions}
         for execution in outcome.graph.find_operations(name=spec.operation):
-            parts = recorded_parts(spec.layout, execution, outcome.graph)
+            parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, outcome.graph)
             question = _question(execution, outcome.graph, asked) if not spec.builds else None
             shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
             key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": shown})

@@ -197,5 +197,5 @@ def _turns(variables: Sequence[Variable]) -> set[str]:
 def _example(
     prompt: PromptSpec, execution: Operation, case: Case, attribution: Attribution | None, graph: ExecutionGraph
 ) -> Example:
-    parts = recorded_parts(prompt.layout, execution, graph)
+    parts = recorded_parts(prompt.layout, prompt.contract.placeholders, execution, graph)
     return Example(prompt, case, attribution, parts, recorded_outputs(execution, graph))

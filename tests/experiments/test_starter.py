@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from scripted_server import ScriptedServer
 
 from experiments.command import main
 from experiments.runs.config import RunConfig
@@ -15,7 +17,12 @@ from experiments.runs.config_file import load_config
 from experiments.runs.config_reference import ROLE, config_keys
 from experiments.starter.my_memory import MyMemory
 from experiments.starter.writing import starter_config
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import trace
 from tracing.systems.conformance import MemorySystemConformance
+from tracing.systems.conversations import Question
+from tracing.systems.layouts import recorded_parts
+from tracing.systems.protocol import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,6 +30,25 @@ ROOT = Path(__file__).resolve().parents[2]
 class TestMyMemory(MemorySystemConformance):
     def system(self) -> MyMemory:
         return MyMemory()
+
+
+def test_an_answer_from_an_empty_memory_runs_again(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    """Roles without inputs are there, empty."""
+    scripted_server.script = lambda body: "unknown"
+    system, access = MyMemory(), open_access(cache=False)
+    candidate = {name: spec.text for name, spec in system.prompts.items()}
+    question = Question(id="q", question="Who?", answers=("Rex",))
+    with trace() as recorder:
+        system.answer(Memory({"notes": []}), question, candidate, access)
+    spec = system.prompts["answer"]
+    (execution,) = recorder.graph.find_operations(name=spec.operation)
+    parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, recorder.graph)
+    assert parts["notes"] == ()
+    assert [item.text for item in parts["question"]] == ["Who?"]
+    system.rerun("answer", parts, candidate, access)
+    assert scripted_server.requests[0] == scripted_server.requests[1]
 
 
 def init(folder: Path) -> int:

@@ -387,7 +387,9 @@ def test_a_rerun_asks_what_was_asked_and_stores_nothing(
     made = scripted_server.count
     for execution in executions:
         with trace(prefix="l") as recorder:
-            Mem0().rerun(prompt, recorded_parts(spec.layout, execution, graph), SEED, access)
+            Mem0().rerun(
+                prompt, recorded_parts(spec.layout, spec.contract.placeholders, execution, graph), SEED, access
+            )
         (again,) = recorder.graph.find_operations(name=spec.operation)
         values = [item.value for item in recorded_outputs(execution, graph)]
         assert [item.value for item in recorded_outputs(again, recorder.graph)] == values
@@ -403,7 +405,7 @@ def test_a_fact_decided_on_with_others_is_decided_on_alone_again(
     access, spec = open_access(), PROMPTS["update"]
     _, graph = build(access, Mem0(window=2))
     execution = graph.find_operations(name=spec.operation)[-1]
-    parts = recorded_parts(spec.layout, execution, graph)
+    parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
     Mem0().rerun("update", parts, SEED, access)
     asked = scripted_server.requests[-1]
     assert facts_shown(asked) == [item.text for item in parts["fact"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +71,9 @@ _NO_DATA = ("prompt", "request")
 """Kinds of inputs that fill no placeholder: the template, and what `tracing.instrument` keeps of a request."""
 
 
-def recorded_parts(layout: Layout, execution: Operation, graph: ExecutionGraph) -> Parts:
-    """Placeholder → the recorded inputs that filled it in an execution."""
-    parts: dict[str, tuple[Item, ...]] = {}
+def recorded_parts(layout: Layout, placeholders: Collection[str], execution: Operation, graph: ExecutionGraph) -> Parts:
+    """Placeholder → the recorded inputs that filled it in an execution; none where there were none."""
+    parts: dict[str, tuple[Item, ...]] = dict.fromkeys(sorted(placeholders), ())
     for role, vid in execution.inputs:
         item = _item(role, graph.variables[vid])
         if item.kind not in _NO_DATA:

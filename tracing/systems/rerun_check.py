@@ -36,7 +36,7 @@ def rerun_difference(
         what, whence = "made", "of what gave"
     else:
         before = [f"{name}: {text}" for name, items in sorted(parts.items()) for text in _texts(items)]
-        read = recorded_parts(spec.layout, again, graph)
+        read = recorded_parts(spec.layout, spec.contract.placeholders, again, graph)
         after = [f"{name}: {text}" for name, items in sorted(read.items()) for text in _texts(items)]
         what, whence = "read", "where the recorded one read"
     if before == after:

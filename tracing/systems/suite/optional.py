@@ -61,7 +61,7 @@ class OptionalConformance(SystemSteps):
         graph = self._answer(system, built, question).graph
         for prompt, spec in system.prompts.items():
             for execution in graph.find_operations(name=spec.operation):
-                parts = recorded_parts(spec.layout, execution, graph)
+                parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
                 made = self._run(
                     lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
                     "l",
