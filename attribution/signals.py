@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from attribution.bootstrap import Interval, middle
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
+from attribution.wilson import wilson_interval
 from tracing.systems.protocol import OperationSpec, Stage
 
 RESAMPLES = 1000
@@ -23,10 +24,11 @@ class Signal:
         operation: its name.
         prompt: name of the prompt that steers it, or None.
         share: its share of the loss, 0 to 1; a case counts by its confidence, divided among its blames.
-        share_ci: 95 % bootstrap interval of the share over conversations; (0, 1) if there is only one conversation.
+        share_ci: 95 % interval of the share, bootstrapped over conversations and at least that of independent failures;
+            (0, 1) if there is only one conversation.
         failures: cases in which it is among the decisive operations.
         loss: share × failure rate: the most the score could gain if it made no more errors.
-        loss_ci: 95 % bootstrap interval of the loss over conversations; (0, failure rate) if there is only one.
+        loss_ci: 95 % interval of the loss, likewise; (0, failure rate) if there is only one conversation.
         first: share of the bootstrap's resamples in which its share is the greatest: how stable its rank is; None if
             there is only one conversation.
         error_types: number of these cases by error type.
@@ -121,14 +123,20 @@ def aggregate(
     scale = rate / (len(lossy) / len(units)) if lossy else 0.0
 
     def losses_ci(operations: Collection[str]) -> Interval:
-        return _interval([one.loss(operations) * scale for one in resampled], most=rate)
+        share = sum(shares[name] for name in operations)
+        return _interval([one.loss(operations) * scale for one in resampled], share, len(lossy), most=rate)
 
     signals = [
         Signal(
             operation=spec.name,
             prompt=spec.prompt,
             share=shares[spec.name],
-            share_ci=_interval([one.shares[spec.name] for one in resampled], most=1.0 if units else 0.0),
+            share_ci=_interval(
+                [one.shares[spec.name] for one in resampled],
+                shares[spec.name],
+                len(lossy),
+                most=1.0 if units else 0.0,
+            ),
             failures=sum(any(blame.operation == spec.name for blame in blames) for _, blames in blamed),
             loss=shares[spec.name] * rate,
             error_types=_error_types(spec.name, blamed),
@@ -214,9 +222,16 @@ def _resampled(units: Sequence[_Unit], names: Sequence[str], seed: int) -> list[
     ]
 
 
-def _interval(values: Sequence[float], *, most: float) -> Interval:
-    """The middle 95 % of resampled values; the whole possible range if there are none."""
-    return middle(values) if values else (0.0, most)
+def _interval(values: Sequence[float], share: float, failures: int, *, most: float) -> Interval:
+    """The middle 95 % of the resampled values of a share, in parts of `most`; its whole range if there are none.
+
+    Where conversations happen to be alike, it is no narrower than that of the share among independent failures.
+    """
+    if not values:
+        return 0.0, most
+    low, high = middle(values)
+    floor = wilson_interval(min(1.0, share), failures) if failures else (0.0, 0.0)
+    return min(low, most * floor[0]), max(high, most * floor[1])
 
 
 def _first(name: str, resampled: Sequence[_Resample]) -> float | None:

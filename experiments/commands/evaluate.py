@@ -160,7 +160,7 @@ def evaluate(
                     candidate, chosen, progress=partial(view.progress, phase)
                 )
                 found.setdefault(side, []).append(outcomes)
-        scores = {side: [score_of(outcomes, seed=settings.seed) for outcomes in own] for side, own in found.items()}
+        scores = {side: [score_of(outcomes) for outcomes in own] for side, own in found.items()}
     if answers is not None:
         recorded = with_outcomes(earlier, {side: own[0] for side, own in found.items()})
         write_output_whole(answers, json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", "--answers")
@@ -178,7 +178,8 @@ def evaluate(
     difference = None
     if against is not None:
         units = [_by_conversation(found[side]) for side in (prompts, against)]
-        verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], seed=settings.seed)
+        asked = sum(len(conversation.questions) for conversation in chosen)
+        verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], asked, seed=settings.seed)
         difference = EvaluationDifference(
             against=against,
             verdict=verdict.verdict,

@@ -62,7 +62,7 @@ def _compared(split: SplitName, asked: Sequence[AskedByAll], runs: int) -> Split
         len(asked),
         tuple(sum(one.replies[run].passed for one in asked) for run in range(runs)),
         tuple(one for one in asked if one.flipped),
-        tuple(verdict_over(_deltas(asked, run)) for run in range(1, runs)),
+        tuple(verdict_over(_deltas(asked, run), len(asked)) for run in range(1, runs)),
     )
 
 

@@ -13,8 +13,9 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement, judge_reply
 from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
+from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
-from optimizer.evaluation.scores import Score, interval_over
+from optimizer.evaluation.scores import Score
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
@@ -276,7 +277,7 @@ class Evaluator:
         return Case(conversation.id, question, answer.text, self.judged(question, answer.text), answer.variable)
 
 
-def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
+def score_of(outcomes: Sequence[Outcome]) -> Score:
     """Means over all questions, with a 95 % interval over conversations if there are several.
 
     Raises:
@@ -291,7 +292,7 @@ def score_of(outcomes: Sequence[Outcome], *, seed: int = 0) -> Score:
         f1=sum(j.f1 for j in judgements) / count,
         contains=sum(j.contains for j in judgements) / count,
         n=count,
-        ci=interval_over(units, weights=[len(outcome.cases) for outcome in outcomes], seed=seed),
+        ci=score_interval(units, [len(outcome.cases) for outcome in outcomes]),
     )
 
 

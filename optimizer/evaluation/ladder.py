@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
-from optimizer.evaluation.scores import Interval, interval_over
+from optimizer.evaluation.intervals import score_interval
+from optimizer.evaluation.scores import Interval
 from tracing.errors import ConfigError, DataError
 from tracing.recording.recorder import trace
 from tracing.systems.calls import answer_question
@@ -104,7 +105,7 @@ def audit(
         ]
         units, asked = [sum(each) / len(each) for each in scores], [len(each) for each in scores]
         mean = sum(map(sum, scores)) / sum(asked)
-        rungs.append(Rung(name, mean, interval_over(units, weights=asked), sum(asked), stage))
+        rungs.append(Rung(name, mean, score_interval(units, asked), sum(asked), stage))
     return rungs
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from optimizer.evaluation.statistics import bootstrap_ci
 from tracing.systems.conversations import Conversation
 
 SplitName = Literal["train", "validation", "test"]
@@ -38,7 +36,7 @@ class Score:
         f1: token F1.
         contains: an accepted answer is contained in the reply.
         n: number of questions.
-        ci: 95 % interval of `score`, bootstrapped over conversations; None for a single conversation.
+        ci: 95 % interval of `score` (`optimizer.evaluation.intervals`); None for a single conversation.
     """
 
     score: float
@@ -47,11 +45,3 @@ class Score:
     contains: float
     n: int
     ci: Interval | None
-
-
-def interval_over(units: Sequence[float], *, weights: Sequence[float] | None = None, seed: int = 0) -> Interval | None:
-    """95 % bootstrap interval of the mean of one value per conversation; None for one, which says nothing of others.
-
-    With the numbers of their questions as weights, it is that of the mean over all questions.
-    """
-    return bootstrap_ci(units, seed=seed, weights=weights) if len(units) > 1 else None

@@ -1,4 +1,4 @@
-"""Statistics over few paired units: exact sign-flip tests, a bootstrap interval, and power.
+"""Statistics over few paired units: exact sign-flip tests, and power.
 
 The unit is the conversation: questions of one conversation share a memory, so they are not independent. A value here is
 one number per unit, such as the difference of two mean scores (-1 to 1).
@@ -11,8 +11,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from attribution.bootstrap import mean_interval
-
 Alternative = Literal["two-sided", "greater"]
 
 EXACT_SUMS = 2**16
@@ -20,9 +18,6 @@ EXACT_SUMS = 2**16
 
 DRAWS = 20_000
 """Random sign assignments where the exact distribution is too wide."""
-
-RESAMPLES = 10_000
-"""Bootstrap resamples; the ends of a 95 % interval then move by about a hundredth of its width between seeds."""
 
 _QUANTUM = 1e-9
 _QUICK_SUMS = 2**12
@@ -55,21 +50,6 @@ def sign_flip_p(deltas: Sequence[float], alternative: Alternative = "two-sided",
     if sums is None:
         return _monte_carlo(units, observed, alternative, seed)
     return _share(sums, observed, alternative)
-
-
-def bootstrap_ci(
-    values: Sequence[float], seed: int = 0, *, weights: Sequence[float] | None = None
-) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean of `values`, by default of equal weight, resampling units.
-
-    With fewer than about ten units the interval is too narrow; it describes, and the sign-flip test decides.
-
-    Raises:
-        ValueError: no values, or a value that is not finite.
-    """
-    if not values or not all(math.isfinite(value) for value in values):
-        raise ValueError("a bootstrap interval needs one finite value per unit, and at least one unit")
-    return mean_interval(values, resamples=RESAMPLES, seed=seed, weights=weights)
 
 
 def power(

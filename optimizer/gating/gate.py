@@ -6,12 +6,12 @@ the optimizer never saw. `memtune bench gate` simulates both together.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from attribution.wilson import wilson_interval
 from optimizer.evaluation.statistics import sign_flip_p
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def _upper_limit(count: int, total: int) -> float:
     """The one-sided upper limit of a share at `GATE_LEVEL` (Wilson 1927); 0 of nothing."""
     if not total:
         return 0.0
-    z, share = NormalDist().inv_cdf(1 - GATE_LEVEL), count / total
-    spread = z * math.sqrt(share * (1 - share) / total + (z / total) ** 2 / 4)
-    return (share + z * z / total / 2 + spread) / (1 + z * z / total)
+    return wilson_interval(count / total, total, z=NormalDist().inv_cdf(1 - GATE_LEVEL))[1]
 
 
 def looks(total: int) -> tuple[int, ...]:

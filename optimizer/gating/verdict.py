@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from optimizer.evaluation.intervals import difference_interval
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.evaluation.scores import Interval, interval_over
+from optimizer.evaluation.scores import Interval
 from optimizer.evaluation.statistics import power, sign_flip_p
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Verdict:
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
         delta: champion minus seed in the primary metric, mean over conversations.
-        delta_ci: 95 % interval of `delta`, bootstrapped over conversations; None for a single conversation.
+        delta_ci: 95 % interval of `delta` (`optimizer.evaluation.intervals`); None for a single conversation, and if
+            the champion is the seed, so that there is no difference to estimate.
         p_value: of that test.
         power: chance that the test finds an effect of the observed size with this many conversations.
         noise: how much the score of the same prompts varies on these conversations; None for a task model that does
@@ -55,23 +57,25 @@ class Verdict:
     prompts_alone: Verdict | None = None
 
 
-NO_CHANGE = Verdict("inconclusive", 0.0, (0.0, 0.0), 1.0, 0.0)
+NO_CHANGE = Verdict("inconclusive", 0.0, None, 1.0, 0.0)
 """The verdict if the champion is the seed: there is no difference to test."""
 
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:
     """Compare two candidates on the same conversations: the paired difference, with the conversation as unit."""
-    return verdict_over([new.score - old.score for old, new in zip(base, champion, strict=True)], seed=seed)
+    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    return verdict_over(deltas, sum(len(outcome.cases) for outcome in base), seed=seed)
 
 
-def verdict_over(deltas: Sequence[float], *, seed: int = 0) -> Verdict:
-    """The verdict on differences in score, one for each conversation."""
-    delta = sum(deltas) / len(deltas)
+def verdict_over(deltas: Sequence[float], questions: int, *, seed: int = 0) -> Verdict:
+    """The verdict on differences in score, one for each conversation, from so many questions in all."""
+    # Shares that cancel out must sum to exactly zero.
+    delta = round(sum(deltas) / len(deltas), 9)
     p_value = sign_flip_p(deltas, "two-sided", seed=seed)
     name: VerdictName = "inconclusive"
     if p_value <= SIGNIFICANCE:
         name = "improved" if delta > 0 else "regressed"
-    return Verdict(name, delta, interval_over(deltas, seed=seed), p_value, power(deltas, SIGNIFICANCE, seed=seed))
+    return Verdict(name, delta, difference_interval(deltas, questions), p_value, power(deltas, SIGNIFICANCE, seed=seed))
 
 
 def fewest_conversations() -> int:

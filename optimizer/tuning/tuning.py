@@ -342,7 +342,7 @@ class Tuning:
             self.champion_settings = crowned
             self.local = self._local()
         self._outcomes["validation"] = (self.champion, self.champion_settings), outcomes
-        self._scores["validation"] = score_of(outcomes, seed=self.settings.seed)
+        self._scores["validation"] = score_of(outcomes)
         # Set again only when another iteration scores the new champion.
         self._scores.pop("train", None)
         return True
@@ -401,7 +401,7 @@ class Tuning:
                     f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
                     "fix the cause and start the run again (finished calls are cached)"
                 )
-        into[split] = score_of(outcomes, seed=self.settings.seed)
+        into[split] = score_of(outcomes)
         if into is self._baseline:
             self._observer.baseline(split, into[split])
             if self.champion != self.seed or self._changed():

@@ -87,6 +87,16 @@ def test_only_operations_with_a_prompt_are_fixable() -> None:
     assert all(signal.share == signal.loss == 0.0 for signal in signals)
 
 
+def test_conversations_that_fail_alike_leave_an_interval_of_some_width() -> None:
+    rows = [attributed(f"c{at}", ("answer", "ResponseError", 0.9)) for at in range(6)]
+    signals = aggregate(rows, FACT_MEMORY, total_cases=12, seed=0)
+    first, second = signals.signals[0], signals.signals[1]
+    assert (first.share, first.share_ci) == (1.0, pytest.approx((0.610, 1.0), abs=0.001))
+    assert first.loss_ci == pytest.approx((0.305, 0.5), abs=0.001)
+    assert (second.share, second.share_ci) == (0.0, pytest.approx((0.0, 0.390), abs=0.001))
+    assert signals.prompts[0].loss_ci == first.loss_ci
+
+
 def test_losses_have_intervals_by_operation_and_prompt_that_count_conversations_without_failures() -> None:
     rows = [attributed(f"c{at}", ("extract_facts", "ExtractionError", 0.9)) for at in range(4)]
     rows += [attributed("c4", ("answer", "ResponseError", 0.9))]

@@ -16,8 +16,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
+from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import snapshot_key
-from optimizer.evaluation.scores import interval_over
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
 from tracing.files.saving import records_of
@@ -74,7 +74,7 @@ def test_the_interval_of_a_score_is_that_of_the_mean_over_questions() -> None:
     assert uneven.ci is not None
     assert uneven.ci[0] <= uneven.score <= uneven.ci[1]
     even = marked("++-", "+--", "+++", "---", "+--")
-    assert score_of(even).ci == interval_over([one.score for one in even])
+    assert score_of(even).ci == score_interval([one.score for one in even], [3] * 5)
 
 
 def test_results_and_traces_do_not_depend_on_what_is_done_first(

@@ -3,10 +3,10 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.evaluation.statistics import bootstrap_ci, power, sign_flip_p
+from optimizer.evaluation.statistics import power, sign_flip_p
 from optimizer.gating.verdict import detectable, fewest_conversations
 
 deltas = st.lists(st.integers(-10, 10).map(lambda tenths: tenths / 10), max_size=9)
@@ -62,28 +62,6 @@ def test_many_units_on_a_lattice_stay_exact_and_others_are_drawn() -> None:
 def test_values_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="not finite"):
         sign_flip_p([0.1, float("nan")])
-    with pytest.raises(ValueError, match="finite"):
-        bootstrap_ci([float("inf")])
-    with pytest.raises(ValueError, match="at least one"):
-        bootstrap_ci([])
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=10), st.integers(0, 5))
-def test_bootstrap_interval_is_ordered_within_the_values_and_seeded(values: list[float], seed: int) -> None:
-    low, high = bootstrap_ci(values, seed=seed)
-    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
-    assert (low, high) == bootstrap_ci(values, seed=seed)
-
-
-def test_bootstrap_interval_matches_the_normal_one_where_that_holds() -> None:
-    rng = random.Random(0)  # noqa: S311
-    values = [rng.gauss(0.3, 0.1) for _ in range(100)]
-    low, high = bootstrap_ci(values)
-    mean = sum(values) / 100
-    error = (sum((value - mean) ** 2 for value in values) / 100) ** 0.5 / 10
-    assert low == pytest.approx(mean - 1.96 * error, abs=0.004)
-    assert high == pytest.approx(mean + 1.96 * error, abs=0.004)
 
 
 def test_power_grows_with_the_effect_and_is_about_the_level_without_one() -> None:

@@ -29,6 +29,7 @@ class RunFigures(_Figures):
         system, contender, seed: which.
         scores: held-out conversation → mean score of its questions under the champion; 0 if the champion fails on it.
         failed: those it fails on.
+        questions: asked in all of them; 0 in files of earlier versions, where one of each is reckoned with.
         calls, tokens, minutes: of the search alone, without baselines and test; calls include embeddings.
         curve: from the seed prompts on, a point at the end of each iteration.
         area: under the curve up to the budget of calls, divided by that budget: the mean validation score of the
@@ -44,6 +45,7 @@ class RunFigures(_Figures):
     seed: int
     scores: dict[str, float]
     failed: tuple[str, ...]
+    questions: int = 0
     calls: int
     tokens: int
     minutes: float

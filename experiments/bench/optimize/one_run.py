@@ -134,6 +134,7 @@ def _figures(
         seed=config.seed,
         scores={each.conversation.id: 0.0 if each.tainted is not None else each.score for each in outcomes},
         failed=tuple(each.conversation.id for each in outcomes if each.tainted is not None),
+        questions=sum(len(each.conversation.questions) for each in outcomes),
         calls=cost.calls,
         tokens=cost.tokens,
         minutes=cost.seconds / 60,
