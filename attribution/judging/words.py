@@ -22,6 +22,10 @@ SHORT_REPLY_WORDS = 12
 """The longest reply that `short_contains` accepts, in words; two Chinese or Japanese characters count as one."""
 
 
+FORM_SHARE = 0.1
+"""Share of replies that a metric refuses for their form alone from which people are told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """How well a reply matches the accepted answers, each measure from 0 (not at all) to 1.
@@ -73,6 +77,30 @@ def judge_reply(question: Question, reply: str, metric: str = METRICS[0]) -> Jud
     """
     with reading(language_of((question.question, *question.answers))):
         return judge(reply, question.answers, metric)
+
+
+def refused_for_form(metric: str, score: float, contains: float) -> str | None:
+    """What to tell of replies that hold an accepted answer and count as wrong for their form; None if they are few.
+
+    Args:
+        metric: by which `score` is the mean over replies.
+        contains: share of the replies that contain an accepted answer.
+    """
+    share = contains - score
+    if metric not in _FORMS or share <= 0 or (share < FORM_SHARE and score > share):
+        return None
+    form, wider = _FORMS[metric]
+    return (
+        f"{share:.0%} of the replies contain an accepted answer {form}, so {metric} counts them as wrong: ask for a "
+        f"short answer in the answer prompt, or, if such replies are right, take --metric {wider}"
+    )
+
+
+_FORMS = {
+    "short_contains": (f"in more than {SHORT_REPLY_WORDS} words", "contains"),
+    "em": ("and more than it", "short_contains"),
+}
+"""Metric → the form that it refuses, and the metric that does not."""
 
 
 def short_contains(reply: str, answers: Sequence[str]) -> float:

@@ -99,7 +99,7 @@ def measure_loop(config: RunConfig, conversations: int, *, progress: Shown) -> L
             return made[0], made[1]
 
         search = open_optimizer(config.optimizer)
-        ours, plain = both("run", few, search, config.rounds)
+        ours, plain = both("run", few, search, config.planned_rounds)
         answers, plain_answers = both("answer round", more, _of_answers(search), 1)
     return LoopFigures(
         calls_ours=ours.traffic.calls,

@@ -124,6 +124,7 @@ def evaluate(
     """
     if fail_on is not None and against is None:
         raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against seed`")
+    from attribution.judging.words import refused_for_form
     from experiments.bench.recorded_answers import read_answers, with_outcomes
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole
@@ -175,6 +176,10 @@ def evaluate(
     data = settings.dataset if settings.data is None else f"{settings.dataset} {settings.data}"
     say(f"{settings.system} on {data}, {settings.models.task.model}")
     LiteralConsole().print(table)
+    for side, own in scores.items():
+        told = refused_for_form(settings.metric, own[0].score, own[0].contains)
+        if told is not None:
+            say(f"note: {f'{side}: ' if against else ''}{told}")
     difference = None
     if against is not None:
         units = [_by_conversation(found[side]) for side in (prompts, against)]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.running.run import Finished
     from experiments.runs.config import RunConfig
+    from experiments.runs.summary import Summary
 
 
 _WHY_THE_DEMO = (
@@ -75,10 +76,18 @@ Examples:
     type=click.BOOL,
     help="Compare rewrites end to end from the start, not first on recorded inputs.",
 )
-@click.option("--rounds", type=int, metavar="N", help="Iterations of attribute, rewrite and gate.")
+@click.option(
+    "--rounds",
+    type=int,
+    metavar="N",
+    help="Iterations of attribute, rewrite and gate [default: while budget or patience lasts].",
+)
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option(
-    "--budget-minutes", type=float, metavar="M", help="Minutes for the run; the search ends in time for the test."
+    "--budget-minutes",
+    type=float,
+    metavar="M",
+    help="Minutes for the run; the search ends in time for the test, which may end after them.",
 )
 @click.option("--seed", type=int, metavar="N", help="Seed of the loop's random choices.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run [default: a new one under HOME/runs].")
@@ -196,6 +205,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     from experiments.display.tables import result_table, verdict_lines
     from experiments.mlflow_tracking.tracking import store_uri
     from experiments.runs.folder import REPORT
+    from optimizer.search.rounds import NOTHING_WRONG
     from tracing.recording.credentials import without_credentials
 
     console = LiteralConsole()
@@ -212,8 +222,16 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
     if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
+    if finished.left is not None:
+        more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
+        told = "" if done.stopped == NOTHING_WRONG else more
+        say(f"left of the budget: {finished.left}, since the search ended: {done.stopped}{told}")
     for problem in finished.problems[:1]:
         say(f"warning: MLflow did not record everything: {problem}", err=True)
+
+
+def _more_rounds(done: Summary) -> int:
+    return 2 * max((each.n for each in done.iterations), default=1)
 
 
 def _hard_limits(settings: RunConfig) -> list[tuple[str, float]]:
@@ -240,7 +258,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     console = LiteralConsole()
     console.print(
         f"{settings.system} on {settings.dataset}, {settings.models.task.model}, "
-        f"{settings.rounds} round{'' if settings.rounds == 1 else 's'}"
+        f"{settings.planned_rounds} round{'' if settings.planned_rounds == 1 else 's'}"
+        + (" and more while budget or patience lasts" if settings.rounds is None else "")
     )
     console.print(table)
     for note in _notes(settings, dataset):
@@ -264,4 +283,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     if settings.search.calls is not None:
         console.print(f"The search itself, without baselines and test, makes at most {settings.search.calls:,} calls.")
     for name, limit in settings.budget.model_dump(exclude_none=True).items():
-        console.print(f"The budget stops the run before it exceeds {limit:,g} {name}.")
+        console.print(
+            f"The search ends in time for the test within {limit:,g} minutes; a test under way may end after them."
+            if name == "minutes"
+            else f"The budget stops the run before it exceeds {limit:,g} {name}."
+        )

@@ -40,12 +40,12 @@ class Dashboard:
     """An observer that remembers what a run has told, and draws it.
 
     Args:
-        rounds: iterations of the run.
+        rounds: iterations of the run; None if that is open.
         progress: of its phase, drawn below.
         clock: seconds; the run begins when the dashboard does.
     """
 
-    def __init__(self, rounds: int, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rounds: int | None, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._rounds, self._progress, self._clock = rounds, progress, clock
         self._begun = clock()
         self._left = TimeLeft(rounds, clock)
@@ -101,8 +101,9 @@ class Dashboard:
 
     def _heading(self) -> Iterator[Text]:
         budget = self._budget
-        left = self._left.seconds(budget.remaining_seconds() if budget is not None else None)
-        turn = f"round {self._round} of {max(self._round, self._rounds)}" if self._round else "before round 1"
+        left = self._left.seconds(budget.remaining_time()[0] if budget is not None else None)
+        of = "" if self._rounds is None else f" of {max(self._round, self._rounds)}"
+        turn = f"round {self._round}{of}" if self._round else "before round 1"
         expected = "–" if left is None else f"about {_minutes(left)}"
         yield styled((f"{turn} · {_minutes(self._clock() - self._begun)} · time left: {expected}", "bold"))
         if budget is not None:
@@ -164,7 +165,7 @@ class Dashboard:
 
 
 @contextmanager
-def live_run(rounds: int, *, quiet: bool = False) -> Iterator[tuple[RunView, tuple[RunView | Dashboard, ...]]]:
+def live_run(rounds: int | None, *, quiet: bool = False) -> Iterator[tuple[RunView, tuple[RunView | Dashboard, ...]]]:
     """A view of `memtune run` on stderr, and all observers that it needs.
 
     On a terminal lines are printed above a dashboard; elsewhere there are lines of progress, as for other commands.

@@ -203,6 +203,8 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled(summary.gain_told))
     if summary.settings_told is not None:
         lines.append(styled(summary.settings_told))
+    if summary.form_told is not None:
+        lines.append(styled(summary.form_told))
     if summary.noise_told is not None:
         lines.append(styled(summary.noise_told))
     if summary.judge is not None:

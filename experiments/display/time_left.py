@@ -13,11 +13,11 @@ class TimeLeft:
     The test scores the seed first, and then a champion other than the seed, which is expected to take as long.
 
     Args:
-        rounds: iterations of the run.
+        rounds: iterations of the run; None if that is open: then nothing is expected before the test.
         clock: in seconds; the run begins now.
     """
 
-    def __init__(self, rounds: int, clock: Callable[[], float]) -> None:
+    def __init__(self, rounds: int | None, clock: Callable[[], float]) -> None:
         self._rounds, self._clock = rounds, clock
         self._last = clock()
         self._baselines = self._searched = 0.0
@@ -41,7 +41,8 @@ class TimeLeft:
         self._searched += self._since()
         self._accepted |= accepted
         self._done = number
-        self._rounds = max(self._rounds, number)
+        if self._rounds is not None:
+            self._rounds = max(self._rounds, number)
 
     def seconds(self, allowed: float | None) -> float | None:
         """Seconds left, at most `allowed`, the rest of a time budget; None if there is none and no round has ended."""
@@ -49,7 +50,7 @@ class TimeLeft:
         expected: float | None = None
         if self._test is not None:
             expected = max(0.0, self._test - running)
-        elif self._done > 0:
+        elif self._done > 0 and self._rounds is not None:
             round_s = self._searched / self._done
             expected = max(0.0, (self._rounds - self._done) * round_s - running) + self._baselines
         return min((one for one in (expected, allowed) if one is not None), default=None)

@@ -81,7 +81,7 @@ def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> lis
     return [
         _budget_note(name, limit, around[name], whole[name] - around[name])
         for name, limit in config.budget.model_dump(exclude_none=True).items()
-        if config.rounds and limit <= _enough(around[name], whole[name] - around[name])
+        if config.planned_rounds and limit <= _enough(around[name], whole[name] - around[name])
     ]
 
 
@@ -121,7 +121,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     round of a local search: reruns on recorded inputs, and the joint choice on train and validation, of settings too
     where they may be tuned. Of several optimizers, each is counted.
     """
-    rounds = config.rounds
+    rounds = config.planned_rounds
     screened = min(1.0, SCREENED / len(splits.train)) * config.proposals
     finalists = min(FINALISTS, config.proposals)
     passes: dict[str, float] = {"train": 1, "validation": 1, "test": 2}

@@ -57,16 +57,21 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
+    from tracing.llm.accounting.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended, for the reason in `summary.stopped`."""
+    """A run that ended, for the reason in `summary.stopped`.
+
+    `left` is what is left of its budgets, in words; None if it used them, or has none.
+    """
 
     folder: RunFolder
     summary: Summary
     result: LoopResult
     problems: tuple[str, ...]
+    left: str | None = None
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -193,7 +198,9 @@ def _prepare(
         held.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, parts.fingerprint)
         parts.access.check(when_needed=True)
+        # Its limits may be larger now, and were kept to for as long as it goes on.
         folder.write(CONFIG, files[CONFIG])
+        folder.write(FINGERPRINT, files[FINGERPRINT])
     ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))
     evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES, executor=executor)
@@ -255,7 +262,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         splits=splits,
         seed_candidate=run.parts.seed,
         settings=LoopSettings(
-            config.rounds,
+            config.planned_rounds,
             config.proposals,
             config.seed,
             run.parts.rewrites,
@@ -269,6 +276,7 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
             matcher=run.parts.matcher,
             studies=run.studies,
             calls=config.search.calls,
+            open_ended=config.rounds is None,
         ),
         access=run.parts.access,
         failures=run.failures,
@@ -303,6 +311,7 @@ def _finish(
     progress: Callable[[int], None],
 ) -> Finished:
     """Complete the folder and the MLflow run, however the run ended."""
+    budget = run.parts.access.budget
     progress(0)
     champion, splits = result.champion_candidate, run.dataset.splits
     of_seed = seen_cases(run.evaluator, splits, run.parts.seed, run.failures)
@@ -334,7 +343,21 @@ def _finish(
     if summary.mlflow is None and run.tracked.link is not None:
         summary = summary.model_copy(update={"mlflow": run.tracked.link})
         run.folder.write_summary(summary)
-    return Finished(run.folder, summary, result, tuple(run.tracked.problems))
+    left = None if result.stopped.startswith("budget") else _left_over(budget)
+    return Finished(run.folder, summary, result, tuple(run.tracked.problems), left)
+
+
+def _left_over(budget: Budget) -> str | None:
+    """What is left of each limit, in words; None if there is none."""
+    spent, limits = budget.spent, budget.limits
+    uses = {
+        "minutes": (budget.seconds / 60, None if limits.seconds is None else limits.seconds / 60),
+        "calls": (spent.calls, limits.calls),
+        "tokens": (spent.tokens, limits.tokens),
+        "money": (spent.money, limits.money),
+    }
+    left = [f"{limit - used:.4g} of {limit:g} {name}" for name, (used, limit) in uses.items() if limit and used < limit]
+    return ", ".join(left) or None
 
 
 def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun) -> RunFacts:

@@ -35,7 +35,7 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
                 f"prompts.tuned: leaves out {each.prompt!r}, of which --rewrites gives a text; add it, or take that "
                 "file away"
             )
-    if tuned or not config.rounds:
+    if tuned or config.rounds == 0:
         return
     if not config.search.settings or config.optimizer != LOCAL_SEARCH:
         raise ConfigError(

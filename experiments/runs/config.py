@@ -65,7 +65,7 @@ class BudgetSettings(_Section):
     money: Annotated[float, Field(gt=0)] | None = None
     """Most money, in the currency of the models' prices."""
     minutes: Annotated[float, Field(gt=0)] | None = None
-    """Minutes for the run; the search ends in time for the test."""
+    """Minutes for the run; the search ends in time for the test, which may end after them."""
 
     def limits(self) -> Limits:
         """The same in the units of model access."""
@@ -198,11 +198,10 @@ class RunConfig(_Section):
     """What the run starts from and what holds for every rewrite."""
     search: SearchSettings = SearchSettings()
     """How the optimizer searches."""
-    rounds: int = Field(
-        default_factory=lambda given: 1 if LOCAL_SEARCH in optimizers_of(given.get("optimizer", "")) else 3, ge=0
-    )
-    """Iterations of attribute, rewrite and gate; by default one with `local-search`, of which a round is a whole
-    search, and three with other optimizers."""
+    rounds: Annotated[int, Field(ge=0)] | None = None
+    """Iterations of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
+    better prompts; without a budget, one with `local-search`, of which a round is a whole search, and with other
+    optimizers until three in a row bring none (those from the literature make three)."""
     proposals: Positive = 4
     """Texts that a round of `closed-loop` and similar optimizers tries."""
     seed: int = 0
@@ -215,3 +214,10 @@ class RunConfig(_Section):
     """Hard limits of the run."""
     tracking: Tracking = Tracking()
     """Where MLflow keeps the run."""
+
+    @property
+    def planned_rounds(self) -> int:
+        """The rounds of the search; where their number is open, those it makes before it asks for a reason to go on."""
+        if self.rounds is not None:
+            return self.rounds
+        return 1 if LOCAL_SEARCH in optimizers_of(self.optimizer) else 3

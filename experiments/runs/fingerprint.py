@@ -73,18 +73,39 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
 
 
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
-    """Make sure that a run would continue as it began.
+    """Make sure that a run would continue as it began, or with a limit that lets it go on for longer.
 
     Raises:
         RunError: something the run depends on is different; each is named, settings with both values.
     """
     before = read_fingerprint(folder)
-    if different := differing(before, now):
+    changed = differing(before, now)
+    if different := [key for key in changed if not _extended(key, before.get(key), now.get(key), folder)]:
         told = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
         raise RunError(
             f"{folder.path}: not resumed, since it began otherwise: {told}; `{folder.resume_command}` alone "
             "takes the run's own settings; or start a new run (its calls are cached)"
         )
+
+
+def _extended(key: str, before: str | None, now: str | None, folder: RunFolder) -> bool:
+    """Whether a limit of the search lets all happen again that happened, and more; an unset one is none."""
+    if key not in _LIMITS or now is None:
+        return key in _LIMITS
+    if before is None:
+        return key == _ROUNDS and int(now) >= _rounds_made(folder)
+    return int(now) > int(before)
+
+
+def _rounds_made(folder: RunFolder) -> int:
+    try:
+        return max((each.n for each in folder.summary().iterations), default=0)
+    except RunError:
+        return 0  # it did not get that far
+
+
+_ROUNDS = "config.rounds"
+_LIMITS = (_ROUNDS, "config.search.calls")
 
 
 def _difference(key: str, before: str | None, now: str | None) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from attribution.judging.words import refused_for_form
 from experiments.runs.intervals import p_told
 from optimizer.evaluation.scores import Interval, SplitName
 from optimizer.gating.verdict import VerdictName
@@ -271,6 +272,20 @@ class Summary(_Part):
     def rewritten(self) -> bool:
         """Whether there is a new champion; otherwise it is the seed prompts with the run's own settings."""
         return any(iteration.accepted for iteration in self.iterations)
+
+    @property
+    def form_told(self) -> str | None:
+        """How many of the seed's and the champion's replies count as wrong for their form alone; None if few."""
+        for whose, scores in (("champion", self.champion), ("seed", self.baseline)):
+            for split in ("test", "validation", "train"):
+                score = scores.get(split)
+                if score is None:
+                    continue
+                told = refused_for_form(self.metric, score.score, score.contains)
+                if told is not None:
+                    return f"With the {whose}'s prompts, on {split}, {told}."
+                break
+        return None
 
     @property
     def noise_told(self) -> str | None:

@@ -21,7 +21,7 @@ from optimizer.search.closed_loop import closed_loop
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
-from optimizer.search.rounds import DONE, NOTHING_WRONG, UNCONFIRMED
+from optimizer.search.rounds import NOTHING_WRONG, UNCONFIRMED, Rounds
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 from optimizer.tuning.results import blame_shares
@@ -51,8 +51,8 @@ def local_search(tuning: Tuning) -> str:
     """
     if tuning.prompts and not _has_recorded_inputs(tuning):
         stopped = closed_loop(tuning)
-        if tuning.variants is not None and stopped == DONE and tuning.settings.rounds:
-            _LocalRounds(tuning).choose_settings(tuning.settings.rounds + 1)
+        if tuning.variants is not None and stopped != NOTHING_WRONG and tuning.settings.rounds:
+            _LocalRounds(tuning).choose_settings(tuning.next_round)
         return stopped
     return _LocalRounds(tuning).run()
 
@@ -87,7 +87,8 @@ class _LocalRounds:
         seen: Champion | None = None
         attributions: list[Attribution] = []
         signals: Signals | None = None
-        for n in range(1, self.tuning.settings.rounds + 1):
+        rounds = Rounds(self.tuning, None)
+        for n in rounds:
             champion = self.tuning.champion, self.tuning.champion_settings
             if champion != seen or signals is None:
                 seen = champion
@@ -98,7 +99,7 @@ class _LocalRounds:
             with self.tuning.iteration(n) as iteration:
                 iteration.blame = blame_shares(signals.signals)
                 self._iterate(iteration, attributions, signals)
-        return DONE
+        return rounds.stopped
 
     def choose_settings(self, n: int) -> None:
         """An iteration that tries other settings with the champion's texts.

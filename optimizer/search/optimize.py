@@ -40,8 +40,8 @@ def optimize(
     """Tune the prompts of a system on the train conversations, compare on validation, and test the champion once.
 
     A spent budget ends the search cleanly with the best so far, and so does a champion that fails on a conversation.
-    Of a time budget, as much as the test will take is reserved; the search may use up the other budgets,
-    and then there is no verdict. `settings.calls` ends the search alone.
+    Of a budget, as much as the test will take is reserved; a test under way may end after a time budget.
+    `settings.calls` ends the search alone.
 
     Args:
         optimizer: searches.
@@ -68,7 +68,7 @@ def optimize(
         budget = access.budget
         before, since = budget.spent, budget.seconds
         try:
-            with budget.part("search.calls", settings.calls):
+            with tuning.searching(), budget.part("search.calls", settings.calls):
                 return optimizer(tuning)
         finally:
             spent = budget.spent - before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,6 +25,10 @@ FINALISTS = 2
 
 UNCONFIRMED = "not ahead again with fresh replies"
 
+PATIENCE, LIMITED_PATIENCE = 3, 10
+"""Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
+which is there to be used."""
+
 DONE = "all rounds done"
 NOTHING_WRONG = "no wrong answer is left on the train conversations"
 
@@ -42,6 +46,36 @@ def refusal(
     if not all(map(tuning.approves, attempts)):
         return "declined by hand"
     return None if tuning.crown(candidate, settings) else UNCONFIRMED
+
+
+class Rounds:
+    """The numbers of a search's rounds, from 1 on, while there is a reason for another.
+
+    As many as the settings say; or, if that is open, until a number of rounds in a row brought no new champion.
+
+    Args:
+        tuning: the search.
+        patience: that number where nothing limits the search; None if the rounds of the settings are enough then.
+
+    Attributes:
+        stopped: why there is no further one.
+    """
+
+    def __init__(self, tuning: Tuning, patience: int | None) -> None:
+        self._tuning = tuning
+        settings = tuning.settings
+        self._patience = None if not settings.open_ended else LIMITED_PATIENCE if tuning.limited else patience
+        self.stopped = DONE
+
+    def __iter__(self) -> Iterator[int]:
+        tuning, n, idle = self._tuning, 0, 0
+        while n < tuning.settings.rounds if self._patience is None else idle < self._patience:
+            before = tuning.champion, tuning.champion_settings
+            n += 1
+            yield n
+            idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
+        if self._patience is not None:
+            self.stopped = f"{idle} rounds in a row brought no better prompts"
 
 
 class Guide(Protocol):
@@ -69,7 +103,7 @@ class Guide(Protocol):
 
 
 def gated_rounds(tuning: Tuning, guide: Guide) -> str:
-    """Go through the rounds of the tuning's settings, as `guide` says; returns why they ended.
+    """Go through `Rounds`, as `guide` says; returns why they ended.
 
     Raises:
         BudgetExceededError: a hard budget ended them.
@@ -85,7 +119,8 @@ class _Rounds:
 
     def run(self) -> str:
         seen, left = None, True
-        for n in range(1, self.tuning.settings.rounds + 1):
+        rounds = Rounds(self.tuning, PATIENCE)
+        for n in rounds:
             if self.tuning.champion != seen:
                 seen, left = self.tuning.champion, self.guide.look(n)
             if not left:
@@ -94,7 +129,7 @@ class _Rounds:
             with self.tuning.iteration(n) as iteration:
                 iteration.blame = self.guide.blame()
                 self._iterate(iteration)
-        return DONE
+        return rounds.stopped
 
     def _iterate(self, iteration: Iteration) -> None:
         tuning, n, attempts = self.tuning, iteration.n, iteration.attempts

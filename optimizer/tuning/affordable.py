@@ -56,7 +56,8 @@ def affordable(
         calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
         kept = sum(_kept(outcome, operations) for outcome in train) / len(train) if cached else 0.0
         again = max(1.0, calls - kept)
-        untested = None if whole is None else max(0.0, whole - 2 * calls * tested)
+        tests = max(2 * calls * tested, reserve.for_test().spending.calls)
+        untested = None if whole is None else max(0.0, whole - tests)
         limits = [
             Affordable(left / again, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
         ]

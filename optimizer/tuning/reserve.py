@@ -1,13 +1,14 @@
-"""How long conversations take, and the part of a time budget that is kept for those of the test."""
+"""What conversations take, and the part of a budget that is kept for those of the test."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tracing.errors import BudgetExceededError, ShareSpentError
+from tracing.errors import ShareSpentError
+from tracing.llm.accounting.budget import Kept, Spending, kept_back
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -17,8 +18,20 @@ if TYPE_CHECKING:
 MARGIN = 1.1
 """What the test may take beyond its estimate: its conversations may be longer than those before it."""
 
+LATEST_CALLS = 20
+"""How many of the last calls tell how fast the machine is now. Of fewer, a few long replies would look like a slow
+machine."""
+
 _OUTSIDE = ""
 """Calls that no operation of the memory system made, such as the judge's."""
+
+
+class _Speed(NamedTuple):
+    """What evaluating took: seconds, by operation the calls that were made, and conversations' turns for each."""
+
+    took: float
+    made: Counter[str]
+    turns: float
 
 
 class TimeReserve:
@@ -27,7 +40,7 @@ class TimeReserve:
     A conversation is expected to make as many calls of each operation as those before it, and each of them to take as
     long as the calls of that operation that were really made so far. So replies from the cache, of which the test may
     have none, make nothing look faster. How far calls overlap, and what is done between them, is measured over all
-    evaluations.
+    evaluations. Where the last calls took longer than that, as on a machine that slows down, so will the test.
 
     Args:
         budget: of the run.
@@ -40,19 +53,26 @@ class TimeReserve:
         self._budget, self._meter, self._test, self._threads = budget, meter, conversations, threads
         self._calls, self._seen = Counter[str](), 0
         self._took = self._in_calls = 0.0
+        self._speeds: list[_Speed] = []
+        self._spent = Spending()
+        self._kept = Kept()
 
     def timed(self, evaluate: Callable[[], list[Outcome]]) -> list[Outcome]:
         """Learn from an evaluation; one that fails is not counted."""
-        started, before = self._budget.seconds, self._meter.totals()["seconds"]
+        started, before, made = self._budget.seconds, self._meter.totals()["seconds"], self._made()
         outcomes = evaluate()
         in_calls = self._meter.totals()["seconds"] - before
         if outcomes and in_calls > 0:
-            self._took += self._budget.seconds - started
-            self._in_calls += in_calls * self._turns(len(outcomes)) / len(outcomes)
+            took, turns = self._budget.seconds - started, self._turns(len(outcomes)) / len(outcomes)
+            self._took += took
+            self._in_calls += in_calls * turns
+            self._speeds.append(_Speed(took, self._made() - made, turns))
         for outcome in outcomes:
             if outcome.tainted is None:
                 self._calls.update(calls_of(outcome))
                 self._seen += 1
+                self._spent += Spending(outcome.calls, outcome.tokens)
+        self._kept = Kept(self.seconds_a_conversation() * self._test_turns, self._spent_by_test())
         return outcomes
 
     def allow(self, count: int) -> None:
@@ -65,7 +85,7 @@ class TimeReserve:
         left, share = self._budget.remaining_time()
         each = self.seconds_a_conversation()
         if left is not None and left < each * (self._turns(count) + self._test_turns):
-            raise BudgetExceededError("the remaining time is reserved for the test conversations")
+            raise kept_back("time")
         if share is not None and share < each * self._turns(count):
             raise ShareSpentError("its share of the time is too short for more conversations")
 
@@ -77,15 +97,15 @@ class TimeReserve:
         turns = left / each - self._test_turns
         return max(0.0, turns if share is None else min(turns, share / each)) * self._threads
 
-    def for_test(self) -> float:
-        """Seconds that are kept for the test."""
-        return self.seconds_a_conversation() * self._test_turns
+    def for_test(self) -> Kept:
+        """What is kept for the test, as of the last evaluation; nothing before the first."""
+        return self._kept
 
     def seconds_a_conversation(self) -> float:
         """How long a conversation takes of which nothing is cached; 0 as long as no call was made."""
         if not self._seen:
             return 0.0
-        return self._calls_of_one() * (self._took / self._in_calls if self._in_calls else 1.0)
+        return self._calls_of_one() * self._overhead * self._slowdown()
 
     def seconds_a_call(self, operation: str) -> float:
         """How long a call of an operation that was made took, or of any, if none of it was made."""
@@ -102,6 +122,36 @@ class TimeReserve:
     def _calls_of_one(self) -> float:
         """Seconds of all calls of a conversation, one after the other."""
         return sum(count * self.seconds_a_call(name) for name, count in self._calls.items()) / self._seen
+
+    def _spent_by_test(self) -> Spending:
+        """What seed and champion spend on the test conversations if nothing of it is cached."""
+        if not self._seen:
+            return Spending()
+        totals, times = self._meter.totals(), 2 * self._test / self._seen
+        metered = totals["prompt_tokens"] + totals["completion_tokens"]
+        money = totals["cost"] / metered * self._spent.tokens if metered else 0.0
+        return Spending(math.ceil(self._spent.calls * times), math.ceil(self._spent.tokens * times), money * times)
+
+    @property
+    def _overhead(self) -> float:
+        """Seconds that evaluations take, by seconds of their calls."""
+        return self._took / self._in_calls if self._in_calls else 1.0
+
+    def _slowdown(self) -> float:
+        """How many times as long as by all calls so far the evaluations with the last of them took; at least 1."""
+        took = expected = 0.0
+        calls = 0
+        for each in reversed(self._speeds):
+            took += each.took
+            in_calls = sum(count * self.seconds_a_call(name) for name, count in each.made.items())
+            expected += in_calls * each.turns * self._overhead
+            calls += each.made.total()
+            if calls >= LATEST_CALLS:
+                break
+        return max(1.0, took / expected) if expected and calls >= LATEST_CALLS else 1.0
+
+    def _made(self) -> Counter[str]:
+        return Counter({name: int(usage["calls_made"]) for name, usage in self._meter.snapshot().items()})
 
     @property
     def _test_turns(self) -> float:

@@ -49,6 +49,7 @@ class LoopSettings:
         matcher: sets up what decides for local objectives what a text carries; None for its words.
         studies: keep the Optuna studies of the joint choices.
         calls: model calls that the search may make, without baselines and test; None for any number.
+        open_ended: a search that goes on by rounds need not stop after so many, but when its budget or patience ends.
     """
 
     rounds: int = 3
@@ -65,6 +66,7 @@ class LoopSettings:
     matcher: MatcherFactory | None = None
     studies: Studies = field(default_factory=Studies)
     calls: int | None = None
+    open_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,18 @@ class Tuning:
         """Number of the last iteration; 0 before the first."""
         return self._iterations.last
 
+    @property
+    def next_round(self) -> int:
+        """Number of this search's next iteration."""
+        return self.last_iteration - self._after + 1
+
+    @property
+    def limited(self) -> bool:
+        """Whether a budget ends the search, if nothing else does."""
+        limits = self._access.budget.limits
+        allowed = limits.calls, limits.tokens, limits.money, limits.seconds, self.settings.calls
+        return any(each is not None for each in allowed)
+
     @contextmanager
     def share(self, name: str, fraction: float) -> Iterator[None]:
         """Allow one of several optimizers this fraction of the budget that is left, and note what it spends.
@@ -154,7 +166,7 @@ class Tuning:
         budget = self._access.budget
         before, since = budget.spent, budget.seconds
         try:
-            with budget.share(fraction, kept_seconds=self._reserve.for_test()):
+            with budget.share(fraction):
                 yield
         finally:
             spent = budget.spent - before

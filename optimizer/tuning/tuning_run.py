@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from attribution.judging.words import refused_for_form
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.tuning.call_counts import call_counts
 from optimizer.tuning.results import LoopResult
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.noise import NoiseFloor
 
+_log = logging.getLogger(__name__)
+
 
 class TuningRun(Tuning):
     """A tuning as a run has it; optimizers see what a `Tuning` has."""
 
     _verdict: Verdict | None = None
     _tokens: Mapping[Literal["baseline", "champion"], float] | None = None
+    _searched = False
 
     def baselines(self) -> None:
         """Score the seed on train and validation.
@@ -32,8 +37,23 @@ class TuningRun(Tuning):
             BudgetExceededError: a hard budget does not allow it.
         """
         self._score("train", self.seed, self._baseline)
+        train, evaluator = self._baseline["train"], self._systems.evaluator
+        told = refused_for_form(evaluator.metric, train.score, train.contains)
+        if told is not None and evaluator.model_judge is None:
+            _log.warning("with the seed prompts %s", told)
         self.seed_validation = self._score("validation", self.seed, self._baseline)
         self._iterations.search_begins()
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """Inside, calls are refused that would take what the test needs of a budget.
+
+        Raises:
+            BudgetExceededError: from what makes calls.
+        """
+        self._searched = True
+        with self._access.budget.keeping(self._reserve.for_test):
+            yield
 
     def test(self) -> None:
         """Evaluate seed and champion on the test conversations, once.
@@ -41,20 +61,32 @@ class TuningRun(Tuning):
         The champion has its settings and the seed those of the run. If they differ, the champion's prompts are also
         evaluated under the run's own, so that what prompts gain is told apart.
 
+        Once there was a search, the time budget does not end the test: a machine that slows down would leave a champion
+        without a verdict. It ends what is told beside the verdict.
+
         Raises:
             RunError: their prompts fail on one.
             BudgetExceededError: a hard budget does not allow it.
         """
-        base = self._score("test", self.seed, self._baseline)
-        spent = _tokens_a_question(base)
-        self._tokens = {"baseline": spent}
-        if self.champion == self.seed and not self._changed():
-            self._tokens = {"baseline": spent, "champion": spent}
-            self._verdict = NO_CHANGE
-        else:
-            best = self._score("test", self.champion, self._scores)
-            self._tokens = {"baseline": spent, "champion": _tokens_a_question(best)}
-            self._verdict = verdict_of(base, best, seed=self.settings.seed)
+        budget = self._access.budget
+        left, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
+        if self._searched and left is not None and left < needed:
+            _log.warning(
+                "the test needs about %.1f minutes and %.1f are left of the budget: it goes on until its verdict",
+                needed / 60,
+                left / 60,
+            )
+        with budget.untimed() if self._searched else nullcontext():
+            base = self._score("test", self.seed, self._baseline)
+            spent = _tokens_a_question(base)
+            self._tokens = {"baseline": spent}
+            if self.champion == self.seed and not self._changed():
+                self._tokens = {"baseline": spent, "champion": spent}
+                self._verdict = NO_CHANGE
+            else:
+                best = self._score("test", self.champion, self._scores)
+                self._tokens = {"baseline": spent, "champion": _tokens_a_question(best)}
+                self._verdict = verdict_of(base, best, seed=self.settings.seed)
         try:
             # A budget that is spent by now, or an interruption, leaves the verdict as it is.
             with suppress(BudgetExceededError):

@@ -238,6 +238,6 @@ def test_an_endpoint_without_a_model_is_refused_with_the_option_that_names_it() 
 
 
 def test_rounds_follow_the_optimizer_unless_they_are_given() -> None:
-    assert load_config(None).rounds == 1
-    assert load_config(None, overrides={"optimizer": "closed-loop"}).rounds == 3
+    assert (load_config(None).rounds, load_config(None).planned_rounds) == (None, 1)
+    assert load_config(None, overrides={"optimizer": "closed-loop"}).planned_rounds == 3
     assert load_config(None, overrides={"rounds": 2}).rounds == 2

@@ -79,7 +79,10 @@ def test_an_interval_needs_two_conversations() -> None:
         score, cases = 0.2, (Case(),)
 
     assert score_of([Outcome()]).ci is None  # type: ignore[list-item]
-    assert score_of([Outcome(), Outcome()]).ci == (0.2, 0.2)  # type: ignore[list-item]
+    ci = score_of([Outcome(), Outcome()]).ci  # type: ignore[list-item]
+    assert ci is not None
+    assert ci[0] < 0.05
+    assert ci[1] > 0.6
 
 
 def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,6 +99,18 @@ def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[s
     text = page_of(summary, untouched, SEED) + printed(capsys, summary, untouched)
     assert "the champion is the seed prompts, so there is no difference to test" in text
     assert "+0.000 to" not in text
+
+
+def test_replies_that_count_as_wrong_for_their_length_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    long = Score(score=0.0, em=0.0, f1=0.1, contains=0.28, n=25, ci=(0.0, 0.1))
+    result = replace(loop_result(), baseline={"test": long}, champion={"test": long})
+    told = "28% of the replies contain an accepted answer in more than 12 words"
+    summary = summarize(facts(), result)
+    for text in (page_of(summary, result), printed(capsys, summary, result)):
+        assert told in text
+        assert "--metric contains" in text
+    fine = loop_result()
+    assert "of the replies contain" not in printed(capsys, summarize(facts(), fine), fine)
 
 
 def test_the_report_tells_how_proposals_are_screened() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -251,10 +252,10 @@ def test_a_resumed_run_that_stops_before_it_is_back_where_it_was_keeps_what_it_h
 
 
 def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None:
-    error = begun("--seed", "3", "--rounds", "5")
+    error = begun("--seed", "3", "--rounds", "1")
     assert "not resumed" in error
     assert (
-        "began otherwise: rounds: 2 then, 5 now, seed: 0 then, 3 now; `memtune run --resume run` alone takes" in error
+        "began otherwise: rounds: 2 then, 1 now, seed: 0 then, 3 now; `memtune run --resume run` alone takes" in error
     )
     error = begun("--limit-questions", "2")
     assert "limits.questions: 3 then, 2 now, the conversations are others" in error
@@ -267,6 +268,44 @@ def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None
     assert "the judge model: x then, " in error
     assert "the seed prompt 'answer' has changed" in error
     assert known["memtune.code"] not in error
+
+
+def test_a_limit_may_be_larger_when_a_run_is_resumed_and_rounds_none_that_were_made(tmp_path: Path) -> None:
+    from experiments.runs.fingerprint import check_fingerprint
+
+    folder = RunFolder(tmp_path)
+    for before, now, goes_on in (
+        ({"config.rounds": "2"}, {"config.rounds": "10"}, True),
+        ({"config.rounds": "9"}, {"config.rounds": "10"}, True),
+        ({"config.rounds": "2"}, {}, True),
+        ({}, {"config.rounds": "3"}, True),
+        ({"config.search.calls": "90"}, {"config.search.calls": "100"}, True),
+        ({"config.search.calls": "90"}, {}, True),
+        ({"config.rounds": "10"}, {"config.rounds": "9"}, False),
+        ({}, {"config.search.calls": "100"}, False),
+        ({"config.proposals": "2"}, {"config.proposals": "4"}, False),
+    ):
+        (tmp_path / FINGERPRINT).write_text(json.dumps(before))
+        with contextlib.nullcontext() if goes_on else pytest.raises(RunError, match="began otherwise"):
+            check_fingerprint(folder, now)
+
+
+@pytest.mark.slow
+def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(
+    configured: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    configured("longer")
+    assert live(["run", "run.yaml", "--out", "run", "--optimizer", "random", "--rounds", "1"], None) == 0
+    folder, asked = RunFolder(Path("run")), scripted_server.asked
+    assert len(folder.summary().iterations) == 1
+    assert "left of the budget: " in Path("output.txt").read_text()
+    assert live(["run", "--resume", "run", "--rounds", "3"], None) == 0
+    made = folder.summary()
+    assert made.verdict is not None
+    assert made.calls.made == scripted_server.asked > asked
+    assert live(["run", "--resume", "run"], None) == 0
+    assert folder.summary().iterations == made.iterations
+    assert live(["run", "--resume", "run", "--rounds", "2"], None) == 2
 
 
 def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: Callable[[str], None]) -> None:

@@ -63,7 +63,7 @@ def test_a_wrong_name_among_several_is_refused_and_a_name_that_stands_twice_coun
     memtune.configure("run.yaml", LINES)
     code, _, err = memtune("run", "run.yaml", "--optimizer", "local-search, gepp", "--dry-run")
     assert code == 2
-    assert "--optimizer: unknown: 'gepp'; choose one of closed-loop" in err
+    assert "--optimizer: unknown: 'gepp'; did you mean 'gepa'?; choose one of closed-loop" in err
     assert RunConfig(optimizer="gepa, gepa,local-search").optimizer == "gepa,local-search"
-    assert RunConfig.model_validate({"optimizer": ["random", "gepa"]}).rounds == 3
-    assert RunConfig.model_validate({"optimizer": ["random", "local-search"]}).rounds == 1
+    assert RunConfig.model_validate({"optimizer": ["random", "gepa"]}).planned_rounds == 3
+    assert RunConfig.model_validate({"optimizer": ["random", "local-search"]}).planned_rounds == 1

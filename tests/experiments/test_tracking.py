@@ -311,7 +311,7 @@ def test_settings_become_flat_parameters_without_keys() -> None:
     given = {"models.task.model": "m", "models.task.api_key": "sk-hidden123456"}
     params = params_of(load_config(None, overrides={**given, "tracking.uri": "postgresql://user:pass@host/db"}))
     assert params["models.task.model"] == "m"
-    assert params["rounds"] == 1
+    assert params["proposals"] == 4
     assert not [value for key, value in params.items() if "api_key" in key and "env" not in key]
     assert params["tracking.uri"] == "postgresql://host/db"
 

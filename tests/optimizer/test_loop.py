@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from optimizer.gating.verdict import Verdict
 from optimizer.proposers.proposals import Proposal
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
+from optimizer.search.rounds import LIMITED_PATIENCE, PATIENCE
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult, LoopSettings
 from tracing.errors import RunError
@@ -128,11 +128,53 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     assert notes.baselines == {"train": 0.5, "validation": 0.5, "test": 0.5}
     assert {split: score.score for split, score in result.champion.items()} == {"train": 1, "validation": 1, "test": 1}
     # Six conversations of six are better: two of the 64 ways to flip the signs are as extreme.
-    assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("improved", 0.5, (0.5, 0.5), 2 / 64)
-    assert notes.verdicts == [Verdict("improved", 0.5, (0.5, 0.5), 2 / 64, result.power or 0.0)]
+    assert (result.verdict, result.delta, result.p_value) == ("improved", 0.5, 2 / 64)
+    assert result.delta_ci == pytest.approx((0.205, 0.795), abs=0.001)
+    assert notes.verdicts == [Verdict("improved", 0.5, result.delta_ci, 2 / 64, result.power or 0.0)]
     assert result.stopped == "no wrong answer is left on the train conversations"
     assert result.calls.made < result.calls.without_reuse
     assert set(result.tokens_per_question) == {"baseline", "champion"}
+
+
+def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(WeakModel("answer", curable=False), rounds=0)
+    assert "with the seed prompts 50% of the replies contain an accepted answer in more than 12 words" in caplog.text
+    caplog.clear()
+    run(WeakModel("extract", curable=False), rounds=0)
+    assert "of the replies" not in caplog.text
+
+
+def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_ends(run: Run) -> None:
+    splits, budget = world(test=6), Limits(calls=5000)
+    nothing = [run(WeakModel("answer", curable=False), splits, limits=each, open_ended=True) for each in (None, budget)]
+    assert [(result.stopped, len(result.iterations)) for result, _ in nothing] == [
+        (f"{rounds} rounds in a row brought no better prompts", rounds) for rounds in (PATIENCE, LIMITED_PATIENCE)
+    ]
+    # What helps is tried in a later round.
+    cured, late = WeakModel("answer"), nothing[1][0].iterations[2:]
+    texts = [attempt.text for record in late for attempt in record.attempts]
+    cured.cures = [cure for cure in cured.cures if any(cure in text for text in texts)][-1:]
+    assert cured.cures
+    short, _ = run(cured, splits, limits=budget)
+    assert (short.verdict, short.stopped) == ("inconclusive", "all rounds done")
+    long, _ = run(cured, splits, limits=budget, open_ended=True)
+    assert long.verdict == "improved"
+    assert len(long.iterations) > 2
+
+
+@pytest.mark.parametrize("name", ["calls", "tokens"])
+def test_a_search_leaves_the_test_what_it_needs_of_a_budget(run: Run, name: str) -> None:
+    model, splits = WeakModel("answer", curable=False), world(test=6)
+    whole, _ = run(model, splits, rounds=0)
+    limit = 2 * (whole.calls.made if name == "calls" else 60 * whole.calls.made)
+    result, _ = run(model, splits, limits=Limits(**{name: limit}), open_ended=True)
+    assert result.verdict == "inconclusive"
+    assert result.stopped in (
+        f"budget: the remaining {name} are reserved for the test conversations",
+        f"{LIMITED_PATIENCE} rounds in a row brought no better prompts",
+    )
 
 
 def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive(run: Run) -> None:
@@ -143,7 +185,7 @@ def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive
     assert {(attempt.screening, attempt.gate) for attempt in tried} == {(0.0, None)}
     assert result.champion_candidate == SEED
     assert result.champion == result.baseline
-    assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, (0.0, 0.0), 1.0)
+    assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, None, 1.0)
     assert result.stopped == "all rounds done"
     assert len(notes.verdicts) == 1
 
@@ -177,25 +219,21 @@ def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
     assert [kind_of(chats[n]) for n in chatted].count("extract") == 3 * 2
 
 
-def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far(run: Run) -> None:
+def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict(run: Run) -> None:
     model = WeakModel("answer", overlooked=["Zibbeltrain2"])
     whole, notes = run(model, rounds=2)
     first, second = whole.iterations
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
     begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("iteration 2: screening"))
+    # Seed and champion on two conversations, each with as many calls as one of the three of train.
+    kept = 2 * 2 * notes.begun["baseline validation"] // 3
 
-    result, told = run(model, rounds=2, limits=Limits(calls=begun + 2))
-    assert result.stopped.startswith(f"budget: the budget of {begun + 2} calls")
+    result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
+    assert result.stopped == "budget: the remaining calls are reserved for the test conversations"
     assert result.champion_candidate == whole.champion_candidate != SEED
     assert [(record.n, record.accepted) for record in result.iterations] == [(1, True), (2, False)]
-    assert result.calls.made == begun + 2 <= result.calls.without_reuse
-    assert (result.verdict, result.delta, result.p_value, told.verdicts) == (None, None, None, [])
-    assert set(result.baseline) == {"train", "validation"}
-    # The scores shown as the champion's are those of the champion that the budget left.
-    assert {split: result.champion[split] for split in ("train", "validation")} == {
-        "train": replace(result.champion["train"], score=5 / 6),
-        "validation": replace(result.champion["validation"], score=1.0),
-    }
+    assert result.calls.made <= begun + 2 + kept
+    assert (result.verdict, len(told.verdicts)) == (whole.verdict, 1)
 
 
 def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scripted_server: ScriptedServer) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_server import Reply, ScriptedServer
+from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
@@ -18,7 +18,9 @@ from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import LoopResult, LoopSettings
+from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
+from tracing.llm.accounting.budget import Kept
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 from tracing.systems.fact_memory import FactMemory
@@ -29,16 +31,29 @@ EDITED = {**SEED, "answer": f"Think first.\n{SEED['answer']}"}
 
 
 class SlowModel(WeakModel):
-    """A model on a clock of its own: calls take seconds by what they ask for, the first few longer."""
+    """A model on a clock of its own: calls take seconds by what they ask for, the first few longer.
 
-    def __init__(self, *weak: Any, extract: float = 1.0, answer: float = 1.0, first: float = 0.0) -> None:
+    Those on conversations named like `slow_on` take `times` as long.
+    """
+
+    def __init__(
+        self,
+        *weak: Any,
+        extract: float = 1.0,
+        answer: float = 1.0,
+        first: float = 0.0,
+        slow_on: str = "",
+        times: float = 1.0,
+    ) -> None:
         super().__init__(*weak, overlooked=["Zibbeltrain2"])
         self.seconds, self.first, self.asked = {"extract": extract, "answer": answer}, first, 0
+        self.slow_on, self.times = slow_on, times
         self.now = 0.0
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         self.asked += 1
-        self.now += self.first if self.first and self.asked <= 4 else self.seconds[kind_of(body)]
+        took = self.first if self.first and self.asked <= 4 else self.seconds[kind_of(body)]
+        self.now += took * (self.times if self.slow_on and f"Anke{self.slow_on}" in prompt_of(body) else 1.0)
         return super().__call__(body)
 
 
@@ -76,6 +91,37 @@ def test_replies_from_the_cache_make_no_conversation_look_faster(slow: Open, tmp
     reserve.timed(lambda: ours.evaluate(EDITED, train))
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
     assert reserve.left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
+
+
+def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_path: Path) -> None:
+    access = slow(SlowModel(slow_on="validation", times=5.0), cache=False)
+    ours, splits = evaluator(access, tmp_path / "ours"), world(train=12, validation=6)
+    reserve = TimeReserve(access.budget, access.meter, 2, 1)
+    reserve.timed(lambda: ours.evaluate(SEED, splits.train))
+    assert reserve.seconds_a_conversation() == pytest.approx(4.0)
+    reserve.timed(lambda: ours.evaluate(SEED, splits.validation))
+    # Three of its four calls name the first speaker.
+    assert reserve.seconds_a_conversation() == pytest.approx(16.0)
+    assert reserve.for_test().seconds == pytest.approx(1.1 * 2 * 2 * 16)
+
+
+def test_while_time_is_kept_no_call_takes_it_and_what_is_untimed_may_end(slow: Open, tmp_path: Path) -> None:
+    model = SlowModel()
+    budget = slow(model, cache=False, seconds=100.0).budget
+    with budget.keeping(lambda: Kept(30.0)):
+        model.now = 69.0
+        budget.check_time()
+        assert budget.remaining_seconds() == 1.0
+        model.now = 70.0
+        with pytest.raises(BudgetExceededError, match="reserved for the test"):
+            budget.check_time()
+    budget.check_time()
+    model.now = 101.0
+    with budget.untimed():
+        budget.check_time()
+        assert budget.remaining_seconds() is None
+    with pytest.raises(BudgetExceededError, match="100 seconds"):
+        budget.check_time()
 
 
 def test_an_operation_has_as_many_executions_in_its_time_as_its_own_calls_are_fast(slow: Open, tmp_path: Path) -> None:
@@ -167,6 +213,27 @@ def test_on_a_warm_cache_a_test_that_is_not_cached_keeps_its_time(slow: Open, ru
     result = run(slow(model, cache=True, seconds=45.0), tmp_path / "ours")
     assert result.verdict is not None
     assert result.stopped == "budget: the remaining time is reserved for the test conversations"
+
+
+def test_a_machine_that_slows_down_in_the_test_leaves_no_champion_without_a_verdict(
+    slow: Open, run: Run, tmp_path: Path
+) -> None:
+    model = SlowModel("answer", slow_on="test", times=30.0)
+    result = run(slow(model, cache=False, seconds=200.0), tmp_path / "ours")
+    assert [record.accepted for record in result.iterations] == [True]
+    assert (result.verdict, result.champion["test"].n) == ("improved", 12)
+    assert model.now > 200.0
+
+
+def test_a_machine_that_slows_down_in_the_search_ends_it_and_the_test_is_told_beforehand(
+    slow: Open, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Validation takes 80 s then, after which the test would take as long as the whole run may."""
+    model = SlowModel("answer", slow_on="validation", times=5.0)
+    result = run(slow(model, cache=False, seconds=150.0), tmp_path / "ours")
+    assert result.stopped == "budget: the remaining time is reserved for the test conversations"
+    assert (result.verdict, result.delta) == ("inconclusive", 0.0)
+    assert "the test needs about" in caplog.text
 
 
 def test_first_calls_that_are_slow_do_not_decide_for_the_whole_run(slow: Open, run: Run, tmp_path: Path) -> None:

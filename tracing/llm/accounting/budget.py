@@ -30,6 +30,14 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a budget for what comes later."""
+
+    seconds: float = 0.0
+    spending: Spending = Spending()
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """What may be spent from a moment on; None is no limit.
 
@@ -80,6 +88,8 @@ class Budget:
         self._spent = Spending()
         self._reserved = Spending()
         self._parts: list[_Part] = []
+        self._kept: Callable[[], Kept] = Kept
+        self._timed = True
 
     @property
     def spent(self) -> Spending:
@@ -106,13 +116,20 @@ class Budget:
             self._opened = self._clock() - self._repeated
 
     def remaining_seconds(self) -> float | None:
-        """Seconds left of the time budget, or of the share that is being spent, not below 0; None without a limit."""
-        return min((each for each in self.remaining_time() if each is not None), default=None)
+        """Seconds until calls are refused, not below 0; None without a limit."""
+        whole, share = self.remaining_time()
+        if whole is not None:
+            whole = max(0.0, whole - self._kept().seconds)
+        return min((each for each in (whole, share) if each is not None), default=None)
 
     def remaining_time(self) -> tuple[float | None, float | None]:
-        """Seconds left of the whole time budget, and of the share that is being spent; None without a limit."""
+        """Seconds left of the whole time budget, and of the share that is being spent; None without a limit.
+
+        What is kept of it (`keeping`) is not taken off.
+        """
         ends = [part.until for part in self._parts if part.until is not None]
-        whole = None if self.limits.seconds is None else max(0.0, self.limits.seconds - self.seconds)
+        limited = self.limits.seconds is not None and self._timed
+        whole = max(0.0, (self.limits.seconds or 0.0) - self.seconds) if limited else None
         return whole, max(0.0, min(ends) - self.seconds) if ends else None
 
     def remaining_calls(self) -> tuple[float | None, float | None]:
@@ -132,12 +149,37 @@ class Budget:
         """Refuse once the time is up.
 
         Raises:
-            BudgetExceededError: the time budget, or the share that is being spent, is used up.
+            BudgetExceededError: the time budget, or the share that is being spent, is used up, or what is left is kept.
         """
-        if self.limits.seconds is not None and self.seconds >= self.limits.seconds:
+        whole, share = self.remaining_time()
+        if whole == 0.0 and self.limits.seconds is not None:
             raise _exceeded("seconds", self.limits.seconds, round(self.seconds))
-        if self.remaining_time()[1] == 0.0:
+        if whole is not None and whole <= self._kept().seconds:
+            raise kept_back("time")
+        if share == 0.0:
             raise ShareSpentError("its share of the time is over")
+
+    @contextmanager
+    def keeping(self, kept: Callable[[], Kept]) -> Iterator[None]:
+        """Inside, refuse calls that would take of what is kept, which is asked for each time.
+
+        Raises:
+            BudgetExceededError: from `reserve` and `check_time`.
+        """
+        self._kept = kept
+        try:
+            yield
+        finally:
+            self._kept = Kept
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """Inside, the time budget refuses nothing: what has begun may end."""
+        self._timed = False
+        try:
+            yield
+        finally:
+            self._timed = True
 
     def reserve(self, most: Spending) -> None:
         """Reserve `most`, the most that the next call may cost.
@@ -147,11 +189,13 @@ class Budget:
         """
         self.check_time()
         with self._lock:
-            total = self._spent + self._reserved + most
+            total, kept = self._spent + self._reserved + most, self._kept().spending
             for name in COUNTED:
                 limit = getattr(self.limits, name)
                 if limit is not None and getattr(total, name) > limit:
                     raise _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
+                if limit is not None and getattr(total + kept, name) > limit:
+                    raise kept_back(name)
             for part in self._parts:
                 part.check(total)
             self._reserved = self._reserved + most
@@ -168,21 +212,22 @@ class Budget:
             yield
 
     @contextmanager
-    def share(self, fraction: float, *, kept_seconds: float = 0.0) -> Iterator[None]:
-        """Allow this fraction of all that is left inside; what is not spent of it is left to others.
-
-        `kept_seconds` of the time are nobody's.
+    def share(self, fraction: float) -> Iterator[None]:
+        """Allow this fraction of all that is left and not kept inside; what is not spent of it is left to others.
 
         Raises:
             ShareSpentError: from `reserve` and `check_time`.
         """
         with self._lock:
             allowed: dict[str, float | None] = {}
+            kept = self._kept().spending
             for name in COUNTED:
-                left = [each for each in (self._left_of_whole(name), self._left_of_parts(name)) if each is not None]
+                whole = self._left_of_whole(name)
+                unkept = None if whole is None else max(0.0, whole - getattr(kept, name))
+                left = [each for each in (unkept, self._left_of_parts(name)) if each is not None]
                 allowed[name] = fraction * min(left) if left else None
             time_left = self.remaining_seconds()
-            until = None if time_left is None else self.seconds + fraction * max(0.0, time_left - kept_seconds)
+            until = None if time_left is None else self.seconds + fraction * time_left
             part = _Part(None, self._spent, **allowed, until=until)
         with self._within(part):
             yield
@@ -202,6 +247,12 @@ class Budget:
         with self._lock:
             self._reserved = self._reserved - reserved
             self._spent = self._spent + spent
+
+
+def kept_back(name: str) -> BudgetExceededError:
+    """The refusal of what would take of the time, calls, tokens or money that are kept for the test."""
+    verb = "are" if name in ("calls", "tokens") else "is"
+    return BudgetExceededError(f"the remaining {name} {verb} reserved for the test conversations")
 
 
 def _exceeded(name: str, limit: float, spent: float, reserved: float = 0) -> BudgetExceededError:
