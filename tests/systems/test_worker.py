@@ -377,7 +377,10 @@ def test_without_its_environment_a_system_names_the_command_that_installs_it(
     for use in (system.require_library, lambda: system.build(SMALL_TALK, seed, access)):  # type: ignore[attr-defined]
         with pytest.raises(ConfigError, match=r"not installed: memtune system install mem0@2$"):
             use()
-    with pytest.raises(ConfigError, match=r"mem0 has no version '3'; choose one of mem0@0.1, mem0@1.0, mem0@2$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"mem0 has no version '3'; did you mean 'mem0@2'\?; choose one of mem0@0.1, mem0@1.0, mem0@2$",
+    ):
         open_system("mem0@3")
 
 
