@@ -23,7 +23,7 @@ from tracing.systems.recording_check import (
     prompt_faults,
     unrecorded_operations,
 )
-from tracing.systems.rerun_check import rerun_difference
+from tracing.systems.rerun_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
@@ -103,7 +103,8 @@ def _check_reruns(parts: RunParts, seeds: Candidate, outcome: Outcome) -> Iterat
     for name, spec in system.prompts.items():
         for given in recorded_inputs(spec, [outcome])[:1]:
             graph = executor.rerun(parts.access, name, given.parts, seeds, given.key[:12])
-            difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=parts.access.caches)
+            repeatable = parts.access.caches and sees_calls(spec, graph)
+            difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=repeatable)
             if difference is None:
                 yield HealthCheck(f"rerun of {name}", "ok", "does again what was recorded")
             else:

@@ -13,7 +13,7 @@ from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
 from tracing.systems.layouts import recorded_outputs, recorded_parts
-from tracing.systems.rerun_check import rerun_difference
+from tracing.systems.rerun_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -99,7 +99,8 @@ class LocalEvaluation:
             difference = None
             try:
                 graph = self._executor.rerun(self._access, prompt, given.parts, candidate, given.key[:12])
-                difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=self._access.caches)
+                repeatable = self._access.caches and sees_calls(spec, graph)
+                difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=repeatable)
             except ModelError as error:
                 self._tell(prompt, error)
             if difference is not None:

@@ -28,7 +28,7 @@ USUAL = (LOST, UNUSED, RIGHT)
 
 def write_trace(path: Path, asked: Sequence[Asked] = USUAL, *, filler: int = 0) -> None:
     """A trace of a memory that heard these things and `filler` more, and was asked about them afterwards."""
-    with trace(path):
+    with trace(path, prefix=""):
         facts = []
         with session("D1"):
             for n, one in enumerate(asked, start=1):

@@ -101,7 +101,10 @@ def test_our_own_requirements_are_the_light_ones() -> None:
     ("arguments", "said"),
     [
         (("check", "mem0@2"), "mem0@2 runs in an environment of its own, which is not installed: "),
-        (("check", "mem0@7"), "mem0 has no version '7'; choose one of mem0@0.1, mem0@1.0, mem0@2"),
+        (
+            ("check", "mem0@7"),
+            "mem0 has no version '7'; did you mean 'mem0@2'?; choose one of mem0@0.1, mem0@1.0, mem0@2",
+        ),
         (("install", "rag"), "rag runs in memtune's own process and needs no environment"),
         (("remove", "mem0@2"), "mem0@2: its environment is not installed"),
     ],

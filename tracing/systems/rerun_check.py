@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _LONGEST = 160
 
 
+def sees_calls(spec: PromptSpec, graph: ExecutionGraph) -> bool:
+    """Whether the calls of a prompt's operation were recorded, as those through the access are."""
+    return any(execution.calls for execution in graph.find_operations(name=spec.operation))
+
+
 def rerun_difference(
     spec: PromptSpec, parts: Parts, outputs: Sequence[Item], graph: ExecutionGraph, *, repeatable: bool
 ) -> str | None:
@@ -24,24 +29,27 @@ def rerun_difference(
         spec: the prompt whose operation ran again.
         parts, outputs: the recorded execution's inputs by placeholder, and what it made.
         graph: recorded of the rerun.
-        repeatable: whether equal requests get equal replies, as from a cache. Otherwise what was read is compared, and
-            so it is of an operation whose calls memtune does not see.
+        repeatable: whether equal requests get equal replies, as from a cache; what was made is compared then, and
+            otherwise what was read, in any order.
     """
     executions = graph.find_operations(name=spec.operation)
     if len(executions) != 1:
         return f"rerun of {spec.name} recorded {len(executions)} executions of {spec.operation}, not 1"
     (again,) = executions
-    if repeatable and again.calls:
+    if repeatable:
         before, after = _texts(outputs), _texts(recorded_outputs(again, graph))
         what, whence = "made", "of what gave"
     else:
-        before = [f"{name}: {text}" for name, items in sorted(parts.items()) for text in _texts(items)]
         read = recorded_parts(spec.layout, spec.contract.placeholders, again, graph)
-        after = [f"{name}: {text}" for name, items in sorted(read.items()) for text in _texts(items)]
+        before, after = _lines(parts), _lines(read)
         what, whence = "read", "where the recorded one read"
     if before == after:
         return None
     return f"rerun of {spec.name} {what} {_shown(after)} {whence} {_shown(before)}"
+
+
+def _lines(parts: Parts) -> list[str]:
+    return sorted(f"{name}: {text}" for name, items in parts.items() for text in _texts(items))
 
 
 def _texts(items: Sequence[Item]) -> list[str]:
