@@ -95,5 +95,5 @@ def test_every_command_and_protocol_of_the_page_exists() -> None:
     assert all(hasattr(protocols, name) for name in named)
     exporters = importlib.import_module("tracing.systems.exporting.exporter")
     of_exporters = re.findall(r"^\| the (?:attribute|methods?) .*? \| `(\w+)` \|", PAGE, re.MULTILINE)
-    assert len(of_exporters) == 5
+    assert len(of_exporters) == 6
     assert all(hasattr(exporters, name) for name in of_exporters)
