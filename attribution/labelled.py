@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from attribution.cases import Case, ErrorType
+from attribution.failures import NOT_KNOWN
+from attribution.judging.words import judge
 from attribution.recordings import Recording
+from tracing.systems.conversations import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,18 @@ class Suite:
     cases: tuple[LabelledCase, ...]
     skipped: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+
+
+def as_complaints(cases: Iterable[LabelledCase]) -> list[LabelledCase]:
+    """The cases as users have them who know that a reply is wrong, and no more: without answers, evidence and facts."""
+    plain: dict[int, Recording] = {}
+    found = []
+    for one in cases:
+        key = id(one.recording)
+        if key not in plain:
+            talk = one.recording.conversation.model_copy(update={"facts": (), "questions": ()})
+            plain[key] = replace(one.recording, conversation=talk)
+        asked = Question(id=one.case.question.id, question=one.case.question.question, answers=(NOT_KNOWN,))
+        judgement = replace(judge(one.case.reply, asked.answers), score=0.0)
+        found.append(replace(one, case=replace(one.case, question=asked, judgement=judgement), recording=plain[key]))
+    return found

@@ -11,8 +11,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from attribution.cases import OUTSIDE_THE_SYSTEM
+from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
 from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
+from attribution.survival.assertion import Standing
 from attribution.survival.grounds import Grounds
 
 
@@ -89,11 +90,21 @@ On these its figures are in-sample.
 """
 
 
-UNANSWERED = 0.54
-"""Share of right verdicts where only question and reply are known, on 81 labelled and 720 injected cases.
+UNANSWERED: Mapping[Standing, Mapping[ErrorType, float]] = {
+    "garbled": {"ExtractionError": 0.9, "UpdateError": 0.6},
+    "made up": {"ResponseError": 0.75},
+    "unknown": {"ExtractionError": 0.7, "RetrievalError": 0.75},
+    "told": {"ExtractionError": 0.6, "ResponseError": 0.6, "RetrievalError": 0.6},
+    "dated": {"ExtractionError": 0.65, "ResponseError": 0.35},
+    "nothing": {"ExtractionError": 0.5, "ResponseError": 0.4},
+}
+"""Share of right verdicts where only question and reply are known, by what the reply asserts and whom they blame.
 
-By system 0.40 (fact memory) to 0.64 (the labelled Mem0 run): hardly more than always naming extraction would give.
+Of 81 labelled and 400 injected cases, both counting alike, nearer to one half where there are few.
 """
+
+FEW = 0.45
+"""The same of the kinds of verdict that there were none of. A choice."""
 
 
 DISPUTED = 0.5
@@ -103,8 +114,8 @@ DISPUTED = 0.5
 def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     """How sure a verdict is: calibrated, or as stated where the fault is outside the system.
 
-    Where no right answer is known, it is the share of such verdicts that are right: nothing told them apart. In a
-    language that is not read it is half of that.
+    Where no right answer is known, it is the share of such verdicts that are right. In a language that is not read it
+    is half of that.
 
     Errors of the annotation have a calibration of their own (`attribution.gold_answers.confidence`). For those of the
     judge there are no cases to learn from.
@@ -114,7 +125,7 @@ def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     elif grounds.answered:
         sure = min(DISPUTED if grounds.disputed else MOST_CONFIDENT, calibrate(grounds))
     else:
-        sure = UNANSWERED
+        sure = UNANSWERED[grounds.standing or "nothing"].get(grounds.error_type, FEW)
     return round(sure if grounds.read else UNREAD * sure, 3)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from attribution.cases import Case
 from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
+from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.words import WordMatcher
@@ -63,6 +64,7 @@ class CaseView:
         vocabulary: Vocabulary,
         matcher: Matcher,
         review: Callable[[CaseView, Trail], Trail] | None = None,
+        assertion: Assertion | None = None,
     ) -> None:
         self.case, self.answering, self.flow = case, answering, flow
         self.conversation, self.vocabulary, self.matcher = conversation, vocabulary, matcher
@@ -71,6 +73,8 @@ class CaseView:
         """Whether the reply is the near miss."""
         self.grader = WordMatcher(conversation, vocabulary).grader(case.question)
         """Whose a text is and what about, by its words."""
+        self.assertion = assertion
+        """What the reply asserts; None where a right answer is known."""
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
         self._review = review

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from attribution.cases import Blame, ErrorType
+from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
 from attribution.text.content import content_of, text_of
 from attribution.text.languages.function_words import Language
@@ -30,6 +31,7 @@ class Grounds:
         unknown: the reply says that it does not know.
         disputed: what it calls lost is in a text that may come from the evidence and names whom it is about, though
             little of the rest of the question.
+        standing: of what the reply asserts; None where a right answer is known.
         language: of the conversation.
         read: whether it is really one of those in which texts are read.
     """
@@ -45,6 +47,7 @@ class Grounds:
     answered: bool
     unknown: bool
     disputed: bool
+    standing: Standing | None
     language: Language
     read: bool
 
@@ -79,6 +82,7 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
         view.case.knows_answer,
         says_unknown(view.case.reply),
         trail is not None and _is_disputed(blame, trail, view),
+        view.assertion.standing if view.assertion is not None else None,
         view.vocabulary.language,
         view.vocabulary.is_read,
     )

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.constants import ASSUMED_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
+from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence import EvidenceIndex, Ranking
 from attribution.explanations import Explained
 from attribution.gold_answers.audit import Audit
@@ -32,6 +32,7 @@ from attribution.gold_answers.confidence import NOT_CALIBRATED
 from attribution.gold_answers.suspicion import Suspicion
 from attribution.history import History, as_known_in
 from attribution.recordings import Recording
+from attribution.survival.assertion import Assertion
 from attribution.survival.calibration import confidence_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
@@ -43,6 +44,7 @@ from attribution.survival.needs import needs_of, stating
 from attribution.survival.outdated import is_unknowable, outdated_value
 from attribution.survival.quoting import quote
 from attribution.survival.steps import steps_of
+from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
 from attribution.survival.verdicts.strength import FAILED, FORMAT
@@ -206,9 +208,12 @@ class Survival:
         answering = self._flow.answering(case.question.id, case.prediction)
         if answering is None:
             return f"the trace has no answer operation for {case.question.id}"
-        asked = self._with_evidence(case)
-        talk = self._talk
-        return CaseView(asked, answering, self._flow, talk.conversation, talk.vocabulary, talk.matcher, self._review)
+        flow, talk = self._flow, self._talk
+        assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
+        asked = self._with_evidence(case, assertion)
+        return CaseView(
+            asked, answering, flow, talk.conversation, talk.vocabulary, talk.matcher, self._review, assertion
+        )
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
@@ -234,13 +239,20 @@ class Survival:
         reason = "what was extracted may not be what the answer needed"
         return (Blame(name, fault.id if fault is not None else None, "ExtractionError", left, reason),)
 
-    def _with_evidence(self, case: Case) -> Case:
-        """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer."""
+    def _with_evidence(self, case: Case, assertion: Assertion | None) -> Case:
+        """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer.
+
+        Where no answer is known, the reply is wrong: the likeliest one that does not say what it asserts.
+        """
         question = case.question
         if question.evidence or is_unknowable(question):
             return case
         ranking: Ranking = "words" if self._talk.embedding is None else "both"
         found = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
+        if assertion is not None:
+            spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
+            likeliest = assertion.without_it((turn, spoken[turn]) for turn in found)[:COMPLAINT_EVIDENCE]
+            return replace(case, question=question.model_copy(update={"evidence": tuple(likeliest)}))
         turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
         forms = list(map(content_of, question.answers))
         saying = [
@@ -271,7 +283,12 @@ class Survival:
             return [(answered_unanswerable(view), None)]
         if self._is_hidden(question):
             return "what the answer needs is a credential, and traces hold none"
+        asserted = on_assertion(view, view.assertion) if view.assertion is not None else None
+        if asserted is not None:
+            return [(asserted, None)]
         needs = self._needs(view)
+        if not needs and view.assertion is not None:
+            return "no right answer is known, and no turn has a word of the question"
         if not needs and question.evidence:
             return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
         if not needs:
@@ -296,7 +313,10 @@ class Survival:
         if is_inferred(question):
             # A conclusion can be drawn from any of the hints that were left.
             trails = [trail for trail in trails if trail.context][:1] or trails
-        return _decisive([(verdict_on(view, trail, outdated), trail) for trail in trails])
+        verdicts = [(verdict_on(view, trail, outdated), trail) for trail in trails]
+        if view.assertion is not None and view.assertion.standing == "unknown":
+            verdicts = [(at_its_word(view, trail, blame), trail) for blame, trail in verdicts]
+        return _decisive(verdicts)
 
     def _needs(self, view: CaseView) -> list[Need]:
         return needs_of(view.case.question, self._talk.conversation, self._talk.vocabulary)

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from attribution.benchmark.metrics import score
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge_reply
-from attribution.labelled import LabelledCase, Suite
+from attribution.labelled import LabelledCase, Suite, as_complaints
 from attribution.recordings import Recording
 from attribution.replay.method import Replay
 from attribution.survival.matching.matcher import WORDS
@@ -71,6 +71,13 @@ class Bench:
     replay: Make | None
     access: ModelAccess | None
     notes: tuple[str, ...]
+
+    def as_complaints(self) -> Bench:
+        """The same with cases of which only question and reply are known; no system is run again for them."""
+        suite = replace(
+            self.suite, name=f"{self.suite.name}, as complaints", cases=tuple(as_complaints(self.suite.cases))
+        )
+        return replace(self, suite=suite, replay=None)
 
 
 @contextmanager

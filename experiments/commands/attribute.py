@@ -207,6 +207,7 @@ def _clusters(cases: Sequence[CaseLine]) -> list[str]:
         lines += [
             f"{len(cluster.cases)} × {cluster.error_type} at {cluster.operation}: {cluster.words}",
             f"  for example {surest.question!r} answered {surest.reply!r}, confidence {sure:.2f}",
+            *([f"  {cluster.caveat}"] if cluster.caveat else []),
         ]
     return lines
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from experiments.attributing.attributions import BlameLine, CaseLine
 
@@ -26,12 +27,27 @@ class CaseCluster:
         operation, error_type: of their main blames.
         words: how it went wrong, with `…` for what differs from case to case.
         cases: the failures, the surest first.
+        alone: whether all failures that were attributed have this operation and error type.
     """
 
     operation: str
     error_type: str
     words: str
     cases: list[CaseLine]
+    alone: bool = False
+
+    @property
+    def caveat(self) -> str | None:
+        """What it does not prove, where no right answer is known of any of its failures; otherwise None."""
+        if any(answer.strip() for case in self.cases for answer in case.answers):
+            return None
+        sure = fmean(main.confidence for case in self.cases if (main := case.main) is not None)
+        if self.alone and len(self.cases) > 1:
+            return (
+                "that all have one cause proves nothing: no right answer is known, so question and wrong reply alone "
+                f"chose what was looked at; some {sure:.0%} of such verdicts are right; give the right answers of a few"
+            )
+        return f"no right answer is known: some {sure:.0%} of such verdicts are right"
 
     @property
     def example(self) -> str | None:
@@ -62,7 +78,9 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
                 break
         else:
             led.append((said, CaseCluster(blame.operation, blame.error_type, words, [case])))
-    return sorted((cluster for _, cluster in led), key=lambda cluster: -len(cluster.cases))
+    clusters = [cluster for _, cluster in led]
+    alone = len({(one.operation, one.error_type) for one in clusters}) == 1
+    return sorted((replace(one, alone=alone) for one in clusters), key=lambda cluster: -len(cluster.cases))
 
 
 def masked(reason: str) -> str:

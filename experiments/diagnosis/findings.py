@@ -91,12 +91,16 @@ class FlowStep(_Fact):
 
 
 class ClusterFact(_Fact):
-    """A way in which several failures went wrong; `words` has `…` for what differs, which `example` fills in."""
+    """A way in which several failures went wrong; `words` has `…` for what differs, which `example` fills in.
+
+    `caveat` says what it does not prove.
+    """
 
     operation: str
     error_type: str
     words: str
     example: str | None
+    caveat: str | None
     cases: tuple[str, ...]
 
 
@@ -179,6 +183,7 @@ def diagnose(
             error_type=one.error_type,
             words=one.words,
             example=one.example,
+            caveat=one.caveat,
             cases=named(one.cases),
         )
         for one in clusters

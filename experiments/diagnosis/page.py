@@ -104,6 +104,7 @@ def render_markdown(facts: Diagnosis) -> str:
     for cluster in facts.clusters:
         said = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"
         said += f" (for example: {cluster.example})" if cluster.example else ""
+        said += f"; {cluster.caveat}" if cluster.caveat else ""
         lines.append(f"- {len(cluster.cases)}× {literal(said)}. Cases: {cases(cluster.cases)}")
     lines += ["", "## What no prompt can fix", ""]
     others = [action for action in facts.actions if action.by not in BY_PROMPT]

@@ -28,6 +28,7 @@ CLEAR = Grounds(
     answered=True,
     unknown=False,
     disputed=False,
+    standing=None,
     language="en",
     read=True,
 )

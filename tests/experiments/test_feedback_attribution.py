@@ -92,6 +92,26 @@ def test_a_log_of_complaints_is_attributed_and_clustered_by_what_went_wrong(
     assert "for example 'Where did Mara move to?'" in said
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_cluster_of_complaints_alone_says_that_one_cause_of_all_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with trace(tmp_path / "chat.jsonl"):
+        for at, town in enumerate(("Oslo", "Turin", "Bonn")):
+            variable(f"Mara: My friend in {town} is called Agata {at}.", name=f"D1:{at}", kind="message")
+            asked = variable(f"Who lives in {town}?", name=f"q{at}", kind="query")
+            with operation("answer", inputs={"question": asked, "context": f"Somebody called Bo {at}."}) as op:
+                op.output("prediction", "Rumpelstiltskin", kind="prediction")
+    rows = [{"question": f"Who lives in {town}?"} for town in ("Oslo", "Turin", "Bonn")]
+    rows = [{**row, "answers": [f"Agata {at}"]} for at, row in enumerate(rows)] if known else rows
+    written(tmp_path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert run("attribute", "chat.jsonl", "--complaints", "log.jsonl", "--home", str(tmp_path / "home")) == 0
+    assert ("proves nothing" in capsys.readouterr().out) is not known
+    assert run("report", "complaints.jsonl", "--out", "report.html") == 0
+    assert ("proves nothing" in (tmp_path / "report.html").read_text(encoding="utf-8")) is not known
+
+
 def test_what_is_written_beside_the_traces_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder := tmp_path / "traces").mkdir()
     record(folder / "one.jsonl", conversation("one"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import Case, ErrorType
-from attribution.failures import NOT_KNOWN
+from attribution.labelled import LabelledCase, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.grounds import Grounds
 from attribution.survival.method import Survival
@@ -50,8 +50,10 @@ def on_labelled(path: Path) -> list[KnownVerdict]:
         TraceError: the path holds no labelled case.
     """
     suite = load_suite(path)
-    known: list[_Known] = [(one.case, one.recording, one.error_type) for one in suite.cases]
-    return [*_judged("labelled", suite.name, known), *_judged("labelled", suite.name, map(_as_complaint, known))]
+    return [
+        *_judged("labelled", suite.name, _known(suite.cases)),
+        *_judged("labelled", suite.name, _known(as_complaints(suite.cases))),
+    ]
 
 
 def on_spoiled(conversations: Sequence[Conversation], part: str, seeds: Iterable[int]) -> list[KnownVerdict]:
@@ -81,20 +83,15 @@ def on_injected(config: RunConfig, count: int, seed: int, progress: Progress) ->
     for suite in (INJECTED, HARD):
         for system in SYSTEMS:
             with open_bench(suite, config, [system], models=None, count=count, seed=seed, progress=progress) as bench:
-                known: list[_Known] = [(one.case, one.recording, one.error_type) for one in bench.suite.cases]
-                found += _judged("injected", f"{system}, {suite}", known)
+                part, cases = f"{system}, {suite}", bench.suite.cases
+                found += _judged("injected", part, _known(cases))
                 if suite == INJECTED:
-                    found += _judged("injected", f"{system}, {suite}", map(_as_complaint, known))
+                    found += _judged("injected", part, _known(as_complaints(cases)))
     return found
 
 
-def _as_complaint(known: _Known) -> _Known:
-    """The case as a user has it who knows that the reply is wrong, and no more."""
-    case, recording, truth = known
-    unknown = {"answers": (NOT_KNOWN,), "evidence": (), "fact": None, "near_miss": None, "unanswerable": False}
-    plain = recording.conversation.model_copy(update={"facts": (), "questions": ()})
-    question = case.question.model_copy(update=unknown)
-    return replace(case, question=question), replace(recording, conversation=plain), truth
+def _known(cases: Sequence[LabelledCase]) -> list[_Known]:
+    return [(one.case, one.recording, one.error_type) for one in cases]
 
 
 def _judged(source: Source, part: str, cases: Iterable[_Known]) -> Iterator[KnownVerdict]:

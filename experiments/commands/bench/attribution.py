@@ -27,6 +27,7 @@ Examples:
   memtune bench attribution --suite injected --method replay --system mem0 --cases 40
   memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
   memtune bench attribution --suite annotated/ --method survival --json report.json
+  memtune bench attribution --suite annotated/ --method survival --complaints
   memtune bench attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
 """
 )
@@ -51,11 +52,17 @@ Examples:
     show_default=True,
     help="What decides for the method what a text carries: words, meaning, llm or your own.",
 )
+@click.option(
+    "--complaints",
+    is_flag=True,
+    help="Give the method only what a user knows who says that a reply is wrong: no right answer, no evidence.",
+)
 @suite_options
 def attribution(
     suite: str,
     method: str,
     matcher: str,
+    complaints: bool,
     count: int,
     seed: int,
     target: Path | None,
@@ -100,6 +107,7 @@ def attribution(
         ) as bench,
         models() if helped else nullcontext() as helper,
     ):
+        bench = bench.as_complaints() if complaints else bench
         make = attributor(method, bench, helper, seed=seed, matcher=matcher)
         result = measure(bench, make, helper, seed=seed, progress=view.progress)
     if target is not None:
