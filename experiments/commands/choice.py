@@ -14,7 +14,7 @@ else:
     _Choice = click.Choice
 
 
-class Choice(_Choice):
+class SuggestingChoice(_Choice):
     """click's, with a suggestion where the word is none of the choices."""
 
     def get_invalid_choice_message(self, value: str, ctx: click.Context | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.display.terminal import say
 
 VARIABLE = "_MEMTUNE_COMPLETE"
@@ -20,7 +20,7 @@ Examples:
   memtune completion fish > ~/.config/fish/completions/memtune.fish
 """
 )
-@click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=SuggestingChoice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script by which a shell completes memtune's commands and options."""
     kind = get_completion_class(shell)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
@@ -60,7 +60,7 @@ Examples:
 @executor_options
 @click.option(
     "--split",
-    type=Choice(["train", "validation", "test"]),
+    type=SuggestingChoice(["train", "validation", "test"]),
     default="test",
     show_default=True,
     help="The conversations to score.",
@@ -88,7 +88,7 @@ Examples:
 )
 @click.option(
     "--fail-on",
-    type=Choice(["regressed", "not-improved"]),
+    type=SuggestingChoice(["regressed", "not-improved"]),
     help="Exit with code 1 if --prompts are shown to be worse than --against, or are not shown to be better.",
 )
 @click.option(

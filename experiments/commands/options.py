@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
@@ -25,7 +25,7 @@ home_option = click.option(
 
 whose_traces_option = click.option(
     "--traces-of",
-    type=Choice(("seed", "champion", "all")),
+    type=SuggestingChoice(("seed", "champion", "all")),
     default="champion",
     show_default=True,
     help="For a run: the traces of which prompts.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
@@ -59,7 +59,7 @@ Examples:
 )
 @click.option(
     "--selector",
-    type=Choice(["blame", "round-robin", "uniform", "all", "random"]),
+    type=SuggestingChoice(["blame", "round-robin", "uniform", "all", "random"]),
     help="How rounds choose the prompts to rewrite [default: blame].",
 )
 @click.option(

@@ -92,9 +92,12 @@ def _extended(key: str, before: str | None, now: str | None, folder: RunFolder) 
     """Whether a limit of the search lets all happen again that happened, and more; an unset one is none."""
     if key not in _LIMITS or now is None:
         return key in _LIMITS
-    if before is None:
-        return key == _ROUNDS and int(now) >= _rounds_made(folder)
-    return int(now) > int(before)
+    try:
+        if before is None:
+            return key == _ROUNDS and int(now) >= _rounds_made(folder)
+        return int(now) > int(before)
+    except ValueError:
+        return False  # a damaged file of the run
 
 
 def _rounds_made(folder: RunFolder) -> int:

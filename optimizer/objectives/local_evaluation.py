@@ -91,16 +91,20 @@ class LocalEvaluation:
     def reruns_as_recorded(self, prompt: str, text: str, given: RecordedInput) -> bool:
         """Whether the system's rerun does again what was recorded with this text; a warning tells what it did instead.
 
-        A prompt is tried once; where the call fails, nothing is known against it.
+        A prompt is tried once, and only where a cache answers the same request, so that it costs nothing. Where the
+        call fails, nothing is known against it.
         """
+        if not self._access.caches:
+            return True
         if prompt not in self._reruns:
             spec = self._prompts[prompt]
             candidate = {name: other.text for name, other in self._prompts.items()} | {prompt: text}
             difference = None
             try:
                 graph = self._executor.rerun(self._access, prompt, given.parts, candidate, given.key[:12])
-                repeatable = self._access.caches and sees_calls(spec, graph)
-                difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=repeatable)
+                difference = rerun_difference(
+                    spec, given.parts, given.outputs, graph, repeatable=sees_calls(spec, graph)
+                )
             except ModelError as error:
                 self._tell(prompt, error)
             if difference is not None:

@@ -72,7 +72,7 @@ def test_a_missing_environment_is_told_in_one_line_before_anything_is_made(
     arguments = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--out", "run"]
     for system, said in (
         ("mem0@2", "not installed: memtune system install mem0@2"),
-        ("mem0@5", "mem0 has no version '5'; choose one of mem0@0.1, mem0@1.0, mem0@2"),
+        ("mem0@5", "mem0 has no version '5'; did you mean 'mem0@2'?; choose one of mem0@0.1, mem0@1.0, mem0@2"),
     ):
         with pytest.raises(SystemExit) as caught:
             main(["run", "--system", system, *arguments])

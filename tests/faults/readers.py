@@ -206,7 +206,8 @@ def _configs() -> list[bytes]:
 
 
 def _read_config(path: Path) -> bool:
-    assert load_config(str(path)).rounds >= 0
+    rounds = load_config(str(path)).rounds
+    assert rounds is None or rounds >= 0
     return True
 
 

@@ -32,6 +32,8 @@ from tracing.systems.prompts import placeholders_of
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 DSPY = ("miprov2", "simba", "copro")
+LOOP = "optimizer.tuning.tuning_run"
+"""It warns of replies that are right and too long, as the seed prompts' are here."""
 Run = Callable[..., LoopResult]
 
 
@@ -175,7 +177,8 @@ def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
     with caplog.at_level(logging.WARNING):
         result = run("copro", Cut("Be brief, {please}."), rounds=1)
     assert result.champion_candidate == SEED
-    assert [record.getMessage().count("cut short") for record in caplog.records] == [1]
+    told = [record.getMessage() for record in caplog.records if record.name != LOOP]
+    assert [message.count("cut short") for message in told] == [1]
     gates = [each.gate or "" for record in result.iterations for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction is empty") for gate in gates)
@@ -194,7 +197,7 @@ def test_dspys_settings_and_output_are_as_they_were(
     run(name, Author("Be brief, {please}."))
     assert state() == before
     assert capsys.readouterr() == ("", "")
-    assert not caplog.records
+    assert not [record for record in caplog.records if record.name != LOOP]
 
 
 def test_demonstrations_are_shown_in_the_prompts_own_layout_under_a_new_instruction(

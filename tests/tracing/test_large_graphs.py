@@ -231,7 +231,7 @@ def test_a_value_too_deep_to_be_encoded_is_cut_when_a_graph_made_by_hand_is_writ
 
 def test_a_result_passed_out_through_many_operations_is_settled_in_linear_time() -> None:
     def make(size: int) -> Callable[[], object]:
-        with trace() as recorder:
+        with trace(prefix="") as recorder:
             around = [operation("step").__enter__() for _ in range(size)]
             made = ["text"]
             for op in reversed(around):

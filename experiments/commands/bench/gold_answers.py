@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Examples:
 @click.option("--dataset", metavar="NAME", help="What --data is, where that is not recognised.")
 @click.option(
     "--part",
-    type=Choice(["development", "held-out"]),
+    type=SuggestingChoice(["development", "held-out"]),
     default="held-out",
     show_default=True,
     help="Which conversations: rules and confidences were made on `development` of the sample and LoCoMo.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.commands.options import home_option, model_options
 from experiments.commands.output import write_output
 
@@ -39,7 +39,7 @@ Examples:
 )
 @click.option(
     "--part",
-    type=Choice(["held-out", "development"]),
+    type=SuggestingChoice(["held-out", "development"]),
     default="held-out",
     show_default=True,
     help="Rules are developed on the second and measured on the first.",

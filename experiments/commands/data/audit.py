@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output
 
@@ -34,7 +34,7 @@ Examples:
 @executor_options
 @click.option(
     "--split",
-    type=Choice(["train", "validation", "test", "all"]),
+    type=SuggestingChoice(["train", "validation", "test", "all"]),
     help="The conversations to audit [default: train; with --gold, every conversation].",
 )
 @click.option(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.choice import Choice
+from experiments.commands.choice import SuggestingChoice
 from experiments.display.terminal import one_line, say
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
@@ -38,7 +38,7 @@ Examples:
     "--from",
     "source",
     required=True,
-    type=Choice(tuple(FORMATS)),
+    type=SuggestingChoice(tuple(FORMATS)),
     help="Format of FILE; see docs/interchange.md.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Trace file to write.")
@@ -63,7 +63,11 @@ Examples:
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "target", required=True, type=Choice(tuple(FORMATS)), help="Format to write; see docs/interchange.md."
+    "--to",
+    "target",
+    required=True,
+    type=SuggestingChoice(tuple(FORMATS)),
+    help="Format to write; see docs/interchange.md.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
 @_force
