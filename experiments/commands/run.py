@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
-    from experiments.running.run import Finished
+    from experiments.running.run import Finished, Sent
     from experiments.runs.config import RunConfig
     from experiments.runs.summary import Summary
 
@@ -165,6 +166,7 @@ def run(
         _predict(settings, dataset)
         return
     from experiments.display.dashboard import live_run
+    from experiments.display.progress import sending_shown
     from experiments.running.run import run_experiment
 
     where = home_folder(home)
@@ -172,7 +174,15 @@ def run(
         say(f"note: {_WHY_THE_DEMO}", err=True)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
-    with live_run(settings.rounds, quiet=quiet) as (view, observers):
+    with ExitStack() as held:
+        live = held.enter_context(ExitStack())
+        view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
+
+        def on_result(finished: Finished) -> Sent:
+            live.close()
+            _show(finished, settings, where, named_home=home)
+            return held.enter_context(sending_shown(quiet=quiet))
+
         finished = run_experiment(
             settings,
             dataset,
@@ -182,8 +192,10 @@ def run(
             observers=observers,
             by_hand=by_hand,
             approve=view.approve if approve else None,
+            on_result=on_result,
         )
-    _show(finished, settings, where, named_home=home)
+    for problem in finished.problems[:1]:
+        say(f"warning: MLflow did not record everything: {problem}", err=True)
 
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
@@ -226,8 +238,6 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
         more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
         told = "" if done.stopped == NOTHING_WRONG else more
         say(f"left of the budget: {finished.left}, since the search ended: {done.stopped}{told}")
-    for problem in finished.problems[:1]:
-        say(f"warning: MLflow did not record everything: {problem}", err=True)
 
 
 def _more_rounds(done: Summary) -> int:

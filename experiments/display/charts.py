@@ -6,13 +6,15 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from experiments.display.terminal import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from optimizer.evaluation.scores import Interval
 
@@ -109,16 +111,8 @@ def svg(
         grid: rows and columns of axes.
         paper: background of a picture that is shown alone; without one it takes the colours of its page.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a glyph it lacks, which the page's fonts have, or of crowding
-        figure = Figure(figsize=(width, height), layout="constrained")
-        if paper is not None:
-            figure.set_facecolor(paper)
-        draw(figure.subplots(*grid))
-        page = io.StringIO()
+    page = io.StringIO()
+    with _drawn(draw, name, width=width, height=height, grid=grid, paper=paper) as figure:
         figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = page.getvalue()
     text = text[text.index("<svg") :]
@@ -132,3 +126,27 @@ def svg(
 
     text = re.sub(r"<[^>]*>", ours, text)  # in tags alone: a name may be that of a colour
     return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+
+
+def png(draw: Any, *, width: float = 5.6, height: float) -> bytes:
+    """Draw on fresh axes; return a picture on white, for what shows no SVG. As `svg` otherwise."""
+    picture = io.BytesIO()
+    with _drawn(draw, "", width=width, height=height, grid=(1, 1), paper="white") as figure:
+        figure.savefig(picture, format="png", dpi=144)
+    return picture.getvalue()
+
+
+@contextmanager
+def _drawn(
+    draw: Any, name: str, *, width: float, height: float, grid: tuple[int, int], paper: str | None
+) -> Iterator[Figure]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a glyph it lacks, which the page's fonts have, or of crowding
+        figure = Figure(figsize=(width, height), layout="constrained")
+        if paper is not None:
+            figure.set_facecolor(paper)
+        draw(figure.subplots(*grid))
+        yield figure

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import Progress, ProgressColumn, Task
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole
@@ -45,6 +45,27 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
     finally:
         ended.set()
         lines.join()
+
+
+@contextmanager
+def sending_shown(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Progress on stderr of what is sent to MLflow, with the time that the rest takes at the speed so far."""
+    if quiet:
+        yield lambda done, total: None
+        return
+    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), LeftColumn()
+    with progress_on(LiteralConsole(stderr=True), *columns) as shown:
+        task = shown.add_task("sending to MLflow; Ctrl-C leaves the rest for later", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+class LeftColumn(ProgressColumn):
+    """How long the rest of a task takes at its speed so far; nothing before there is any."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or not task.completed or not task.elapsed or task.finished:
+            return Text("")
+        return Text(f"about {task.elapsed / task.completed * (task.total - task.completed):.0f} s left")
 
 
 def _line(shown: Progress, task: Task) -> str:

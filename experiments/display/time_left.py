@@ -24,6 +24,7 @@ class TimeLeft:
         self._done = 0
         self._accepted = False
         self._test: float | None = None
+        self._tested = False
 
     def scored(self, split: SplitName) -> None:
         """The seed prompts were scored on a split; that of the test comes after the last round."""
@@ -33,8 +34,8 @@ class TimeLeft:
             self._test = took if self._accepted else 0.0
 
     def tested(self) -> None:
-        """The test ended."""
-        self._test = 0.0
+        """The test ended; how long it takes to save the run is not known."""
+        self._tested = True
 
     def iteration(self, number: int, *, accepted: bool) -> None:
         """A round ended; optimizers side by side make more of them than were asked for."""
@@ -45,7 +46,9 @@ class TimeLeft:
             self._rounds = max(self._rounds, number)
 
     def seconds(self, allowed: float | None) -> float | None:
-        """Seconds left, at most `allowed`, the rest of a time budget; None if there is none and no round has ended."""
+        """Seconds left, at most `allowed`, the rest of a time budget; None if they are not known."""
+        if self._tested:
+            return None
         running = self._clock() - self._last
         expected: float | None = None
         if self._test is not None:

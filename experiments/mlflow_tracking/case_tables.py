@@ -9,20 +9,20 @@ from typing import Any
 from experiments.mlflow_tracking.writes import LogTable
 from experiments.runs.seen_cases import SeenCase
 
-SIDES = ("seed", "champion")
+SIDES = ("baseline", "champion")
 """In the order of `case_tables`' arguments; they name columns, traces, and the runs that have these."""
 
 _ASKED = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 
 
-def case_tables(seed: Sequence[SeenCase], champion: Sequence[SeenCase]) -> list[LogTable]:
+def case_tables(baseline: Sequence[SeenCase], champion: Sequence[SeenCase]) -> list[LogTable]:
     """`cases/train.json`, `cases/validation.json` and `cases/test.json`, with the cases that were seen.
 
     Values are empty for the candidate under which a case was not evaluated.
     """
     rows: dict[str, dict[tuple[str, str], dict[str, Any]]] = defaultdict(dict)
-    for side, cases in zip(SIDES, (seed, champion), strict=True):
+    for side, cases in zip(SIDES, (baseline, champion), strict=True):
         for seen in cases:
             case = seen.case
             asked = case.question

@@ -1,4 +1,4 @@
-"""Cases as MLflow traces: one span per operation with its times, and the blame as feedback on its operation's span.
+"""What a case's trace in MLflow shows: a span for each operation, and the blame as feedback on its operation's span.
 
 A trace holds what led to the answer: the operations behind the reply, those that built the memory, and those blamed
 for losing what it lacks. With every operation of the conversation, all its questions would have the same long trace.
@@ -7,46 +7,35 @@ for losing what it lacks. With every operation of the conversation, all its ques
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from attribution.attributor import SURVIVAL
 from experiments.display.markdown_text import literal
-from experiments.mlflow_tracking.store import RefusedError, TrackingStore
-from experiments.mlflow_tracking.writes import Write
-from tracing.interchange.mlflow_traces import span_type, token_usage, values_by_role
+from tracing.interchange.mlflow_traces import token_usage, values_by_role
 from tracing.interchange.spans import nanoseconds
 
 if TYPE_CHECKING:
+    from experiments.mlflow_tracking.question_set import QuestionSet
     from experiments.runs.seen_cases import SeenCase
     from tracing.graph.elements import Operation
     from tracing.graph.execution_graph import ExecutionGraph
 
-CASE = "memtune.case"
-"""Tag that identifies a case's trace."""
-
-CONTENT = "memtune.content"
-"""Tag that says what the trace shows: a resumed run may end with another champion, which answers otherwise."""
-
-OPERATION = "memtune.operation"
-"""Attribute of a span: the operation's id in memtune's trace file."""
-
-_EXPECTED = "expected_answer"
-_TITLE_LIMIT = 500
+_Shift = Callable[[int], int]
 
 
 class CaseSpan(BaseModel):
-    """An operation as a span; times are in nanoseconds since the epoch."""
+    """An operation as a span; times are in nanoseconds since the epoch, moved as `CaseTrace` says."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     operation: str
     name: str
     parent: str | None
-    type: str
+    kind: str
     start: int
     end: int
     failed: str | None
@@ -68,143 +57,56 @@ class CaseFeedback(BaseModel):
     metadata: Mapping[str, str] = {}
 
 
-class LogCase(Write):
-    """A case's trace with its feedback; an existing one is completed, or replaced if it shows something else."""
+class CaseTrace(BaseModel):
+    """A case as a trace.
 
-    kind: Literal["case"] = "case"
-    title: str
+    A memory may be built long before it is asked. The trace has the time of the work alone: what came before a pause is
+    moved to its end, and every span says when it really began.
+
+    Attributes:
+        name: of the trace.
+        asked: the question as MLflow lists it, unlike all others of its set.
+        prompts: name in the registry → digest of the text that made it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    asked: str
     tags: Mapping[str, str]
-    conversation: str = ""
+    conversation: str
     question: str
     answers: tuple[str, ...]
     reply: str
     spans: tuple[CaseSpan, ...]
     feedback: tuple[CaseFeedback, ...]
+    prompts: Mapping[str, str] = {}
+    mark: str = ""
 
-    def apply(self, store: TrackingStore, folder: Path) -> None:
-        run = store.run_id(self.run)
-        tags = {CASE: _mark(store, self.title), CONTENT: self.content}
-        with store.as_default():
-            trace = self._found(store, tags)
-            if trace is None:
-                self._record(store, run, tags)
-                trace = self._found(store, tags)
-            if trace is None:
-                # MLflow logs what goes wrong on the way there, and the search shows that the store answers.
-                raise RefusedError(f"{self.title}: the store did not take the complete trace")
-            self._assess(trace)
-
-    @property
-    def content(self) -> str:
-        """Digest of what the trace shows, without times and costs: a resumed run has its replies from the cache."""
-        measured = {"spans": {"__all__": {"start", "end", "attributes"}}}
-        return _digest(self.model_dump_json(exclude=measured))
-
-    def _found(self, store: TrackingStore, tags: Mapping[str, str]) -> Any:
-        """The trace, if it is complete; one that an outage left incomplete, or that shows another, is deleted."""
-        where = store.experiment_id
-        wanted = f"tags.`{CASE}` = '{tags[CASE]}'"
-        # A program that traces with MLflow itself may have it write in the background.
-        for trace in store.client.search_traces(locations=[where], filter_string=wanted, flush=True):
-            if trace.info.tags.get(CONTENT) == tags[CONTENT] and len(trace.data.spans) == len(self.spans) + 1:
-                return trace
-            store.client.delete_traces(where, trace_ids=[trace.info.trace_id])
-        return None
-
-    def _record(self, store: TrackingStore, run: str, tags: Mapping[str, str]) -> None:
-        client = store.client
-        root = client.start_trace(
-            self.title[:_TITLE_LIMIT],
-            span_type="CHAIN",
-            # MLflow compares two runs by these, and two conversations may be asked the same.
-            inputs={"question": self.question, "conversation": self.conversation},
-            tags={**self.tags, **tags},
-            experiment_id=store.experiment_id,
-            start_time_ns=min((span.start for span in self.spans), default=None),
-            run_id=run,
-        )
-        made: dict[str, str] = {}
-        for span in self.spans:
-            begun = client.start_span(
-                span.name,
-                trace_id=root.trace_id,
-                parent_id=made.get(span.parent or "", root.span_id),
-                span_type=span.type,
-                inputs=dict(span.inputs),
-                attributes={**span.attributes, OPERATION: span.operation},
-                start_time_ns=span.start,
-            )
-            made[span.operation] = begun.span_id
-            client.end_span(
-                root.trace_id,
-                begun.span_id,
-                outputs=dict(span.outputs),
-                attributes={"error": span.failed} if span.failed else None,
-                status="ERROR" if span.failed else "OK",
-                end_time_ns=span.end,
-            )
-        client.end_trace(
-            root.trace_id,
-            outputs={"reply": self.reply},
-            end_time_ns=max((span.end for span in self.spans), default=None),
-        )
-
-    def _assess(self, trace: Any) -> None:
-        import mlflow
-        from mlflow.entities import AssessmentSource
-
-        spans = {span.attributes.get(OPERATION): span.span_id for span in trace.data.spans}
-        there = {(each.name, each.span_id) for each in trace.info.assessments}
-        where = trace.info.trace_id
-        if (_EXPECTED, None) not in there:
-            known = AssessmentSource(source_type="HUMAN", source_id="data set")
-            mlflow.log_expectation(trace_id=where, name=_EXPECTED, value=list(self.answers), source=known)
-        for each in self.feedback:
-            span = spans.get(each.operation) if each.operation else None
-            if (each.name, span) not in there:
-                mlflow.log_feedback(
-                    trace_id=where,
-                    name=each.name,
-                    value=each.value,
-                    source=AssessmentSource(source_type="CODE", source_id=each.source),
-                    rationale=each.rationale,
-                    metadata=dict(each.metadata) or None,
-                    span_id=span,
-                )
+    def marked(self) -> CaseTrace:
+        """The same with its mark: what it shows, without times and costs, which a resumed run has otherwise."""
+        shown = self.model_dump_json(exclude={"mark": True, "spans": {"__all__": {"start", "end", "attributes"}}})
+        return self.model_copy(update={"mark": hashlib.sha256(shown.encode()).hexdigest()[:32]})
 
 
-class KeepCases(Write):
-    """Delete the traces of a run other than those with these titles: a resumed run may end with another champion."""
-
-    kind: Literal["keep cases"] = "keep cases"
-    titles: tuple[str, ...]
-
-    def apply(self, store: TrackingStore, folder: Path) -> None:
-        run = store.find_run(self.run)
-        if run is None:
-            return
-        kept = {_mark(store, title) for title in self.titles}
-        where, token = store.experiment_id, None
-        others: list[str] = []
-        while True:
-            page = store.client.search_traces(locations=[where], run_id=run, page_token=token, include_spans=False)
-            others += [trace.info.trace_id for trace in page if trace.info.tags.get(CASE) not in kept]
-            token = page.token
-            if not token:
-                break
-        for trace_id in others:
-            store.client.delete_traces(where, trace_ids=[trace_id])
-
-
-def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) -> Iterator[LogCase]:
-    """The traces of cases, in the run of their `side`, `seed` or `champion`; `method` attributed them."""
+def case_traces(
+    side: str,
+    cases: Sequence[SeenCase],
+    questions: QuestionSet,
+    *,
+    metric: str,
+    method: str,
+    prompts: Mapping[str, str],
+) -> Iterator[CaseTrace]:
+    """The traces of a side's cases, which `method` attributed; `prompts` made them, as `CaseTrace.prompts` says."""
     source = "information survival" if method == SURVIVAL else method
     for seen in cases:
         case, attribution = seen.case, seen.attribution
         blames = attribution.decisive if attribution is not None else ()
         spans = _spans(seen.graph, case.prediction, [blame.operation_id for blame in blames])
         there = {span.operation for span in spans}
-        feedback = [CaseFeedback(name=metric, value=case.judgement.score, source="memtune judge")]
+        name = questions.metric(metric, seen.split)
+        feedback = [CaseFeedback(name=name, value=case.judgement.score, source="memtune judge")]
         for blame in blames:
             feedback.append(
                 CaseFeedback(
@@ -216,9 +118,9 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
                     metadata={"error_type": blame.error_type, "confidence": f"{blame.confidence:g}"},
                 )
             )
-        yield LogCase(
-            run=side,
-            title=f"{side} {case.conversation} {case.question.id}",
+        yield CaseTrace(
+            name=f"{side} {case.conversation} {case.question.id}",
+            asked=questions.titles[case.conversation, case.question.id],
             tags={"memtune.side": side, "memtune.split": seen.split, "memtune.passed": str(case.passed).lower()},
             conversation=case.conversation,
             question=case.question.question,
@@ -226,7 +128,8 @@ def case_traces(side: str, cases: Iterable[SeenCase], metric: str, method: str) 
             reply=case.reply,
             spans=tuple(spans),
             feedback=tuple(feedback),
-        )
+            prompts=prompts,
+        ).marked()
 
 
 def _spans(graph: ExecutionGraph, prediction: str | None, blamed: Sequence[str | None]) -> list[CaseSpan]:
@@ -234,11 +137,31 @@ def _spans(graph: ExecutionGraph, prediction: str | None, blamed: Sequence[str |
     wanted = {*behind, *(operation for operation in blamed if operation in graph.operations)}
     # An outer operation is recorded after the inner one, but a span needs its parent first.
     ordered = sorted((graph.operations[name] for name in wanted), key=lambda each: (each.started, -(each.ended or 0)))
-    return [_span(graph, operation) for operation in ordered]
+    shift = _without_pauses([_times(operation) for operation in ordered])
+    return [_span(graph, operation, shift) for operation in ordered]
 
 
-def _span(graph: ExecutionGraph, operation: Operation) -> CaseSpan:
+def _without_pauses(times: Sequence[tuple[int, int]]) -> _Shift:
+    """Gives how far to move what begins at a moment, if nothing is to happen between no two of these in order."""
+    pauses: list[tuple[int, int]] = []
+    busy_until = times[0][1] if times else 0
+    for start, end in times:
+        if start > busy_until:
+            pauses.append((start, start - busy_until))
+        busy_until = max(busy_until, end)
+    return lambda moment: sum(length for start, length in pauses if start > moment)
+
+
+def _times(operation: Operation) -> tuple[int, int]:
+    start = nanoseconds(operation.started)
+    return start, max(start, nanoseconds(operation.ended)) if operation.ended is not None else start
+
+
+def _span(graph: ExecutionGraph, operation: Operation, shift: _Shift) -> CaseSpan:
+    start, end = _times(operation)
+    moved = shift(start)
     attributes = dict(operation.attributes)
+    attributes["memtune.began"] = datetime.fromtimestamp(start / 1e9, UTC).isoformat(timespec="milliseconds")
     if operation.calls:
         attributes |= {"model": operation.model, "calls": operation.calls, "calls from cache": operation.cached_calls}
         attributes |= token_usage(operation)
@@ -246,19 +169,11 @@ def _span(graph: ExecutionGraph, operation: Operation) -> CaseSpan:
         operation=operation.id,
         name=operation.name,
         parent=operation.parent,
-        type=span_type(operation.kind),
-        start=nanoseconds(operation.started),
-        end=nanoseconds(operation.ended if operation.ended is not None else operation.started),
+        kind=operation.kind,
+        start=start + moved,
+        end=end + moved,
         failed=operation.error,
         inputs=values_by_role(graph, operation.inputs),
         outputs=values_by_role(graph, operation.outputs),
         attributes=attributes,
     )
-
-
-def _mark(store: TrackingStore, title: str) -> str:
-    return _digest(store.key, title)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

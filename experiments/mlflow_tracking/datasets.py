@@ -1,11 +1,13 @@
-"""The data set of a run as MLflow's Datasets: one for each split, recognized by the digest of its conversations."""
+"""The data set of a run in MLflow: as inputs of its runs, a data set for each split, recognized by the digest of its
+conversations; and the questions of its test as an evaluation data set, for `mlflow.genai.evaluate`.
+"""
 
 from __future__ import annotations
 
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,7 +15,10 @@ from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from experiments.mlflow_tracking.writes import Write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from optimizer.evaluation.scores import Splits
+    from tracing.systems.conversations import Question
 
 CONTEXT = "mlflow.data.context"
 """The tag of an input by which MLflow's UI says what a data set was used for."""
@@ -27,6 +32,9 @@ _SCHEMA = {
     ]
 }
 _DIGITS = 16
+_DIGEST = "memtune_digest"
+"""Tag of an evaluation data set: the digest of its conversations. MLflow finds no tag whose name has a full stop."""
+_BATCH = 100
 
 
 class SplitData(BaseModel):
@@ -92,3 +100,44 @@ def split_data(name: str, splits: Splits) -> tuple[SplitData, ...]:
 def log_datasets(splits: tuple[SplitData, ...], run: str = PARENT) -> list[LogDatasets]:
     """The write, if there are splits."""
     return [LogDatasets(run=run, splits=splits)] if splits else []
+
+
+class LogEvaluationData(Write):
+    """Records of an evaluation data set of the experiment, which is made if there is none with this digest."""
+
+    kind: Literal["evaluation data"] = "evaluation data"
+    name: str
+    digest: str
+    records: tuple[dict[str, Any], ...]
+    total: int
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        with store.as_default():
+            where = store.experiment_id
+            known = store.client.search_datasets(
+                experiment_ids=[where], filter_string=f"tags.{_DIGEST} = '{self.digest}'", max_results=1
+            )
+            data = known[0] if known else None
+            if data is None:
+                tags = {_DIGEST: self.digest}
+                data = store.client.create_dataset(name=self.name, experiment_id=[where], tags=tags)
+            if json.loads(data.profile or "{}").get("num_records", 0) < self.total:
+                data.merge_records([dict(record) for record in self.records])
+
+
+def evaluation_data(split: SplitData, questions: Sequence[tuple[str, Question]]) -> Iterator[LogEvaluationData]:
+    """A split's questions, each after the id of its conversation; the inputs are those of their traces."""
+    records = [
+        {
+            "inputs": {"question": question.question, "conversation": conversation},
+            "expectations": {
+                "expected_answer": question.answers[0] if len(question.answers) == 1 else list(question.answers)
+            },
+        }
+        for conversation, question in questions
+    ]
+    # What is put twice in a conversation is a single record.
+    total = len({json.dumps(record["inputs"], sort_keys=True) for record in records})
+    for first in range(0, len(records), _BATCH):
+        part = tuple(records[first : first + _BATCH])
+        yield LogEvaluationData(name=split.name, digest=split.digest, records=part, total=total)

@@ -15,9 +15,6 @@ from experiments.runs.summary import Summary, SummaryScore
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 
-NOTE = "mlflow.note.content"
-"""The tag that MLflow shows as a run's description."""
-
 LONGEST = 7500
 """In characters: MLflow keeps 8,000 of a tag, and a stored one may have some of them replaced by longer marks."""
 
@@ -34,7 +31,7 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     elif summary.settings:
         parts.append(literal(SETTINGS_ALONE))
     closing = (
-        "Runs `seed` and `champion`, nested in this one, have the scores and traces of each side; "
+        "The runs `baseline` and `champion`, nested in this one, have the scores and traces of each side; "
         "`attempts.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
     )
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
@@ -64,11 +61,13 @@ def _headline(summary: Summary) -> str:
 
 
 def _scores(summary: Summary) -> str:
-    lines = ["| | seed prompts | champion | questions |", "|---|---|---|---|"]
-    for split, label in SPLIT_TITLES.items():
+    # A list: MLflow shows a table of Markdown as one line.
+    lines = []
+    for split, label in reversed(SPLIT_TITLES.items()):
         before, after = summary.baseline.get(split), summary.champion.get(split)
-        size = summary.splits[split].questions if split in summary.splits else "–"
-        lines.append(f"| {label} | {_told(before)} | {_told(after)} | {size} |")
+        size = f", {summary.splits[split].questions} questions" if split in summary.splits else ""
+        ended = f" → champion {_told(after)}" if summary.rewritten and after is not None else ""
+        lines.append(f"- **{label}**{size}: baseline {_told(before)}{ended}")
     return "\n".join(lines)
 
 

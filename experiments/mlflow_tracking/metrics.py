@@ -1,7 +1,7 @@
 """Names and values of a run's metrics in MLflow, whose UI makes a section of what stands before the `/`.
 
-Sections are sorted by name: `answers`, the curve of the scores, comes before `blame`, `cost`, `objectives`, `settings`,
-and the figures of `test` and `train`, which are no curves.
+Sections are sorted by name, and metrics within them: `answers`, with the test first and the curve of the validation
+last, comes before `blame`, `measures`, `objectives`, `settings`, and `spending`, what it cost.
 """
 
 from __future__ import annotations
@@ -29,14 +29,20 @@ COSTS = ("calls_made", "calls_cached", "tokens")
 
 
 def side_scores(split: SplitName, score: Score) -> dict[str, float]:
-    """A split's scores in the run of a side, `seed` or `champion`."""
-    return {f"answers/{split}_{name}": getattr(score, name) for name in ("score", "em", "f1", "contains")}
+    """A split's scores in the run of a side, `baseline` or `champion`."""
+    others = {f"measures/{split}_{name}": getattr(score, name) for name in ("em", "f1", "contains")}
+    return {f"answers/{split}_score": score.score, **others}
+
+
+def parent_score(split: SplitName, side: str, score: Score) -> dict[str, float]:
+    """A split's score under a side's prompts, in the parent run."""
+    return {f"answers/{split}_{side}": score.score}
 
 
 def side_cost(result: LoopResult, side: str) -> dict[str, float]:
     """What a test question costs with a side's prompts."""
     tokens = result.tokens_per_question.get("champion" if side == "champion" else "baseline")
-    return {} if tokens is None else {"cost/tokens_per_question": tokens}
+    return {} if tokens is None else {"spending/tokens_per_question": tokens}
 
 
 def shares(signals: Sequence[Signal]) -> dict[str, float]:
@@ -44,12 +50,9 @@ def shares(signals: Sequence[Signal]) -> dict[str, float]:
     return {blame_key(signal.operation): signal.share for signal in signals}
 
 
-def iteration_values(record: IterationRecord, *, blamed: bool) -> dict[str, float]:
-    """An iteration's metrics without its cost; `blamed` says whether its attribution was recorded already."""
+def iteration_values(record: IterationRecord) -> dict[str, float]:
+    """An iteration's metrics without its cost and its blame, which is in the iteration's own run and in a chart."""
     values = {VALIDATION: record.validation_score}
-    if not blamed:
-        # Nothing was attributed again, since the champion is the same; the curve stays level.
-        values |= {blame_key(name): blame.share for name, blame in record.blame.items()}
     for name, found in record.alignment.items():
         if found.correlation is not None:
             values[f"objectives/{name}_alignment"] = found.correlation
@@ -61,16 +64,16 @@ def iteration_values(record: IterationRecord, *, blamed: bool) -> dict[str, floa
 
 def verdict_values(verdict: Verdict) -> dict[str, float]:
     """The figures of the verdict; they are no curves, so that nothing is drawn from seed to champion."""
-    values = {"test/difference": verdict.delta}
+    values = {"difference": verdict.delta}
     if verdict.delta_ci is not None:
-        values |= {f"test/difference_{end}": at for end, at in _ends(verdict.delta_ci)}
-    values |= {"test/p_value": verdict.p_value, "test/power": verdict.power}
+        values |= {f"difference_{end}": at for end, at in _ends(verdict.delta_ci)}
+    values |= {"p_value": verdict.p_value, "power": verdict.power}
     if verdict.noise is not None:
-        values["test/noise"] = verdict.noise.noise
+        values["noise"] = verdict.noise.noise
     alone = verdict.prompts_alone
     if alone is not None:
-        values |= {"test/prompts_alone_difference": alone.delta, "test/prompts_alone_p_value": alone.p_value}
-    return values
+        values |= {"prompts_alone_difference": alone.delta, "prompts_alone_p_value": alone.p_value}
+    return {f"answers/test_{name}": value for name, value in values.items()}
 
 
 def run_costs(result: LoopResult) -> dict[str, float]:
@@ -79,11 +82,11 @@ def run_costs(result: LoopResult) -> dict[str, float]:
     parts = result.search.by_optimizer if result.search is not None else {}
     named = {re.sub(r"[^\w.-]", "-", name): each for name, each in parts.items()}
     return {
-        "cost/run_calls_made": calls.made,
-        "cost/run_calls_cached": calls.cached,
-        "cost/run_calls_without_reuse": calls.without_reuse,
-        **{f"cost/search_calls_{name}": float(each.calls) for name, each in named.items()},
-        **{f"cost/search_tokens_{name}": float(each.tokens) for name, each in named.items()},
+        "spending/run_calls_made": calls.made,
+        "spending/run_calls_cached": calls.cached,
+        "spending/run_calls_without_reuse": calls.without_reuse,
+        **{f"spending/search_calls_{name}": float(each.calls) for name, each in named.items()},
+        **{f"spending/search_tokens_{name}": float(each.tokens) for name, each in named.items()},
     }
 
 

@@ -6,15 +6,16 @@ The file is JSON lines: a header that names the store, then one write per line. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from experiments.mlflow_tracking.case_traces import KeepCases, LogCase
-from experiments.mlflow_tracking.datasets import LogDatasets
+from experiments.mlflow_tracking.blame_chart import LogBlameChart
+from experiments.mlflow_tracking.datasets import LogDatasets, LogEvaluationData
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
+from experiments.mlflow_tracking.trace_writes import KeepTraces, LogTraces
 from experiments.mlflow_tracking.writes import (
     EndRun,
     LogFiles,
@@ -22,6 +23,7 @@ from experiments.mlflow_tracking.writes import (
     LogParams,
     LogTable,
     LogText,
+    NameRun,
     SetTag,
     StartRun,
     Write,
@@ -62,9 +64,12 @@ _AnyWrite = Annotated[
     | EndRun
     | RegisterPrompt
     | NameChampion
-    | KeepCases
-    | LogCase
-    | LogDatasets,
+    | NameRun
+    | KeepTraces
+    | LogTraces
+    | LogBlameChart
+    | LogDatasets
+    | LogEvaluationData,
     Field(discriminator="kind"),
 ]
 _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
@@ -142,33 +147,57 @@ class Outbox:
             self._pass_on(seconds=SLOW_SECONDS)
         self._keep()
 
+    def queue(self, writes: Iterable[Write]) -> None:
+        """Keep writes in the folder, to be sent by `flush`.
+
+        Raises:
+            RunError: they cannot be kept; they are still sent.
+        """
+        self._waiting += map(_shown, writes)
+        self._keep()
+
     def keep_off(self, error: BaseException) -> None:
         """Avoid the store for a while, since it failed."""
         self.trouble = in_words(error, self.store.uri)
         self._quiet_until = self._clock() + PAUSE_SECONDS
 
-    def flush(self, *, seconds: float) -> None:
-        """Send what waits, in order, until the store fails or the time limit; then avoid the store for a while."""
-        self._pass_on(seconds=seconds)
-        self._keep()
+    def flush(self, *, seconds: float, progress: Callable[[int, int], None] | None = None) -> None:
+        """Send what waits, in order, until the store fails or the time limit; then avoid the store for a while.
 
-    def _pass_on(self, *, seconds: float) -> None:
-        begun, sent = self._clock(), 0
+        Args:
+            progress: told how much of how much is sent (`Write.size`).
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; what is not sent by then waits.
+        """
+        try:
+            self._pass_on(seconds=seconds, progress=progress)
+        finally:
+            self._keep()
+
+    def _pass_on(self, *, seconds: float, progress: Callable[[int, int], None] | None = None) -> None:
+        begun, sent, done = self._clock(), 0, 0
+        total = sum(write.size for write in self._waiting)
         self.trouble = None
-        for write in self._waiting:
-            try:
-                with self.store.bounded():
-                    write.apply(self.store, self._folder.path)
-            except Exception as error:  # whatever a store raises
-                if not is_refusal(error):
-                    self.keep_off(error)
+        try:
+            for write in self._waiting:
+                try:
+                    with self.store.bounded():
+                        write.apply(self.store, self._folder.path)
+                except Exception as error:  # whatever a store raises
+                    if not is_refusal(error):
+                        self.keep_off(error)
+                        break
+                    self.refused.append(in_words(error, self.store.uri))
+                sent += 1
+                done += write.size
+                if progress is not None:
+                    progress(done, total)
+                if self._clock() - begun > seconds:
+                    self._quiet_until = self._clock() + PAUSE_SECONDS
                     break
-                self.refused.append(in_words(error, self.store.uri))
-            sent += 1
-            if self._clock() - begun > seconds:
-                self._quiet_until = self._clock() + PAUSE_SECONDS
-                break
-        del self._waiting[:sent]
+        finally:
+            del self._waiting[:sent]
 
     def _keep(self) -> None:
         """Write what waits to the file. It is small and rare, so it is always rewritten."""

@@ -32,13 +32,13 @@ class RegisterPrompt(Write):
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
         with store.as_default():
-            version = _version_of(store.client, self.name, self.text)
+            version = version_of(store.client, self.name, text_digest(self.text))
             if version is None:
                 version = store.client.register_prompt(
                     self.name,
                     registry_form(self.text),
                     commit_message=self.message,
-                    tags={**self.tags, TEXT_DIGEST: _digest(self.text)},
+                    tags={**self.tags, TEXT_DIGEST: text_digest(self.text)},
                 )
             store.client.link_prompt_version_to_run(store.run_id(self.run), version)
 
@@ -56,7 +56,7 @@ class NameChampion(Write):
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
         with store.as_default():
-            found = _version_of(store.client, self.name, self.text)
+            found = version_of(store.client, self.name, text_digest(self.text))
             if found is not None and (self.better or not _has_champion(store.client, self.name)):
                 store.client.set_prompt_alias(self.name, CHAMPION, found.version)
 
@@ -88,15 +88,16 @@ def registry_form(text: str) -> str:
         return text
 
 
-def _digest(text: str) -> str:
+def text_digest(text: str) -> str:
+    """What identifies a text among the versions of its prompt."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _version_of(client: Any, name: str, text: str) -> Any:
-    """The version of a prompt with this text, or None."""
+def version_of(client: Any, name: str, wanted: str) -> Any:
+    """The version of a prompt whose text has this digest, or None."""
     from mlflow.exceptions import MlflowException
 
-    wanted, token = _digest(text), None
+    token = None
     while True:
         try:
             page = client.search_prompt_versions(name, page_token=token)

@@ -15,7 +15,23 @@ from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
-"""Name of the parent run of an experiment; the nested ones are named `seed`, `champion`, or by their iteration."""
+"""The parent run of an experiment; the nested ones are `baseline`, `champion`, and one for each iteration."""
+
+NOTE = "mlflow.note.content"
+"""The tag that MLflow shows as the description of a run or an experiment."""
+
+ABOUT = """\
+**Runs of memtune**, which tunes the prompts of a memory system.
+
+A run says in its name and description what it found. Nested in it are
+
+- `baseline` and `champion`: the scores and traces of the prompts it began with, and of those it ended with. Select
+  both and *Compare*, or choose *compare to* in the traces of one of them;
+- a run for each iteration of the search.
+
+*Prompts* has every text that was accepted, *Datasets* the questions of the test.
+"""
+"""The description of an experiment that has none."""
 
 KEY = "memtune.key"
 """Tag that identifies a run, so that a repeated write needs no id from the reply to the first."""
@@ -45,6 +61,7 @@ class TrackingStore:
         self._client: Any = None
         self._experiment_id: str | None = None
         self._runs: dict[str, str] = {}
+        self._begun: int | None = None
 
     @property
     def remote(self) -> bool:
@@ -80,6 +97,8 @@ class TrackingStore:
                     "restore it there or give another name"
                 )
             self._experiment_id = str(found.experiment_id)
+            if NOTE not in found.tags:
+                self.client.set_experiment_tag(self._experiment_id, NOTE, ABOUT)
         return self._experiment_id
 
     def _new_experiment(self) -> Any:
@@ -117,6 +136,16 @@ class TrackingStore:
         if found is None:
             raise RefusedError(f"the store has no run {self._key_of(name)}")
         return found
+
+    def begun(self) -> int:
+        """When the parent run began, in milliseconds since the epoch.
+
+        Raises:
+            RefusedError: it was never started.
+        """
+        if self._begun is None:
+            self._begun = int(self.client.get_run(self.run_id()).info.start_time)
+        return self._begun
 
     def start_run(self, name: str, title: str, tags: Mapping[str, str], moment: int) -> None:
         """Start the run called `name`, with `title` in the UI, or resume one started before; `moment` in ms."""

@@ -1,4 +1,4 @@
-"""A run in MLflow: one parent run with the curves; nested in it the runs `seed` and `champion`, and each iteration's.
+"""A run in MLflow: a parent run with the curves; nested in it the runs `baseline` and `champion`, and each iteration's.
 
 Everything goes through `MlflowClient` with explicit run ids: MLflow's active run is local to a thread.
 """
@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from experiments.mlflow_tracking.attempts_table import attempts_table
+from experiments.mlflow_tracking.blame_chart import blame_chart
 from experiments.mlflow_tracking.case_tables import SIDES, case_tables
-from experiments.mlflow_tracking.case_traces import KeepCases, LogCase, case_traces
-from experiments.mlflow_tracking.datasets import SplitData, log_datasets
-from experiments.mlflow_tracking.description import NOTE, describe
+from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.datasets import SplitData, evaluation_data, log_datasets
+from experiments.mlflow_tracking.description import describe
 from experiments.mlflow_tracking.metrics import (
     COSTS,
     VALIDATION,
     before_a_step,
     iteration_values,
+    parent_score,
     run_costs,
     shares,
     side_cost,
@@ -32,20 +34,29 @@ from experiments.mlflow_tracking.metrics import (
     verdict_values,
 )
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
-from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt, accepted_reasons, prompt_name
-from experiments.mlflow_tracking.store import PARENT, TrackingStore, in_words, is_refusal
+from experiments.mlflow_tracking.prompt_versions import (
+    NameChampion,
+    RegisterPrompt,
+    accepted_reasons,
+    prompt_name,
+    text_digest,
+)
+from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.store import NOTE, PARENT, TrackingStore, in_words, is_refusal
+from experiments.mlflow_tracking.trace_writes import trace_writes
 from experiments.mlflow_tracking.writes import (
     EndRun,
     LogFiles,
     LogMetrics,
     LogParams,
     LogText,
+    NameRun,
     SetTag,
     StartRun,
     Write,
 )
 from experiments.runs.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, STUDY, SUMMARY, RunFolder
-from experiments.runs.seen_cases import SeenCase, worst_first
+from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -58,12 +69,15 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from attribution.signals import Signal
 
-SEED, CHAMPION = SIDES
+BASELINE, CHAMPION = SIDES
+
+RUN, PART = "memtune.run", "memtune.part"
+"""Tags of MLflow's runs: the id of memtune's run, and in it `baseline`, `champion`, `iteration 1` and so on."""
 
 PARAM_LIMIT = 500
 """Longest value kept as a parameter; settings are short, and prompts are not parameters."""
 
-FINISH_SECONDS = 120.0
+FINISH_SECONDS = 300.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
 
 SEND_SECONDS = 3600.0
@@ -111,9 +125,9 @@ class MlflowRun:
         self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
         self._datasets = datasets
         self._open: dict[str, bool] = {}
-        self._blamed: set[int] = set()
         self._iterations: list[IterationRecord] = []
         self._curves: dict[str, float] = {}
+        self._closing: list[Write] = []
         self._stands = False
         self._spent = dict.fromkeys(COSTS, 0)
 
@@ -165,8 +179,8 @@ class MlflowRun:
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
-        tags = {"mlflow.source.name": "memtune run"}
-        outbox.send(StartRun(title=folder.id, moment=self._now(), tags=tags), LogParams(values=values))
+        tags = {"mlflow.source.name": "memtune run", RUN: folder.id}
+        outbox.send(StartRun(title=self._title, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(
             *log_datasets(datasets), *(self._version(name, text, f"seed of {system}") for name, text in seed.items())
         )
@@ -184,15 +198,15 @@ class MlflowRun:
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
             remedy = f"`memtune mlflow send {self._folder.named}` sends them"
-            found.insert(0, f"{self._outbox.waiting} writes wait{why}; {remedy}")
+            found.insert(0, f"{self._outbox.waiting} writes wait in the run's folder{why}; {remedy}")
         return found
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._metrics(self._side_run(SEED), side_scores(split, score), step=0)
+        self._metrics(self._side_run(BASELINE), side_scores(split, score), step=0)
         if split == "validation":
             self._curve({VALIDATION: score.score}, step=0)
         else:
-            self._metrics(PARENT, {f"{split}/seed": score.score}, step=0)
+            self._metrics(PARENT, parent_score(split, BASELINE, score), step=0)
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         rows = [
@@ -211,8 +225,7 @@ class MlflowRun:
         ]
         nested = self._iteration_run(iteration)
         self._metrics(nested, shares(signals), step=iteration)
-        self._curve(shares(signals), step=iteration)
-        self._blamed.add(iteration)
+        self._outbox.send(*blame_chart(iteration, signals))
         text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
         self._outbox.send(LogText(run=nested, path="blame.json", text=text))
 
@@ -220,11 +233,11 @@ class MlflowRun:
         self._iterations.append(record)
         cost = {name: getattr(record, name) for name in COSTS}
         self._spent = {name: self._spent[name] + value for name, value in cost.items()}
-        metrics = iteration_values(record, blamed=record.n in self._blamed)
+        metrics = iteration_values(record)
         nested = self._iteration_run(record.n)
-        own = {f"cost/{name}": value for name, value in cost.items()}
-        self._metrics(nested, metrics | own | {"proposals": record.proposals}, step=record.n)
-        self._curve(metrics | {f"cost/{name}_so_far": value for name, value in self._spent.items()}, step=record.n)
+        own = {f"spending/{name}": value for name, value in cost.items()}
+        self._metrics(nested, metrics | own | {"spending/proposals": record.proposals}, step=record.n)
+        self._curve(metrics | {f"spending/{name}_so_far": value for name, value in self._spent.items()}, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
         tags |= {f"settings.{name}": f"{each.before} → {each.after}" for name, each in record.changed.items()}
         if record.optimizer is not None:
@@ -257,54 +270,101 @@ class MlflowRun:
         """Progress is not recorded."""
 
     def cases(
-        self, seed: Sequence[SeenCase], champion: Sequence[SeenCase], *, metric: str, method: str, most: int
+        self,
+        baseline: Sequence[SeenCase],
+        champion: Sequence[SeenCase],
+        candidate: Candidate,
+        *,
+        metric: str,
+        method: str,
+        most: int,
     ) -> None:
-        """Record the cases of seed and champion as tables, and `most` of each side's as traces, wrong answers first.
+        """Prepare the cases of both sides as tables, and those of `most` questions (`question_set`) as traces.
 
-        Traces are in the run of their side. If the champion is the seed, only the seed has them. Those that a resumed
-        run has of an earlier champion are deleted.
+        Traces are in the run of their side. If the champion is the baseline, only that has them. Those that a resumed
+        run has of an earlier champion are deleted. All of it is sent by `finish`, last.
+
+        Args:
+            candidate: the champion's prompts.
+            metric: by which replies are scored.
+            method: which attributed them.
         """
-        self._outbox.send(*case_tables(seed, champion))
-        self._side_run(SEED)
-        self._outbox.send(*case_traces(SEED, worst_first(seed)[:most], metric, method))
-        traces: list[LogCase] = []
-        if champion != seed:
-            self._side_run(CHAMPION)
-            traces += case_traces(CHAMPION, worst_first(champion)[:most], metric, method)
-        self._outbox.send(KeepCases(run=CHAMPION, titles=tuple(each.title for each in traces)), *traces)
+        questions = question_set(baseline, champion, most)
+        self._closing += case_tables(baseline, champion)
+        tested = [(seen.case.conversation, seen.case.question) for seen in baseline if seen.split == "test"]
+        for data in self._datasets:
+            if data.use == "test" and tested:
+                self._closing += evaluation_data(data, tested)
+        for side, cases, texts in (
+            (BASELINE, questions.baseline, self._seed),
+            (CHAMPION, questions.champion, candidate),
+        ):
+            # As the registry has them: writes are redacted on their way.
+            prompts = {
+                prompt_name(self._system, name): text_digest(Redaction().text(text)) for name, text in texts.items()
+            }
+            traces = list(case_traces(side, cases, questions, metric=metric, method=method, prompts=prompts))
+            if traces:
+                self._side_run(side)
+            ended_with = CHAMPION if questions.champion else BASELINE
+            self._closing += trace_writes(side, traces, final=side == ended_with)
 
-    def finish(self, result: LoopResult, *, status: str = "FINISHED") -> None:
-        """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED)."""
+    def finish(
+        self, result: LoopResult, *, status: str = "FINISHED", progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Record the champion and the folder's files, and end the run with `status` (FINISHED, KILLED or FAILED).
+
+        Args:
+            progress: told how much of it MLflow has.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; what is not sent by then waits in the run's folder.
+        """
+        changed = result.champion_candidate != self._seed or bool(result.settings)
         for split, score in result.champion.items():
             if split != "validation":  # whose curve ends with it
-                self._metrics(PARENT, {f"{split}/champion": score.score}, step=0)
+                self._metrics(PARENT, parent_score(split, CHAMPION, score), step=0)
         self._metrics(PARENT, run_costs(result), step=0)
         if result.baseline:
-            self._metrics(self._side_run(SEED), side_cost(result, SEED), step=0)
-        if result.champion and (result.champion_candidate != self._seed or result.settings):
+            self._metrics(self._side_run(BASELINE), side_cost(result, BASELINE), step=0)
+        if result.champion and changed:
             run = self._side_run(CHAMPION)
-            for split, score in result.champion.items():
+            # The test first: MLflow lists metrics in the order in which they came.
+            for split, score in sorted(result.champion.items()):
                 self._metrics(run, side_scores(split, score), step=0)
             self._metrics(run, side_cost(result, CHAMPION), step=0)
         note = describe(self._folder.summary(), self._seed, result.champion_candidate)
-        self._outbox.send(SetTag(key=NOTE, value=note))
-        changed = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
-        self._outbox.send(*(SetTag(key=key, value=value) for key, value in changed.items()))
+        self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
+        settings = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
+        self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
         # A run that was stopped before its test may be resumed, and its champion may lose.
         for name, text in (result.champion_candidate if self._stands else self._seed).items():
             better = text != self._seed.get(name)
             self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
-        self._end_all(status)
+        self._end_all(status, progress)
 
     def leave(self, stopped: str, *, status: str) -> None:
         """End the run with what it had before it was resumed; why it ended this time is all that is new."""
         self._outbox.send(SetTag(key="stopped", value=stopped), LogFiles(path=SUMMARY))
         self._end_all(status)
 
+    @property
+    def _title(self) -> str:
+        return self._system.rpartition(":")[2]
+
+    def _ended(self, result: LoopResult) -> str:
+        """The run's title with its scores on the test."""
+        before, after = result.baseline.get("test"), result.champion.get("test")
+        if before is None:
+            return self._title
+        if after is None or (result.champion_candidate == self._seed and not result.settings):
+            return f"{self._title} {before.score:.2f}"
+        return f"{self._title} {before.score:.2f}→{after.score:.2f}"
+
     def _version(self, prompt: str, text: str, message: str) -> RegisterPrompt:
-        tags = {"memtune.run": self._folder.id, "memtune.system": self._system}
+        tags = {RUN: self._folder.id, "memtune.system": self._system}
         return RegisterPrompt(name=prompt_name(self._system, prompt), text=text, message=message, tags=tags)
 
     def _iteration_run(self, iteration: int) -> str:
@@ -316,16 +376,21 @@ class MlflowRun:
     def _nested_run(self, name: str, tags: Mapping[str, str], data: tuple[SplitData, ...] = ()) -> str:
         if name not in self._open:
             self._open[name] = True
-            start = StartRun(run=name, title=name, moment=self._now(), tags=tags)
+            given = {RUN: self._folder.id, PART: name, **tags}
+            start = StartRun(run=name, title=f"{name} · {self._title}", moment=self._now(), tags=given)
             self._outbox.send(start, *log_datasets(data, name))
         return name
 
-    def _end_all(self, status: str) -> None:
-        left = [name for name, still in self._open.items() if still]
-        for run in (*left, PARENT):
-            self._end(run, status)
-        if self._outbox.waiting:
-            self._outbox.flush(seconds=FINISH_SECONDS)
+    def _end_all(self, status: str, progress: Callable[[int, int], None] | None = None) -> None:
+        ended = [name for name, still in self._open.items() if still]
+        moment = self._now()
+        # What people look at first is written first, and the traces, which take longest, when the run has ended.
+        self._outbox.queue(
+            [*(EndRun(run=run, status=status, moment=moment) for run in (*ended, PARENT)), *self._closing]
+        )
+        self._open |= dict.fromkeys(ended, False)
+        self._closing = []
+        self._outbox.flush(seconds=FINISH_SECONDS, progress=progress)
 
     def _end(self, run: str, status: str) -> None:
         self._outbox.send(EndRun(run=run, status=status, moment=self._now()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,11 @@ class Write(BaseModel):
 
     run: str = PARENT
 
+    @property
+    def size(self) -> int:
+        """How much it is among others, for progress."""
+        return 1
+
     def apply(self, store: TrackingStore, folder: Path) -> None:
         """Write it, unless the store has it already. `folder` is the run's, for what is written from files.
 
@@ -32,7 +38,7 @@ class Write(BaseModel):
 
 
 class StartRun(Write):
-    """Start a run, or resume one; `moment` is in milliseconds. Nested ones name the iteration they are for."""
+    """Start a run, or resume one; `moment` is in milliseconds. Its name says when the run began (`NameRun`)."""
 
     kind: Literal["start"] = "start"
     title: str
@@ -43,7 +49,18 @@ class StartRun(Write):
         tags = dict(self.tags)
         if self.run != PARENT:
             tags["mlflow.parentRunId"] = store.run_id()
-        store.start_run(self.run, self.title, tags, self.moment)
+        begun = self.moment if self.run == PARENT else store.begun()
+        store.start_run(self.run, _dated(self.title, begun), tags, self.moment)
+
+
+class NameRun(Write):
+    """Give a run another title; after it comes the time of day when the parent run began."""
+
+    kind: Literal["name"] = "name"
+    title: str
+
+    def apply(self, store: TrackingStore, folder: Path) -> None:
+        store.client.update_run(store.run_id(self.run), name=_dated(self.title, store.begun()))
 
 
 class LogParams(Write):
@@ -143,6 +160,10 @@ class LogTable(Write):
         entry = {"path": self.path, "type": "table"}
         if entry not in tables:
             store.client.set_tag(run, _TABLES, json.dumps([*tables, entry]))
+
+
+def _dated(title: str, moment: int) -> str:
+    return f"{title} · {datetime.fromtimestamp(moment / 1000):%H:%M}"
 
 
 class EndRun(Write):

@@ -74,6 +74,13 @@ class Finished:
     left: str | None = None
 
 
+Sent = Callable[[int, int], None]
+"""Told how many of how many parts of a run MLflow has."""
+
+SAVING, SENDING = "saving the run", "sending to MLflow"
+"""Phases of progress after the search."""
+
+
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run; its progress is saved in `folder`."""
 
@@ -92,6 +99,7 @@ def run_experiment(
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
     approve: Callable[[Attempt, str], bool] | None = None,
+    on_result: Callable[[Finished], Sent] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run, also when stopped early.
@@ -104,6 +112,8 @@ def run_experiment(
         resume: the run to continue, instead of a new one.
         by_hand: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
+        on_result: called as soon as the folder is complete, before MLflow has the rest of the run; what it returns is
+            told how that goes on. By default the observers are. Ctrl-C then ends only this.
 
     Raises:
         RunInterrupted: Ctrl-C; everything so far is saved.
@@ -119,19 +129,20 @@ def run_experiment(
             if isinstance(each, WatchesBudget):
                 each.watch(run.parts.access.budget)
         observer = Observers(run.journal, run.tracked, *observers)
-        saving = partial(observer.progress, "saving the run", total=2)
+        saving = partial(observer.progress, SAVING, total=2)
+        sending = partial(observer.progress, SENDING)
         try:
             result = _optimize(run, observer, approve)
         except KeyboardInterrupt:
-            _break_off(run, "interrupted", "KILLED", saving)
+            _break_off(run, "interrupted", "KILLED", saving, sending)
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _break_off(run, f"error: {error}", "FAILED", saving)
+            _break_off(run, f"error: {error}", "FAILED", saving, sending)
             raise
         except BaseException as error:
-            _break_off(run, f"fault: {type(error).__name__}", "FAILED", saving)
+            _break_off(run, f"fault: {type(error).__name__}", "FAILED", saving, sending)
             raise
-        return _finish(run, result, "FINISHED", saving)
+        return _finish(run, result, "FINISHED", saving, on_result or (lambda _: sending))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,13 +306,13 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
 
 
 def _break_off(
-    run: _Prepared, stopped: str, status: Literal["KILLED", "FAILED"], progress: Callable[[int], None]
+    run: _Prepared, stopped: str, status: Literal["KILLED", "FAILED"], progress: Callable[[int], None], sending: Sent
 ) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
         run.tracked.leave(stopped, status=status)
     else:
-        _finish(run, run.journal.result(stopped), status, progress)
+        _finish(run, run.journal.result(stopped), status, progress, lambda _: sending)
 
 
 def _finish(
@@ -309,8 +320,9 @@ def _finish(
     result: LoopResult,
     status: Literal["FINISHED", "KILLED", "FAILED"],
     progress: Callable[[int], None],
+    on_result: Callable[[Finished], Sent],
 ) -> Finished:
-    """Complete the folder and the MLflow run, however the run ended."""
+    """Complete the folder, and then the MLflow run, however the run ended."""
     budget = run.parts.access.budget
     progress(0)
     champion, splits = result.champion_candidate, run.dataset.splits
@@ -329,22 +341,31 @@ def _finish(
         write_verdicts(run.folder, run.evaluator.cases())
     cases = run_cases(run.folder, {"seed": of_seed, "champion": of_champion})
     write_cases(run.folder, cases)
+    progress(1)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_seed, of_champion))
-    progress(1)
-    run.tracked.cases(
-        of_seed,
-        of_champion,
-        metric=run.config.metric,
-        method=run.config.attribution,
-        most=run.config.tracking.traces,
-    )
-    run.tracked.finish(result, status=status)
+    progress(2)
+    left = None if result.stopped.startswith("budget") else _left_over(budget)
+    finished = Finished(run.folder, summary, result, (), left)
+    sending = on_result(finished)
+    interrupted: list[str] = []
+    try:
+        run.tracked.cases(
+            of_seed,
+            of_champion,
+            champion,
+            metric=run.config.metric,
+            method=run.config.attribution,
+            most=run.config.tracking.traces,
+        )
+        run.tracked.finish(result, status=status, progress=sending)
+    except KeyboardInterrupt:
+        # The run is complete; what MLflow lacks is told, and can be sent later.
+        interrupted.append("interrupted while it was written")
     if summary.mlflow is None and run.tracked.link is not None:
         summary = summary.model_copy(update={"mlflow": run.tracked.link})
         run.folder.write_summary(summary)
-    left = None if result.stopped.startswith("budget") else _left_over(budget)
-    return Finished(run.folder, summary, result, tuple(run.tracked.problems), left)
+    return replace(finished, summary=summary, problems=(*run.tracked.problems, *interrupted))
 
 
 def _left_over(budget: Budget) -> str | None:

@@ -80,8 +80,8 @@ class Tracking(_Section):
     """URI of the MLflow store; by default a sqlite file under the home."""
     experiment: str = "memtune"
     """Name of the MLflow experiment."""
-    traces: Annotated[int, Field(ge=0)] = 100
-    """How many cases become MLflow traces, of the seed and of the champion each."""
+    traces: Annotated[int, Field(ge=0)] = 500
+    """How many questions become MLflow traces, of the baseline and of the champion each: all of the test first."""
 
 
 def _without_commas(names: object) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,8 +44,3 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
                 SeenCase(split, case, outcome.graph, attributed.get(case.question.id), trace) for case in outcome.cases
             ]
     return found
-
-
-def worst_first(cases: Sequence[SeenCase]) -> list[SeenCase]:
-    """The wrong ones before the right ones, otherwise in order: the most useful ones if not all can be kept."""
-    return sorted(cases, key=lambda seen: seen.case.passed)

@@ -160,7 +160,7 @@ def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:
     nested = client.search_runs([link.experiment_id], f"tags.mlflow.parentRunId = '{link.run_id}'")
     found = {}
     for run in [client.get_run(link.run_id), *nested]:
-        name = "parent" if run.info.run_id == link.run_id else run.info.run_name
+        name = run.data.tags.get("memtune.part", "parent")
         assert name not in found
         assert run.info.status == "FINISHED"
         points = [

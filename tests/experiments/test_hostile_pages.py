@@ -307,5 +307,6 @@ def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) 
     observer.blame(1, [Signal(name, None, 0.1, (0.0, 0.2), 1, 0.1, {name: 1}, (name,), False) for name in names])
     box.flush(seconds=600)
     assert (box.refused, box.waiting) == ([], 0)
-    metrics = box.store.client.get_run(box.store.run_id()).data.metrics
+    metrics = box.store.client.get_run(box.store.run_id("iteration 1")).data.metrics
     assert len([key for key in metrics if key.startswith("blame/")]) == len(set(names))
+    assert len(box.store.client.list_artifacts(box.store.run_id(), "images")) == 2  # a picture and its thumbnail

@@ -86,7 +86,7 @@ def rest_of_a_run(run: MlflowRun) -> None:
     run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seen = [seen_case(1, "unknown", lost_at="answer")]
-    run.cases(seen, [seen_case(1, "Oslo")], metric="short_contains", method="survival", most=5)
+    run.cases(seen, [seen_case(1, "Oslo")], TUNED, metric="short_contains", method="survival", most=5)
     run.finish(loop_result())
 
 
@@ -152,7 +152,8 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
 
     client = MlflowClient(server.address)
     parent = client.get_run(run)
-    assert (parent.info.run_name, parent.info.status) == (folder.id, "FINISHED")
+    assert (parent.data.tags["memtune.run"], parent.info.status) == (folder.id, "FINISHED")
+    assert parent.info.run_name.startswith("rag 0.42→0.52 · ")
     assert parent.data.tags["verdict"] == "improved"
     assert [(each.step, each.value) for each in client.get_metric_history(run, "answers/validation_score")] == [
         (0, 0.45),
@@ -160,10 +161,11 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
         (1, 0.51),
     ]
     runs = client.search_runs([experiment])
-    assert sorted(each.info.run_name for each in runs) == [folder.id, "champion", "iteration 1", "seed"]
+    parts = [each.data.tags.get("memtune.part", "") for each in runs]
+    assert sorted(parts) == ["", "baseline", "champion", "iteration 1"]
     assert {each.info.status for each in runs} == {"FINISHED"}
     traces = client.search_traces(locations=[experiment])
-    assert sorted(each.info.tags["mlflow.traceName"] for each in traces) == ["champion conv1 q1", "seed conv1 q1"]
+    assert sorted(each.info.tags["mlflow.traceName"] for each in traces) == ["baseline conv1 q1", "champion conv1 q1"]
     assert sorted(len(each.info.assessments) for each in traces) == [2, 3]
     versions = client.search_prompt_versions("memtune.rag.answer")
     texts = [each.template for each in versions]

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from memtune_command import Command, MemtuneCommand
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.attributing.attributions import Attributions
+from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.cases_file import read_cases
@@ -200,7 +202,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.mlflow.tracking_uri == store_uri(mlflow_home)
     tracked = MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id)
     assert tracked.info.status == "FINISHED"
-    assert tracked.data.metrics["test/champion"] == 1
+    assert tracked.data.metrics["answers/test_champion"] == 1
     assert tracked.data.params["system"] == "rag"
 
     code, _, err = command("export", "run", "--to", "rag", "--out", "tuned")
@@ -212,7 +214,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
-def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
+def test_both_sides_have_a_trace_for_the_same_questions_with_the_blame_on_its_span(
     memtune: MemtuneCommand, command: Command, mlflow_home: Path, tmp_path: Path
 ) -> None:
     memtune.configure("rag.yaml", LINES, traces=100)
@@ -224,15 +226,17 @@ def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
     client = MlflowClient(store_uri(mlflow_home))
     experiment, parent = found.mlflow.experiment_id, found.mlflow.run_id
     nested = client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent}'")
-    sides = {run.info.run_name: run.info.run_id for run in nested}
-    kept = {side: client.search_traces(locations=[experiment], run_id=sides[side]) for side in ("seed", "champion")}
+    sides = {run.data.tags["memtune.part"]: run.info.run_id for run in nested}
+    kept = {side: client.search_traces(locations=[experiment], run_id=sides[side]) for side in ("baseline", "champion")}
     assert all(trace.info.tags["memtune.side"] == side for side, traces in kept.items() for trace in traces)
     traces = [trace for side in kept.values() for trace in side]
-    by_side = Counter((trace.info.tags["memtune.side"], trace.info.tags["memtune.split"]) for trace in traces)
-    seen = {"seed": found.baseline, "champion": found.champion}
-    # The champion met the train conversations too, in the joint choice.
-    assert by_side.pop(("champion", "train")) == 3
-    assert by_side == {(side, split): score.n for side, scores in seen.items() for split, score in scores.items()}
+    asked = {side: {trace.info.request_preview for trace in traces} for side, traces in kept.items()}
+    assert asked["baseline"] == asked["champion"]
+    for side, scores in (("baseline", found.baseline), ("champion", found.champion)):
+        values = [
+            each.value for trace in kept[side] for each in trace.info.assessments if each.name == "short_contains"
+        ]
+        assert (len(values), fmean(values)) == (scores["test"].n, scores["test"].score)
     for trace in traces:
         spans = {span.span_id: span.name for span in trace.data.spans}
         assert {"retrieve", "answer"} <= set(spans.values())
@@ -242,7 +246,7 @@ def test_seed_and_champion_have_a_trace_a_case_with_the_blame_on_its_span(
         )
     store = TrackingStore(store_uri(mlflow_home), tmp_path.name, "")
     table = table_of(store, found.mlflow.run_id, "cases/test.json")
-    assert set(table["seed error_type"]) == {"ResponseError"}
+    assert set(table["baseline error_type"]) == {"ResponseError"}
     assert set(table["champion score"]) == {1}
     champion = client.load_prompt("prompts:/memtune.rag.answer@champion")
     assert (
@@ -422,3 +426,24 @@ def test_an_endpoint_that_refuses_the_key_is_told_before_a_run_begins(
     assert [line for line in err.splitlines() if line.startswith("memtune: ")] == err.splitlines()[-1:]
     assert not Path("run").exists()
     assert scripted_server.count == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wordy")
+def test_the_result_and_the_report_are_told_before_mlflow_is_written_and_ctrl_c_then_ends_only_that(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Outbox, "flush", interrupted)
+        code, out, err = command("run", "rag.yaml", "--out", "run")
+    assert code == 0
+    assert "report: run/report.html" in out
+    folder = RunFolder(Path("run"))
+    assert folder.summary().finished
+    waiting = Outbox.load(folder).waiting
+    assert f"warning: MLflow did not record everything: {waiting} writes wait in the run's folder" in err
+    code, out, _ = command("mlflow", "send", "run")
+    assert (code, out) == (0, f"sent {waiting} of {waiting} writes to MLflow\n")

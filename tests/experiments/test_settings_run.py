@@ -189,7 +189,7 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     client = TrackingStore(store_uri(mlflow_home), tmp_path.name, "").client
     assert found.mlflow is not None
     kept = client.get_run(found.mlflow.run_id).data
-    assert (kept.metrics["settings/top_k"], kept.metrics["test/prompts_alone_difference"]) == (60, 0)
+    assert (kept.metrics["settings/top_k"], kept.metrics["answers/test_prompts_alone_difference"]) == (60, 0)
     assert kept.tags["settings.top_k"] == "1 → 60"
 
     code, _, err = command(more, "export", "run", "--to", "rag", "--out", "exported")

@@ -44,7 +44,7 @@ def test_what_each_optimizer_tried_and_spent_is_told_apart_and_the_run_resumes_w
     assert found.mlflow is not None
     client = MlflowClient(store_uri(mlflow_home))
     metrics = client.get_run(found.mlflow.run_id).data.metrics
-    assert metrics["cost/search_calls_local-search"] == costs["local-search"].calls
+    assert metrics["spending/search_calls_local-search"] == costs["local-search"].calls
     nested = client.search_runs([found.mlflow.experiment_id], f"tags.mlflow.parentRunId = '{found.mlflow.run_id}'")
     rounds = [run.data.tags for run in nested if "iteration" in run.data.tags]
     assert {int(tags["iteration"]): tags.get("optimizer") for tags in rounds} == of

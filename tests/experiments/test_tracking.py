@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,13 @@ def start(home: Path, folder: RunFolder, **given: Any) -> MlflowRun:
 
 def runs_of(client: Any) -> dict[str, Any]:
     (experiment,) = [found for found in client.search_experiments() if found.name == "memtune"]
-    return {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    found = client.search_runs([experiment.experiment_id])
+    return {run.data.tags.get("memtune.part") or run.data.tags["memtune.run"]: run for run in found}
 
 
 def test_each_iteration_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
     runs = runs_of(client)
-    nested = {"seed", "champion", "iteration 1", "iteration 2"}
+    nested = {"baseline", "champion", "iteration 1", "iteration 2"}
     assert set(runs) == {FIRST, *nested}
     for name in nested:
         assert runs[name].data.tags["mlflow.parentRunId"] == runs[FIRST].info.run_id
@@ -92,37 +94,59 @@ def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> Non
 
     # Level up to a step, and a rise at it: a champion's score holds until the next.
     assert curve("answers/validation_score") == [(0, 0.45), (1, 0.45), (1, 0.51), (2, 0.51), (2, 0.52)]
-    assert curve("blame/answer") == [(1, 0.7), (2, 0.7)]
-    assert curve("cost/tokens_so_far") == [(1, 4000), (2, 4000), (2, 8000)]
-    assert curve("cost/run_calls_without_reuse") == [(0, 2600)]
+    assert curve("spending/tokens_so_far") == [(1, 4000), (2, 4000), (2, 8000)]
+    assert curve("spending/run_calls_without_reuse") == [(0, 2600)]
 
 
 def test_what_is_measured_once_is_a_single_point_so_that_no_line_is_drawn(client: Any) -> None:
     runs = runs_of(client)
     metrics = runs[FIRST].data.metrics
-    figures = ("test/seed", "test/champion", "test/difference", "test/difference_low", "test/p_value")
-    assert [metrics[name] for name in figures] == [0.42, 0.52, 0.1, 0.02, 0.031]
+    figures = ("test_baseline", "test_champion", "test_difference", "test_difference_low", "test_p_value")
+    assert [metrics[f"answers/{name}"] for name in figures] == [0.42, 0.52, 0.1, 0.02, 0.031]
     for name in metrics:
-        if name.startswith(("test/", "train/")):
+        if name.startswith(("answers/test", "answers/train")):
             assert len(client.get_metric_history(runs[FIRST].info.run_id, name)) == 1
 
 
-def test_score_curves_are_the_first_section_of_the_charts(client: Any) -> None:
-    sections = {name.partition("/")[0] for name in runs_of(client)[FIRST].data.metrics}
-    assert sorted(sections)[0] == "answers"
-    assert {"blame", "cost"} < sections
+def test_the_test_stands_first_and_what_it_cost_last(client: Any) -> None:
+    runs = runs_of(client)
+    for name in (FIRST, "baseline", "champion"):
+        metrics = sorted(runs[name].data.metrics)
+        assert metrics[0].startswith("answers/test_")
+        assert metrics[-1].startswith("spending/")
 
 
-def test_seed_and_champion_are_runs_with_the_same_metrics_to_compare(client: Any) -> None:
-    seed, champion = (runs_of(client)[side].data.metrics for side in ("seed", "champion"))
+def test_the_blame_of_all_operations_is_one_picture_an_iteration_and_no_curve(client: Any) -> None:
+    run = runs_of(client)[FIRST]
+    assert not [name for name in run.data.metrics if name.startswith("blame/")]
+    pictures = [file.path for file in client.list_artifacts(run.info.run_id, "images") if file.path.endswith(".png")]
+    assert len(pictures) == 1
+    assert runs_of(client)["iteration 1"].data.metrics["blame/answer"] == 0.7
+
+
+def test_names_tell_runs_apart_by_system_score_and_time(client: Any) -> None:
+    names = {part: run.info.run_name for part, run in runs_of(client).items()}
+    began = f"{datetime.fromtimestamp(runs_of(client)[FIRST].info.start_time / 1000):%H:%M}"
+    assert names[FIRST] == f"tracked 0.42→0.52 · {began}"
+    for part in ("baseline", "champion", "iteration 2"):
+        assert names[part] == f"{part} · tracked · {began}"
+
+
+def test_the_experiment_says_what_its_runs_are(client: Any) -> None:
+    about = client.get_experiment_by_name("memtune").tags["mlflow.note.content"]
+    assert "`baseline` and `champion`" in about
+
+
+def test_baseline_and_champion_are_runs_with_the_same_metrics_to_compare(client: Any) -> None:
+    seed, champion = (runs_of(client)[side].data.metrics for side in ("baseline", "champion"))
     assert (seed["answers/test_score"], champion["answers/test_score"]) == (0.42, 0.52)
-    assert (seed["cost/tokens_per_question"], champion["cost/tokens_per_question"]) == (310.5, 322.0)
+    assert (seed["spending/tokens_per_question"], champion["spending/tokens_per_question"]) == (310.5, 322.0)
     assert set(champion) <= set(seed)
 
 
 def test_the_splits_are_data_sets_of_the_run_and_of_both_sides(client: Any) -> None:
     runs = runs_of(client)
-    for name in (FIRST, "seed", "champion"):
+    for name in (FIRST, "baseline", "champion"):
         inputs = runs[name].inputs.dataset_inputs
         assert sorted((each.dataset.name, each.tags[0].value) for each in inputs) == [
             ("sample test", "test"),
@@ -153,7 +177,9 @@ def test_every_attempt_is_in_a_table_with_its_text_source_local_score_gate_and_r
 def test_the_description_says_verdict_difference_scores_and_what_changed(client: Any) -> None:
     note = runs_of(client)[FIRST].data.tags["mlflow.note.content"]
     assert note.startswith("## Improved: +0.100 (+0.020 to +0.180), from 0.420 to 0.520\n")
-    assert "| Validation | 0.450 (0.350 to 0.550) | 0.550 (0.450 to 0.650) | 20 |" in note
+    validation = "baseline 0.450 (0.350 to 0.550) → champion 0.550 (0.450 to 0.650)"
+    assert f"\n- **Validation**, 20 questions: {validation}\n" in note
+    assert "\n|" not in note, "MLflow shows a table as one line"
     assert "-Be short." in note
     assert "+Answer in one to four words & no sentence." in note
 
@@ -162,6 +188,7 @@ def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home
     runs = runs_of(client)
     assert {item.path for item in client.list_artifacts(runs[FIRST].info.run_id)} == {
         "attempts.json",
+        "images",
         "prompts",
         "report.html",
         "summary.json",
@@ -284,7 +311,7 @@ def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_cha
     assert run.problems == []
     assert client.load_prompt("prompts:/memtune.tracked.answer@champion").version == 2
     data = runs_of(client)[folder.id].data
-    assert (data.tags["settings.top_k"], data.metrics["test/prompts_alone_difference"]) == ("4 → 8", -0.1)
+    assert (data.tags["settings.top_k"], data.metrics["answers/test_prompts_alone_difference"]) == ("4 → 8", -0.1)
 
 
 def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client: Any, home: Path) -> None:
@@ -293,7 +320,7 @@ def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client:
 
     def champion_after(champion: list[SeenCase], *, resumed: bool) -> dict[str, str]:
         run = start(home, folder, resumed=resumed)
-        run.cases(seed, champion, metric="short_contains", method="survival", most=5)
+        run.cases(seed, champion, TUNED, metric="short_contains", method="survival", most=5)
         run.finish(loop_result())
         assert run.problems == []
         assert run.link is not None
@@ -301,7 +328,7 @@ def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client:
         found = client.search_traces(locations=[run.link.experiment_id], filter_string=wanted)
         return {trace.info.tags["mlflow.traceName"]: trace.info.tags["memtune.passed"] for trace in found}
 
-    former = [seen_case(1, "unknown", lost_at="answer"), seen_case(2, "unknown", lost_at="answer")]
+    former = [seen_case(1, "unknown", lost_at="extract_facts")]
     assert set(champion_after(former, resumed=False).values()) == {"false"}
     assert champion_after([seen_case(1, ANSWER)], resumed=True) == {"champion conv1 q1": "true"}
     assert champion_after(seed, resumed=True) == {}

@@ -78,9 +78,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = replace(record(n, accepted=accepted, champion=CHAMPION), validation_score=value, attempts=(attempt,))
         run.iteration(replace(made, blame={}))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
-    seed = [seen_case(n, "unknown", lost_at="extract_facts") for n in range(1, 4)]
-    champion = [seen_case(n, "Oslo" if n > 1 else PLANTED) for n in range(1, 4)]
-    run.cases(seed, champion, metric="short_contains", method="survival", most=5)
+    # More of the test than are wrong, and questions of the train set, in which the champion is worse.
+    asked = {n: f"Where does Mara live in year {n}?" for n in range(1, 9)}
+    told = {"question": "Where does Mara live?", "split": "train", "lost_at": "extract_facts"}
+    seed = [seen_case(n, "Oslo" if n > 5 else "unknown", lost_at="extract_facts", question=asked[n]) for n in asked]
+    champion = [seen_case(n, "Oslo" if n > 1 else PLANTED, question=asked[n]) for n in asked]
+    seed += [seen_case(n, "Oslo", **told) for n in (20, 21)]
+    champion += [seen_case(n, "unknown", **told) for n in (20, 21)]
+    run.cases(seed, champion, CHAMPION, metric="short_contains", method="survival", most=500)
     run.finish(result)
     assert run.problems == []
     folder.write_summary(folder.summary().model_copy(update={"mlflow": run.link}))
@@ -113,13 +118,9 @@ def test_the_page_that_opens_says_verdict_scores_and_what_changed(shown: Shown) 
     page.get_by_role("heading", name="Improved: +0.100 (+0.020 to +0.180), from 0.420 to 0.520").wait_for()
     shown.keep("run")
     page.get_by_text("Show more").first.click()
-    row = page.locator("tr", has=page.locator("td", has_text="Validation"))
-    assert row.locator("td").all_inner_texts() == [
-        "Validation",
-        "0.450 (0.350 to 0.550)",
-        "0.550 (0.450 to 0.650)",
-        "20",
-    ]
+    lines = page.locator("li", has_text="questions: baseline").all_inner_texts()
+    assert [line.partition(",")[0] for line in lines] == ["Test", "Validation", "Train"]
+    assert lines[1] == ("Validation, 20 questions: baseline 0.450 (0.350 to 0.550) → champion 0.550 (0.450 to 0.650)")
     diff = page.locator("pre", has_text="-Be short.")
     assert "+Answer in one to four words & no sentence." in diff.inner_text()
     shown.keep("description")
@@ -137,17 +138,18 @@ def test_what_was_planted_in_a_prompt_stays_text(shown: Shown) -> None:
 def test_data_sets_and_the_runs_of_both_sides_stand_beside(shown: Shown) -> None:
     page = shown.page
     page.get_by_text("sample training").first.wait_for()
-    for side in ("seed", "champion"):
-        page.get_by_role("link", name=side, exact=True).first.wait_for()
+    assert re.search(r"rag 0\.42→0\.52 · \d\d:\d\d", page.locator("h1, h2, h3").all_inner_texts()[0])
+    for side in ("baseline", "champion"):
+        page.get_by_role("link", name=re.compile(rf"^{side} · rag · \d\d:\d\d")).first.wait_for()
 
 
-def test_the_curve_of_the_scores_comes_first_and_climbs_in_steps(shown: Shown) -> None:
+def test_scores_come_first_and_costs_last_the_curve_climbs_in_steps_and_the_blame_is_one_picture(shown: Shown) -> None:
     shown.tab("Model metrics")
     page = shown.page
     page.get_by_text("validation_score", exact=True).first.wait_for()
     page.locator("path.js-line").first.wait_for()
-    sections = re.findall(r"\b(answers|blame|cost|test|train)\s*\(\d+\)", page.locator("body").inner_text())
-    assert sections[:3] == ["answers", "blame", "cost"]
+    sections = re.findall(r"\b(answers|blame|settings|spending)\s*\(\d+\)", page.locator("body").inner_text())
+    assert sections == ["answers", "blame", "spending"]
     drawn = page.locator("path.js-line").first.get_attribute("d")
     points = [tuple(map(float, pair.split(","))) for pair in re.findall(r"[\d.]+,[\d.]+", drawn)]
     assert len(points) > 3
@@ -155,6 +157,13 @@ def test_the_curve_of_the_scores_comes_first_and_climbs_in_steps(shown: Shown) -
     # One for the seed and for each iteration, and one more at each of two rises.
     marks = page.locator("g.scatter").first.locator("g.points path")
     assert marks.count() == 1 + len(VALIDATION) + 2
+    # The first of each section: the champion's test score is drawn, and one picture has all of the blame.
+    titles = page.locator("body").inner_text()
+    assert titles.index("test_baseline") < titles.index("test_champion") < titles.index("validation_score")
+    assert "blame\n(1)" in titles
+    page.get_by_text("spending", exact=True).first.scroll_into_view_if_needed()
+    page.get_by_text("blame/share of wrong answers").first.wait_for()
+    page.wait_for_function("[...document.images].some((image) => image.naturalWidth > 100)")
     shown.keep("curves")
 
 
@@ -165,20 +174,40 @@ def test_the_attempts_are_a_table(shown: Shown) -> None:
     shown.keep("attempts")
 
 
-def test_each_side_has_its_own_traces_and_the_blame_names_the_operation(shown: Shown) -> None:
+def test_the_run_shows_the_champions_traces_whose_average_is_its_score_and_pairs_them_with_the_baselines(
+    shown: Shown,
+) -> None:
     page = shown.page
     page.goto(shown.address)
-    page.get_by_role("link", name="seed", exact=True).first.click()
     shown.tab("Traces")
-    page.get_by_text("Where does Mara live?").first.wait_for()
-    page.get_by_text("extract_facts").first.wait_for()
+    page.get_by_text("Where does Mara live in year 8?", exact=True).first.wait_for()
+    page.get_by_text("Where does Mara live? · conv20").first.wait_for()
+    page.get_by_text("Group by session").click()
+    # All eight of the test, of which the champion answers seven; the train set's have a column of their own.
+    page.get_by_text("0.88", exact=True).first.wait_for()
+    assert "expected_a" in page.locator("body").inner_text()
+    assert '["Oslo"]' not in page.locator("body").inner_text()
     shown.keep("traces")
     # Exactly this one: while a page loads, the choice of the run itself is called "Select baseline run".
     page.get_by_role("button", name="baseline run", exact=True).click()
-    page.get_by_role("option", name="champion").click()
-    page.get_by_text("Oslo").nth(3).wait_for()
-    assert page.get_by_text('"conv2"').count() == 1
+    page.get_by_role("option", name="baseline").click()
+    page.get_by_text("extract_facts").first.wait_for()
     shown.keep("comparison")
+    rows = page.locator("tr, [role=row]").filter(has_text="Where does Mara live in year").all_inner_texts()
+    assert len(rows) == len(set(rows)) == 8
+    for row in rows:
+        # A trace of each side.
+        assert len(re.findall(r"\btr-[0-9a-f]+", row)) == 2, row
+
+
+def test_the_questions_of_the_test_are_an_evaluation_data_set_and_the_experiment_is_described(shown: Shown) -> None:
+    page = shown.page
+    page.goto(f"{shown.address.partition('/runs/')[0]}/datasets")
+    page.get_by_text("Runs of memtune").first.wait_for()
+    page.get_by_text("sample test").first.click()
+    page.get_by_text("8 records").wait_for()
+    page.get_by_text('"expected_answer":"Oslo"').first.wait_for()
+    shown.keep("dataset")
 
 
 def test_a_prompts_versions_have_the_reason_and_the_alias(shown: Shown) -> None:

@@ -39,7 +39,19 @@ from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-__all__ = ["KEY", "document_of", "load", "log_trace", "read", "span_type", "token_usage", "values_by_role", "write"]
+__all__ = [
+    "KEY",
+    "document_of",
+    "encodable",
+    "load",
+    "log_trace",
+    "read",
+    "span_type",
+    "token_usage",
+    "values_by_role",
+    "write",
+    "written_span",
+]
 
 KEY = "mlflow"
 """Attribute of a graph: MLflow's information about the traces that memtune did not write."""
@@ -116,7 +128,7 @@ def document_of(graph: ExecutionGraph) -> dict[str, Any]:
             "tags": {"mlflow.traceName": root.name},
             "execution_duration_ms": ((root.end or root.start) - root.start) // 10**6,
         },
-        "data": {"spans": [_written(span, trace) for span in spans]},
+        "data": {"spans": [written_span(span, trace) for span in spans]},
     }
 
 
@@ -182,14 +194,14 @@ def _spans_of(graph: ExecutionGraph) -> list[Span]:
             span.attributes["mlflow.spanInputs"] = values_by_role(graph, operation.inputs)
             span.attributes["mlflow.spanOutputs"] = values_by_role(graph, operation.outputs)
             span.attributes |= token_usage(operation)
-        span.name = _encodable(span.name)
-        span.error = _encodable(span.error)
-        span.attributes = _encodable(span.attributes)
-        span.events = [Event(one.name, one.time, _encodable(one.attributes)) for one in span.events]
+        span.name = encodable(span.name)
+        span.error = encodable(span.error)
+        span.attributes = encodable(span.attributes)
+        span.events = [Event(one.name, one.time, encodable(one.attributes)) for one in span.events]
     return spans
 
 
-def _encodable(shown: Any) -> Any:
+def encodable(shown: Any) -> Any:
     """`shown` with each half of a surrogate pair replaced: a store would drop the whole trace for one."""
     text = json.dumps(shown, ensure_ascii=False)
     try:
@@ -225,7 +237,8 @@ def values_by_role(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, An
     }
 
 
-def _written(span: Span, trace: str) -> dict[str, Any]:
+def written_span(span: Span, trace: str) -> dict[str, Any]:
+    """A span as MLflow writes it, for `mlflow.entities.Span.from_dict`; `trace` is the id of its trace in digits."""
     code = {True: "STATUS_CODE_OK", False: "STATUS_CODE_ERROR", None: "STATUS_CODE_UNSET"}[span.ok]
     attributes = {_REQUEST: f"tr-{trace}", "mlflow.spanType": span_type(span.kind), **span.attributes}
     return {
