@@ -17,12 +17,16 @@ from attribution.attributor import SURVIVAL
 from experiments.display.markdown_text import literal
 from tracing.interchange.mlflow_traces import token_usage, values_by_role
 from tracing.interchange.spans import nanoseconds
+from tracing.recording.redaction import Redaction
 
 if TYPE_CHECKING:
     from experiments.mlflow_tracking.question_set import QuestionSet
     from experiments.runs.seen_cases import SeenCase
     from tracing.graph.elements import Operation
     from tracing.graph.execution_graph import ExecutionGraph
+
+_LEGIBLE = Redaction(longest=20_000)
+"""A conversation that is a span's input would be written once for each of its questions."""
 
 _Shift = Callable[[int], int]
 
@@ -173,7 +177,7 @@ def _span(graph: ExecutionGraph, operation: Operation, shift: _Shift) -> CaseSpa
         start=start + moved,
         end=end + moved,
         failed=operation.error,
-        inputs=values_by_role(graph, operation.inputs),
-        outputs=values_by_role(graph, operation.outputs),
+        inputs=_LEGIBLE.value(values_by_role(graph, operation.inputs)),
+        outputs=_LEGIBLE.value(values_by_role(graph, operation.outputs)),
         attributes=attributes,
     )

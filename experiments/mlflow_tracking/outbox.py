@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -148,13 +149,10 @@ class Outbox:
         self._keep()
 
     def queue(self, writes: Iterable[Write]) -> None:
-        """Keep writes in the folder, to be sent by `flush`.
-
-        Raises:
-            RunError: they cannot be kept; they are still sent.
-        """
+        """Keep writes in the folder, to be sent by `flush`, which tells if what is left then cannot be kept."""
         self._waiting += map(_shown, writes)
-        self._keep()
+        with suppress(RunError):
+            self._keep()
 
     def keep_off(self, error: BaseException) -> None:
         """Avoid the store for a while, since it failed."""

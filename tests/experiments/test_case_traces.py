@@ -137,6 +137,12 @@ def test_the_wait_between_build_and_question_is_no_part_of_a_traces_time_and_spa
     assert spans["extract_facts"].attributes["memtune.began"].startswith("1970-01-01T00:01:4")
 
 
+def test_a_long_text_is_cut_in_the_trace_and_says_how_much_is_missing() -> None:
+    (trace,) = traces(seen_case(23, "y" * 30_000))
+    answer = next(span for span in trace.spans if span.name == "answer")
+    assert answer.outputs["prediction"] == "y" * 20_000 + "… [10000 more characters]"
+
+
 def test_a_trace_is_linked_to_the_versions_of_the_prompts_that_made_it(outbox: Outbox) -> None:
     name = "memtune.linked.answer"
     for text in ("first", "second"):

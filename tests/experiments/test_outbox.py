@@ -21,9 +21,9 @@ from experiments.mlflow_tracking import ui
 from experiments.mlflow_tracking.datasets import SplitData
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import MlflowRun
+from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.mlflow_tracking.ui import HOST
-from experiments.mlflow_tracking.writes import SetTag
+from experiments.mlflow_tracking.writes import SetTag, StartRun
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
 from optimizer.gating.verdict import Verdict
@@ -250,6 +250,23 @@ def test_writes_that_a_full_disk_cut_short_are_kept_once_where_there_is_room_aga
                 box.send(SetTag(key="k", value=f"cut {n}"))
     box.send(SetTag(key="k", value="after"))
     assert Outbox.load(folder).waiting == box.waiting == before + 3
+
+
+def test_what_has_no_room_before_it_is_sent_is_sent_all_the_same(
+    mlflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = run_folder(tmp_path)
+    box = Outbox(TrackingStore(store_uri(mlflow_home), "no room", "k"), folder)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        box.queue([StartRun(title="r", moment=1, tags={}), SetTag(key="k", value="v")])
+        assert box.waiting == 2
+        box.flush(seconds=600)
+    assert (box.waiting, box.refused) == (0, [])
+    assert box.store.client.get_run(box.store.run_id()).data.tags["k"] == "v"
 
 
 def test_sending_while_another_process_works_on_the_run_sends_nothing(
