@@ -112,6 +112,12 @@ class CaseView:
         graded = self._grades(list(found.values()), need, possible=found.keys())
         return [(variable, self._best(grades)) for (variable, _), grades in zip(found.values(), graded, strict=True)]
 
+    def gives_all(self, trail: Trail) -> bool:
+        """Whether what the answer was given has all content words of a turn on the trail."""
+        found = frozenset().union(*(content_of(text_of(one.value)) for one in trail.context))
+        said = [content_of(without_courtesies(self._turns[turn].text)) for turn in trail.need.turns]
+        return any(words and words <= found for words in said)
+
     def is_given(self, need: Need) -> bool:
         """Whether a text that may have been made from the need's turns gives all of it, and whose it is."""
         made = [variable for variable, _ in self.read(need)]

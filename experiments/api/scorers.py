@@ -1,7 +1,7 @@
 """memtune's metrics and judge as scorers of MLflow: for `mlflow.genai.evaluate` and `mlflow.genai.optimize_prompts`.
 
 A record's accepted answers are its expectation `expected_answer`, as memtune's traces have it, or MLflow's own
-`expected_response`: a text, or a list of texts any of which is a full answer; further ones may be in `also_accepted`.
+`expected_response`: a list of texts any of which is a full answer, or a text, with ` | ` between several.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from attribution.judging.metrics import LLM_JUDGE, measured
 from experiments.display.markdown_text import literal
+from experiments.mlflow_tracking.case_tables import SEPARATOR
 from tracing.errors import DataError
 from tracing.systems.conversations import Question
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 EXPECTED = ("expected_answer", "expected_response")
-FURTHER = "also_accepted"
 
 
 def metric_scorer(metric: str = "short_contains") -> Scorer:
@@ -81,16 +81,13 @@ def accepted_answers(expectations: Mapping[str, Any]) -> tuple[str, ...]:
         DataError: there are none.
     """
     found = next((expectations[name] for name in EXPECTED if expectations.get(name) is not None), None)
-    answers = (*_texts(found), *_texts(expectations.get(FURTHER)))
+    if isinstance(found, list | tuple):
+        answers = tuple(map(str, found))
+    else:
+        answers = () if found is None else tuple(str(found).split(SEPARATOR))
     if not answers:
         raise DataError(f"a record has no accepted answer; give its expectations {' or '.join(EXPECTED)}")
     return answers
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
 
 
 def _reply(outputs: Any) -> str:

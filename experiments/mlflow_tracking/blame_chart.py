@@ -28,7 +28,11 @@ _FOLDER = "images"
 
 
 class LogBlameChart(Write):
-    """All operations' shares of the loss at one step, largest on top, on an axis from 0 to 100 %."""
+    """All operations' shares of the loss at one step, largest on top, on an axis from 0 to 100 %.
+
+    The blame of the first iteration is that of the baseline and has step 0, as the baseline's score has: of several
+    pictures MLflow shows that first.
+    """
 
     kind: Literal["blame chart"] = "blame chart"
     step: int
@@ -50,10 +54,10 @@ class LogBlameChart(Write):
         bars(axes, [row[0] for row in rows], [row[1] for row in rows], cis=[row[2] for row in rows])
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.set_xlabel(f"iteration {self.step}, share of wrong answers (95 %)", loc="right")
+        axes.set_xlabel(f"share of wrong answers, iteration {self.step + 1}", loc="right")
 
 
 def blame_chart(iteration: int, signals: Sequence[Signal]) -> list[LogBlameChart]:
     """The write, if anything was blamed."""
     shares = tuple((signal.operation, signal.share, signal.share_ci) for signal in signals)
-    return [LogBlameChart(step=iteration, shares=shares)] if shares else []
+    return [LogBlameChart(step=iteration - 1, shares=shares)] if shares else []

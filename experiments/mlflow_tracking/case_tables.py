@@ -12,6 +12,9 @@ from experiments.runs.seen_cases import SeenCase
 SIDES = ("baseline", "champion")
 """In the order of `case_tables`' arguments; they name columns, traces, and the runs that have these."""
 
+SEPARATOR = " | "
+"""Between the accepted answers to a question, where they are one text."""
+
 _ASKED = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 
@@ -26,7 +29,7 @@ def case_tables(baseline: Sequence[SeenCase], champion: Sequence[SeenCase]) -> l
         for seen in cases:
             case = seen.case
             asked = case.question
-            about = (case.conversation, asked.id, asked.kind, asked.question, " | ".join(asked.answers))
+            about = (case.conversation, asked.id, asked.kind, asked.question, SEPARATOR.join(asked.answers))
             row = rows[seen.split].setdefault(about[:2], dict(zip(_ASKED, about, strict=True)))
             row.update({f"{side} {name}": value for name, value in _result(seen).items()})
     columns = (*_ASKED, *(f"{side} {name}" for side in SIDES for name in _RESULT))

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from attribution.signals import Signal
     from optimizer.evaluation.scores import Score, SplitName
@@ -51,8 +51,8 @@ def shares(signals: Sequence[Signal]) -> dict[str, float]:
 
 
 def iteration_values(record: IterationRecord) -> dict[str, float]:
-    """An iteration's metrics without its cost and its blame, which is in the iteration's own run and in a chart."""
-    values = {VALIDATION: record.validation_score}
+    """An iteration's metrics without score, cost and blame, which is in the iteration's own run and in a chart."""
+    values: dict[str, float] = {}
     for name, found in record.alignment.items():
         if found.correlation is not None:
             values[f"objectives/{name}_alignment"] = found.correlation
@@ -60,6 +60,14 @@ def iteration_values(record: IterationRecord) -> dict[str, float]:
             values |= {f"objectives/{name}_alignment_{end}": at for end, at in _ends(found.ci)}
     changed = {name: each.after for name, each in record.changed.items()}
     return values | {f"settings/{name}": float(each) for name, each in changed.items() if not isinstance(each, str)}
+
+
+def spent_so_far(records: Sequence[IterationRecord]) -> Iterator[tuple[int, dict[str, float]]]:
+    """After each iteration, its number and what it and those before it cost."""
+    spent = dict.fromkeys(COSTS, 0)
+    for record in records:
+        spent = {name: spent[name] + getattr(record, name) for name in COSTS}
+        yield record.n, {f"spending/{name}_so_far": float(value) for name, value in spent.items()}
 
 
 def verdict_values(verdict: Verdict) -> dict[str, float]:

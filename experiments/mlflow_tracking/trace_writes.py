@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from experiments.mlflow_tracking.case_tables import SEPARATOR
 from experiments.mlflow_tracking.case_traces import CaseFeedback, CaseTrace
 from experiments.mlflow_tracking.prompt_versions import version_of
 from experiments.mlflow_tracking.store import RefusedError, TrackingStore
@@ -23,8 +24,8 @@ BATCH = 20
 OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
 
-EXPECTED, FURTHER = "expected_answer", "also_accepted"
-"""Expectations of a trace: the first of the accepted answers, and the others if there are any."""
+EXPECTED = "expected_answer"
+"""The expectation of a trace: all accepted answers as one text, since MLflow shows a list as JSON."""
 
 _COMPLETE = "mlflow.trace.spansLocation"
 """The tag that a store sets when it has the spans, which are written last."""
@@ -201,11 +202,9 @@ def _assessments(trace_id: str, trace: CaseTrace) -> Iterator[Any]:
     from mlflow.entities import AssessmentSource, Expectation, Feedback
 
     known = AssessmentSource(source_type="HUMAN", source_id="data set")
-    first, *further = trace.answers or ("",)
-    expected: dict[str, Any] = {EXPECTED: first} | ({FURTHER: further} if further else {})
+    expected = Expectation(name=EXPECTED, value=encodable(SEPARATOR.join(trace.answers)), source=known)
     there = {span.operation for span in trace.spans}
-    for place, (name, value) in enumerate(expected.items()):
-        yield _with_id(trace_id, f"expectation {place}", Expectation(name=name, value=encodable(value), source=known))
+    yield _with_id(trace_id, "expectation", expected)
     for place, each in enumerate(trace.feedback):
         yield _with_id(trace_id, f"feedback {place}", _feedback(Feedback, AssessmentSource, trace_id, each, there))
 

@@ -31,6 +31,7 @@ from experiments.mlflow_tracking.metrics import (
     shares,
     side_cost,
     side_scores,
+    spent_so_far,
     verdict_values,
 )
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
@@ -129,7 +130,6 @@ class MlflowRun:
         self._curves: dict[str, float] = {}
         self._closing: list[Write] = []
         self._stands = False
-        self._spent = dict.fromkeys(COSTS, 0)
 
     @classmethod
     def start(
@@ -205,8 +205,6 @@ class MlflowRun:
         self._metrics(self._side_run(BASELINE), side_scores(split, score), step=0)
         if split == "validation":
             self._curve({VALIDATION: score.score}, step=0)
-        else:
-            self._metrics(PARENT, parent_score(split, BASELINE, score), step=0)
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
         rows = [
@@ -231,13 +229,11 @@ class MlflowRun:
 
     def iteration(self, record: IterationRecord) -> None:
         self._iterations.append(record)
-        cost = {name: getattr(record, name) for name in COSTS}
-        self._spent = {name: self._spent[name] + value for name, value in cost.items()}
-        metrics = iteration_values(record)
         nested = self._iteration_run(record.n)
-        own = {f"spending/{name}": value for name, value in cost.items()}
-        self._metrics(nested, metrics | own | {"spending/proposals": record.proposals}, step=record.n)
-        self._curve(metrics | {f"spending/{name}_so_far": value for name, value in self._spent.items()}, step=record.n)
+        cost = {f"spending/{name}": getattr(record, name) for name in (*COSTS, "proposals")}
+        score = {VALIDATION: record.validation_score}
+        self._metrics(nested, score | iteration_values(record) | cost, step=record.n)
+        self._curve(score, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
         tags |= {f"settings.{name}": f"{each.before} → {each.after}" for name, each in record.changed.items()}
         if record.optimizer is not None:
@@ -321,15 +317,20 @@ class MlflowRun:
             KeyboardInterrupt: Ctrl-C; what is not sent by then waits in the run's folder.
         """
         changed = result.champion_candidate != self._seed or bool(result.settings)
-        for split, score in result.champion.items():
-            if split != "validation":  # whose curve ends with it
-                self._metrics(PARENT, parent_score(split, CHAMPION, score), step=0)
+        # MLflow lists metrics in the order in which they came: first the test, and last what was spent.
+        for split in ("test", "train"):  # the validation is a curve
+            for side, scores in ((BASELINE, result.baseline), (CHAMPION, result.champion)):
+                if split in scores:
+                    self._metrics(PARENT, parent_score(split, side, scores[split]), step=0)
+        for record in self._iterations:
+            self._curve(iteration_values(record), step=record.n)
+        for n, spent in spent_so_far(self._iterations):
+            self._curve(spent, step=n)
         self._metrics(PARENT, run_costs(result), step=0)
         if result.baseline:
             self._metrics(self._side_run(BASELINE), side_cost(result, BASELINE), step=0)
         if result.champion and changed:
             run = self._side_run(CHAMPION)
-            # The test first: MLflow lists metrics in the order in which they came.
             for split, score in sorted(result.champion.items()):
                 self._metrics(run, side_scores(split, score), step=0)
             self._metrics(run, side_cost(result, CHAMPION), step=0)

@@ -28,14 +28,15 @@ class AnswerObjective:
         return float(given.question is not None)
 
     def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
-        """The reply's score."""
+        """The reply's score; token F1 tells how near a reply comes, where the metric knows only right and wrong."""
         if given.question is None or not outputs:
             return Credit(0.0, ("no reply",))
         reply = outputs[0].text
-        score = self._judged(given.question, reply).score
+        judgement = self._judged(given.question, reply)
+        score, near = judgement.score, judgement.f1
         if score >= 1:
-            return Credit(score)
-        return Credit(score, (f"replied {quote(reply)}, where {quote(given.question.answers[0])} is right",))
+            return Credit(score, near=near)
+        return Credit(score, (f"replied {quote(reply)}, where {quote(given.question.answers[0])} is right",), near)
 
     def right(self, given: RecordedInput) -> Sequence[Item] | None:
         """The gold answer, if the context contains it."""

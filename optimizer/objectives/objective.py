@@ -45,10 +45,12 @@ class Credit:
     Attributes:
         value: from 0 (all wrong) to 1 (nothing to improve).
         lacks: what is wrong with them, one plain sentence each.
+        near: how near they come to the right ones, from 0 to 1; it decides between texts that are worth the same.
     """
 
     value: float
     lacks: tuple[str, ...] = ()
+    near: float = 0.0
 
 
 class Objective(Protocol):

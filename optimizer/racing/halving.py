@@ -39,6 +39,7 @@ class LocalScore:
         by_input: key of an input → gain on it.
         error: standard error of the gain, with the conversation as unit; 0 if nothing was measured, and 1 if all inputs
             are of one conversation.
+        nearer: how much nearer its outputs come to the right ones than the champion's, on the same inputs.
     """
 
     arm: Arm
@@ -48,6 +49,7 @@ class LocalScore:
     by_conversation: Mapping[str, float]
     by_input: Mapping[str, float] = field(default_factory=dict)
     error: float = 0.0
+    nearer: float = 0.0
 
     @property
     def expected(self) -> float:
@@ -99,11 +101,13 @@ def compared(
     new, old = measure(arm.text, usable), measure(champion, usable)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     by_input: dict[str, float] = {}
+    nearer = 0.0
     for given, after, before in zip(usable, new, old, strict=True):
         if after is None or before is None:
             continue
         by_input[given.key] = after.value - before.value
         at_stake = weight(given)
+        nearer += at_stake * (after.near - before.near)
         total = sums[given.conversation.id]
         total[0] += at_stake
         total[1] += at_stake * after.value
@@ -115,7 +119,7 @@ def compared(
     gain = score - sum(total[2] for total in sums.values()) / stake
     apart = {name: (total[1] - total[2]) / total[0] for name, total in sums.items()}
     error = _error([(sums[name][0], each - gain) for name, each in apart.items()])
-    return LocalScore(arm, score, gain, len(by_input), apart, by_input, error)
+    return LocalScore(arm, score, gain, len(by_input), apart, by_input, error, nearer / stake)
 
 
 def _error(groups: Sequence[tuple[float, float]]) -> float:
@@ -154,7 +158,7 @@ def halved(
     scores, dropped = list[LocalScore](), list[LocalScore]()
     for count, survivors in rungs:
         scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
-        scores.sort(key=lambda each: -each.gain)
+        scores.sort(key=lambda each: (-each.gain, -each.nearer))
         kept = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
         dropped += [each for each in scores if each not in kept]
         scores, left = kept, [each.arm for each in kept]

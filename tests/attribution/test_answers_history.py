@@ -14,12 +14,17 @@ from scripted_server import ScriptedServer, prompt_of
 from attribution.agent.method import Agent
 from attribution.cases import Case
 from attribution.failures import NOT_KNOWN
+from attribution.judging.words import Judgement, judge
 from attribution.recordings import recording_of
+from attribution.replay.method import Replay
 from attribution.survival.method import Survival
 from experiments.annotating.case_graph import CaseGraphs
 from experiments.views.trace_questions import questions_of
 from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.prompts import seed_candidate
+from tracing.systems.rag import Rag
 
 ASKED = {"id": "pet", "question": "What is Ana's dog called?", "answers": ["Rex"]}
 
@@ -125,6 +130,34 @@ def test_the_agent_explores_what_there_was_when_the_question_was_answered(
     assert "I adopted a dog called Rex." in seen[-1]
     assert "Ana adopted a dog called Rex." not in seen[-1]
     assert "as I said" not in seen[-1]
+
+
+def test_a_replay_builds_the_memory_of_what_had_been_said(
+    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
+) -> None:
+    system = Rag(chunk_tokens=1, retrieval="sparse", top_k=5)
+    seed, access, early = seed_candidate(system.prompts), open_access(), talk()
+    given: list[str] = []
+
+    def script(body: dict[str, Any]) -> str:
+        given.append(prompt_of(body))
+        return "Rex" if "loud" in given[-1] else "I don't know"
+
+    scripted_server.script = script
+    with trace() as recorder:
+        memory, asked = system.build(early, seed, access), question(evidence=["D1:1"])
+        with session(asked.id):
+            answer = system.answer(memory, asked, seed, access)
+        with operation("chunk", inputs={"messages": [variable("Ana: Rex is loud.", name="D1:3", kind="message")]}) as op:
+            op.output("chunks", "Ana: Rex is loud.", name="m9", kind="memory_entry")
+
+    def judged(one: Question, reply: str) -> Judgement:
+        return judge(reply, one.answers)
+
+    case = Case("ana", asked, answer.text, judged(asked, answer.text), answer.variable)
+    replay = Replay(system, seed, access, talk("Rex is loud."), judged, graph=recorder.graph)
+    assert replay.examine(case).attribution.decisive
+    assert not [prompt for prompt in given if "loud" in prompt]
 
 
 def test_where_nothing_came_later_the_verdict_is_that_of_the_whole_trace(pets: Conversation) -> None:

@@ -28,6 +28,7 @@ from experiments.display.terminal import one_line
 from experiments.mlflow_tracking.case_traces import case_traces
 from experiments.mlflow_tracking.description import LONGEST, describe
 from experiments.mlflow_tracking.outbox import Outbox
+from experiments.mlflow_tracking.question_set import question_set
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
 from experiments.mlflow_tracking.writes import StartRun
@@ -234,7 +235,9 @@ def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
     assert case.attribution is not None
     (blame,) = case.attribution.decisive
     hostile = replace(case.attribution, decisive=(replace(blame, reason=" ".join(NAMES)),))
-    (trace,) = case_traces("seed", [replace(case, attribution=hostile)], "em", "survival")
+    cases = [replace(case, attribution=hostile)]
+    questions = question_set(cases, cases, most=1)
+    (trace,) = case_traces("baseline", cases, questions, metric="em", method="survival", prompts={})
     (rationale,) = [one.rationale for one in trace.feedback if one.rationale is not None]
     page = Page(MARKDOWN.render(rationale))
     assert page.tags == ["p"]
@@ -245,7 +248,7 @@ def test_a_runs_description_in_mlflow_holds_what_was_planted_in_a_prompt_as_text
     planted = "\n".join(("```", "~~~~~", "````", "# heading", "| a | b |", "|---|---|", *NAMES))
     page = Page(MARKDOWN.render(describe(summary(), SEED, {"answer": planted})))
     assert not {"img", "script", "a", "h1", "em", "b"} & set(page.tags)
-    assert page.tags.count("table") == page.tags.count("pre") == 1
+    assert (page.tags.count("table"), page.tags.count("pre")) == (0, 1)
     assert "+ ```".replace(" ", "") in page.text
     assert "+# heading" in page.text
 

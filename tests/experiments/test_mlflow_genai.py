@@ -10,7 +10,7 @@ from openai import OpenAI
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.api.prompt_optimizer import MemtunePromptOptimizer
-from experiments.api.scorers import judge_scorer, metric_scorer
+from experiments.api.scorers import accepted_answers, judge_scorer, metric_scorer
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing.errors import ConfigError
@@ -136,3 +136,8 @@ def test_what_cannot_be_optimized_is_refused_before_a_call(template: str, record
     optimizer = MemtunePromptOptimizer("http://127.0.0.1:9/v1#m")
     with pytest.raises(ConfigError, match=said):
         optimizer.optimize(lambda texts, rows: [], records, {"p": template})
+
+
+@pytest.mark.parametrize("expected", [["Oslo", "in Norway"], "Oslo | in Norway"])
+def test_accepted_answers_are_a_list_or_a_text_as_traces_have_it(expected: object) -> None:
+    assert accepted_answers({"expected_answer": expected}) == ("Oslo", "in Norway")

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import random
 import re
+import shlex
 import signal
 import sys
 from collections import Counter
@@ -291,21 +292,23 @@ def test_a_limit_may_be_larger_when_a_run_is_resumed_and_rounds_none_that_were_m
 
 
 @pytest.mark.slow
-def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(
-    configured: Callable[[str], None], scripted_server: ScriptedServer
-) -> None:
+def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configured: Callable[[str], None]) -> None:
     configured("longer")
-    assert live(["run", "run.yaml", "--out", "run", "--optimizer", "random", "--rounds", "1"], None) == 0
-    folder, asked = RunFolder(Path("run")), scripted_server.asked
-    assert len(folder.summary().iterations) == 1
-    assert "left of the budget: " in Path("output.txt").read_text()
-    assert live(["run", "--resume", "run", "--rounds", "3"], None) == 0
-    made = folder.summary()
-    assert made.verdict is not None
-    assert made.calls.made == scripted_server.asked > asked
+    assert live(["run", "run.yaml", "--out", "run", "--rounds", "0"], None) == 0
+    folder, output = RunFolder(Path("run")), Path("output.txt")
+    before = folder.summary()
+    assert (before.iterations, before.stopped) == ((), "all rounds done")
+    assert "left of the budget: " in output.read_text()
+    (command,) = re.findall(r"for more: memtune (run --resume run .*--rounds \d+)$", output.read_text(), re.M)
+    assert live(shlex.split(command), None) == 0, output.read_text()
+    more = folder.summary()
+    assert more.iterations[0].accepted
+    assert (more.verdict, more.baseline["test"]) == ("inconclusive", before.baseline["test"])
+    assert more.calls.made > before.calls.made
     assert live(["run", "--resume", "run"], None) == 0
-    assert folder.summary().iterations == made.iterations
-    assert live(["run", "--resume", "run", "--rounds", "2"], None) == 2
+    assert folder.summary() == more
+    assert live(["run", "--resume", "run", "--rounds", "0"], None) == 2
+    assert "rounds: 2 then, 0 now" in output.read_text()
 
 
 def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: Callable[[str], None]) -> None:

@@ -116,6 +116,12 @@ def test_the_test_stands_first_and_what_it_cost_last(client: Any) -> None:
         assert metrics[-1].startswith("spending/")
 
 
+def test_metrics_were_written_in_the_order_in_which_mlflow_lists_them_with_costs_last(client: Any) -> None:
+    sections = [name.partition("/")[0] for name in runs_of(client)[FIRST].data.metrics]
+    assert sections == sorted(sections)
+    assert sections[0] == "answers"
+
+
 def test_the_blame_of_all_operations_is_one_picture_an_iteration_and_no_curve(client: Any) -> None:
     run = runs_of(client)[FIRST]
     assert not [name for name in run.data.metrics if name.startswith("blame/")]
@@ -239,7 +245,7 @@ def test_trouble_with_the_store_does_not_end_an_experiment(client: Any, home: Pa
     run = start(home, run_folder(home, 32))
     assert run.link is not None
     client.delete_run(run.link.run_id)
-    run.baseline("train", score(0.4))
+    run.baseline("validation", score(0.4))
     assert len(run.problems) == 1
 
 

@@ -84,6 +84,18 @@ def test_only_what_is_ahead_meets_more_inputs() -> None:
     assert [met[f"arm{n}"] for n in range(10)] == [4] * 5 + [8] * 2 + [20] * 3
 
 
+def test_of_texts_with_equal_gains_those_go_on_whose_outputs_come_nearer_to_the_right_ones() -> None:
+    near = {"champion": 0.4, "far": 0.1, "nearest": 0.6, "nearer": 0.5}
+
+    def measure(text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
+        return [Credit(0.5, near=near[text]) for _ in inputs]
+
+    arms = [Arm(text, "bank", "") for text in near if text != "champion"]
+    (best, second), _ = halved(arms, "champion", INPUTS, measure, one, [(4, 2)])
+    assert (best.arm.text, second.arm.text) == ("nearest", "nearer")
+    assert best.nearer == pytest.approx(0.2)
+
+
 def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_nobody() -> None:
     measure = Scripted({"champion": 0.5, "good": 0.9, "mine": 0.1, "failing": -1.0})
     arms = [Arm("mine", "hand", ""), Arm("good", "bank", ""), Arm("failing", "bank", "")]

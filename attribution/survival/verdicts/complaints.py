@@ -30,10 +30,11 @@ def on_assertion(view: CaseView, assertion: Assertion) -> Blame | None:
 def at_its_word(view: CaseView, trail: Trail, blame: Blame) -> Blame:
     """The blame, but of the extraction where the answer is blamed although it says that it does not know.
 
-    What it was given has the words of the question, as any text on the subject does.
+    What it was given has the words of the question, as any text on the subject does. Where it has all that was said
+    too, nothing was left out.
     """
     readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
-    if blame.error_type != "ResponseError" or not readers or not trail.context:
+    if blame.error_type != "ResponseError" or not readers or not trail.context or view.gives_all(trail):
         return blame
     left, turns = trail.context[0], " and ".join(trail.need.turns)
     reason = f"of {turns}, {readers[-1].name} left {quoted(left)}, and the reply says that this does not tell it"
