@@ -87,6 +87,66 @@ def test_a_chat_is_read_in_every_shape_and_what_nobody_said_is_counted(
     assert reading.omissions[one.id] == TOLD
 
 
+SAID, REPLY = "I adopted a cat.", "Lovely."
+HUMAN, AI = {"type": "human", "content": SAID}, {"type": "ai", "content": REPLY}
+TURNS = [{"role": "user", "content": SAID}, {"role": "assistant", "content": REPLY}]
+
+
+def dumped(message: dict[str, Any]) -> dict[str, Any]:
+    return {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": message}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [HUMAN, {**AI, "type": "AIMessageChunk"}],
+        {"messages": [HUMAN, {"type": "tool", "content": "42"}, AI]},
+        [{"type": "human", "data": HUMAN}, {"type": "ai", "data": AI}],
+        {"messages": [dumped(HUMAN), dumped({"type": "tool", "content": ["42"]}), dumped(AI)]},
+        {"values": {"messages": [HUMAN, AI]}, "next": []},  # a state of LangGraph
+        [{"uuid": "u", "chat_messages": [{"sender": "human", "text": SAID}, {"sender": "assistant", "text": REPLY}]}],
+        {"contents": [{"role": "user", "parts": [{"text": SAID}]}, {"role": "model", "parts": [{"text": REPLY}]}]},
+        {"object": "list", "data": [{**each, "type": "message"} for each in TURNS]},
+        {"custom_id": "r", "url": "/v1/chat/completions", "body": {"model": "m", "messages": TURNS}},
+        {"conversations": [{"id": "a", "messages": TURNS}]},
+        {"data": [{"id": "a", "messages": TURNS}]},
+        [{"conversations": [{"from": "prompter", "value": SAID}, {"from": "tool_response", "value": "42"}, TURNS[1]]}],
+        [{"role": "user", "content": [[{"type": "text", "text": SAID}]]}, TURNS[1]],
+        [{"role": "user", "content": [{"type": "text", "content": [{"text": SAID}]}]}, TURNS[1]],
+    ],
+)
+def test_exports_of_other_tools_are_read(tmp_path: Path, document: Any) -> None:
+    path = written(tmp_path / "chat.json", document)
+    assert recognised(path) == "sharegpt"
+    (one,) = conversations_of("sharegpt", path)
+    assert [turn.spoken for turn in one.turns()] == [f"user: {SAID}", f"assistant: {REPLY}"]
+
+
+def test_an_object_around_chats_has_several(tmp_path: Path) -> None:
+    path = written(tmp_path / "all.json", {"chats": [{"id": "a", "messages": TURNS}, {"messages": TURNS[:1]}]})
+    assert [one.id for one in conversations_of("sharegpt", path)] == ["a", "all-1"]
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ({"name": "  李雷 "}, "李雷"),
+        ({"name": "O'Brien\n Jr"}, "O'Brien Jr"),
+        ({"author": {"role": "user", "name": "José"}}, "José"),
+        ({"author": "Łucja"}, "Łucja"),
+        ({"username": "bo"}, "bo"),
+        ({"display_name": "Мария", "from": "human"}, "Мария"),
+        ({"from": "Flo"}, "Flo"),
+        ({"from": "human"}, "user"),
+        ({"name": 7}, "user"),
+    ],
+)
+def test_a_message_is_said_by_whom_it_names(tmp_path: Path, message: dict[str, Any], name: str) -> None:
+    path = written(tmp_path / "chat.json", [{"role": "user", "content": SAID, **message}])
+    (one,) = conversations_of("sharegpt", path)
+    assert one.speakers == (name,)
+
+
 def test_validate_tells_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "chats.jsonl", lines([{"messages": MESSAGES}, {"messages": MESSAGES[1:2]}]))
     with pytest.raises(SystemExit) as ended:

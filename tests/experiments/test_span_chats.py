@@ -242,3 +242,52 @@ def test_a_trace_of_mlflow_is_a_dialogue_of_its_user(tmp_path: Path) -> None:
         "t/ana": ["user: I moved to Oslo.", "assistant: Noted."],
         "t/bo": ["user: I moved to Rome.", "assistant: Noted."],
     }
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        *("user_id", "app.userId", "customer.id", "conversation_id", "app.chatId", "thread_id", "tenant.id"),
+        *("tenantId", "ai.telemetry.metadata.sessionId", "langsmith.metadata.thread_id", "metadata"),
+    ],
+)
+def test_ids_under_other_names_tell_tenants_apart(tmp_path: Path, attribute: str) -> None:
+    def facts(who: str) -> dict[str, Any]:
+        return {attribute: {"thread_id": who} if attribute == "metadata" else who}
+
+    spans = [
+        call(1, "I moved to Oslo.", "Noted.", facts=facts("ana"), trace=1),
+        call(2, "I moved to Rome.", "Noted.", facts=facts("bo"), trace=2),
+        call(3, "Where do I live?", "In Oslo.", facts=facts("ana"), trace=3),
+    ]
+    assert dialogues(tmp_path / "t.json", spans) == {
+        "t/ana": ["user: I moved to Oslo.", "assistant: Noted.", "user: Where do I live?", "assistant: In Oslo."],
+        "t/bo": ["user: I moved to Rome.", "assistant: Noted."],
+    }
+
+
+def test_an_id_by_its_usual_name_counts_alone_and_a_machines_thread_is_none(tmp_path: Path) -> None:
+    spans = [
+        call(number, f"I moved to {city}.", "Noted.", facts={"session.id": who, "os_user_id": "1000", "thread.id": 7})
+        for number, (who, city) in enumerate([("a", "Oslo"), ("b", "Rome")], start=1)
+    ]
+    assert list(dialogues(tmp_path / "t.json", spans)) == ["t/a", "t/b"]
+    spans = [call(number, f"I moved to {number}.", "Noted.", facts={"thread.id": number}) for number in (1, 2)]
+    assert list(dialogues(tmp_path / "t.json", spans)) == ["t"]
+
+
+def test_parts_within_a_text_are_parts(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": f"data:{BLOB}"}}]
+    facts = {
+        "llm.request.type": "chat",
+        "gen_ai.request.model": "m",
+        "traceloop.span.kind": "llm",
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": json.dumps(parts),
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "A cat.",
+    }
+    assert dialogues(tmp_path / "t.json", [span(1, facts)]) == {"t": ["user: What is it?", "assistant: A cat."]}
+    facts["gen_ai.prompt.0.content"] = '[{"name": "my list"}]'
+    (said, _) = dialogues(tmp_path / "t.json", [span(1, facts)])["t"]
+    assert said == 'user: [{"name": "my list"}]'

@@ -127,12 +127,31 @@ def _inner(key: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
     return fits
 
 
-_ROLES, _TEXTS = ("role", "from", "author", "speaker"), ("content", "value", "parts", "text", "tool_calls")
+MESSAGES = ("conversations", "conversation", "messages", "items", "chat_messages", "contents")
+"""Keys of a chat under which its messages are."""
+
+HOLDERS = ("data", "chats", "threads", "values", "body")
+"""Keys of an object around a chat, its messages, or several chats."""
+
+_ROLES, _TEXTS = ("role", "from", "author", "speaker", "sender"), ("content", "value", "parts", "text", "tool_calls")
+_LANGCHAIN = ("human", "ai", "system", "tool", "user", "assistant", "constructor")
 
 
-def _is_chat(row: Mapping[str, Any]) -> bool:
-    listed = any(_inner(key, *_ROLES)(row) for key in ("messages", "conversations", "conversation", "items"))
-    return listed or (any(key in row for key in _ROLES) and any(key in row for key in _TEXTS))
+def is_message(row: Any) -> bool:
+    """Whether an object is a message of a chat in one of the layouts that memtune reads, LangChain's among them."""
+    if not isinstance(row, Mapping):
+        return False
+    typed = row.get("type") in _LANGCHAIN and any(key in row for key in ("content", "data", "kwargs", "message"))
+    return typed or (any(key in row for key in _ROLES) and any(key in row for key in _TEXTS))
+
+
+def is_chat(row: Any, depth: int = 2) -> bool:
+    """Whether an object is a message, a chat, or something around one."""
+    if is_message(row):
+        return True
+    held = [row.get(key) for key in (*MESSAGES, *HOLDERS)] if isinstance(row, Mapping) else []
+    first = (one[0] if isinstance(one, list) and one else one for one in held)
+    return depth > 0 and any(is_chat(one, depth - 1) for one in first)
 
 
 _CHECK = "`memtune data validate {path}` checks it, and `memtune run --dataset {name} --data {path}` takes it"
@@ -210,7 +229,7 @@ _LAYOUTS: tuple[tuple[FileKind, Callable[[Mapping[str, Any]], bool]], ...] = (
         FileKind(
             "sharegpt", "a chat log", f"{_CHECK}; `memtune attribute` needs a trace of the memory, see docs/tracing.md"
         ),
-        _is_chat,
+        is_chat,
     ),
     (
         FileKind("part", "a part of a trace of memtune, without its first line", "record it again"),

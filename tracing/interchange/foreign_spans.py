@@ -213,12 +213,15 @@ def _said(message: Any, kind: str) -> tuple[str, Any]:
 
 
 def _plain(message: Any) -> Any:
-    """A message out of the object around it, with the fields whose names have dots nested."""
+    """A message out of the object around it, with the fields whose names have dots nested, and parts as a list."""
     if not isinstance(message, Mapping):
         return message
     fields = _nested(message) if any("." in key for key in message) else message
     inner = fields.get("message") if isinstance(fields, Mapping) else None
-    return inner if isinstance(inner, Mapping) else fields
+    message = inner if isinstance(inner, Mapping) else fields
+    parts = _structured(message.get("content")) if isinstance(message, Mapping) else None
+    listed = isinstance(parts, list) and parts and all(isinstance(one, Mapping) and "type" in one for one in parts)
+    return {**message, "content": parts} if listed else message
 
 
 def _numbered(attributes: Mapping[str, Any], name: str) -> list[Any] | None:

@@ -27,6 +27,9 @@ SPEAKERS: Mapping[str, str] = {
     "bot": ASSISTANT,
     "model": ASSISTANT,
     "assistant": ASSISTANT,
+    "prompter": USER,
+    "humanmessagechunk": USER,
+    "aimessagechunk": ASSISTANT,
 }
 """Role in lower case → who speaks."""
 
@@ -42,6 +45,15 @@ UNSPOKEN: Mapping[str, str] = {
     "reasoning": REASONING,
 }
 """Role in lower case of a message that nobody says → what such messages are."""
+
+_OF_A_TOOL = re.compile(r"(?:tool|function)[ _-]?(?:calls?|use|results?|responses?|outputs?)")
+"""Other roles of messages that nobody says."""
+
+_AROUND = ("data", "kwargs", "message")
+"""Keys of LangChain and of agents' logs, with a message under them."""
+
+_NAMES = ("name", "display_name", "username", "user_name")
+_SPEAKING = ("from", "speaker", "sender", "author")
 
 _CONTENTS = ("content", "parts", "contents", "value", "text")
 _TEXTS = ("text", "input_text", "output_text", "refusal", "audio_transcription")
@@ -105,7 +117,7 @@ def unspoken(message: Mapping[str, Any]) -> str | None:
     """What a message is that nobody says, such as `tool results`; None for one that somebody says."""
     role = role_of(message).lower()
     if role:
-        return UNSPOKEN.get(role)
+        return UNSPOKEN.get(role) or (_known_noun(role) if _OF_A_TOOL.fullmatch(role) else None)
     kind = message.get("type")
     return _known_noun(kind.lower()) if isinstance(kind, str) else None
 
@@ -117,6 +129,25 @@ def role_of(message: Mapping[str, Any]) -> str:
     named.append(author.get("role") if isinstance(author, Mapping) else author)
     named.append(kind if isinstance(kind, str) and kind.lower() in (*SPEAKERS, *UNSPOKEN) else None)
     return next((role.strip() for role in named if isinstance(role, str) and role.strip()), "")
+
+
+def name_of(message: Mapping[str, Any]) -> str:
+    """The name of who says a message, where it has one beside the role; empty otherwise."""
+    author = message.get("author")
+    holders = (message, author if isinstance(author, Mapping) else {})
+    named = [holder.get(key) for holder in holders for key in _NAMES]
+    if isinstance(message.get("role"), str):
+        named += [one for key in _SPEAKING if str(one := message.get(key)).lower() not in (*SPEAKERS, *UNSPOKEN)]
+    return next((" ".join(name.split()) for name in named if isinstance(name, str) and name.strip()), "")
+
+
+def unwrapped(message: Any) -> Any:
+    """A message out of the object around it, as LangChain's dumps and the logs of agents have it."""
+    if not isinstance(message, Mapping) or any(key in message for key in _CONTENTS):
+        return message
+    inner = next((one for key in _AROUND if isinstance(one := message.get(key), Mapping)), None)
+    whole = {**message, **inner} if inner is not None and any(key in inner for key in _CONTENTS) else {}
+    return whole if whole and (role_of(whole) or name_of(whole)) else message
 
 
 def _joined(texts: Iterable[str]) -> str:
@@ -133,6 +164,8 @@ def _part(part: Any, omitted: Counter[str]) -> list[str]:
     """The text of a part, in a list; anything else is counted."""
     if isinstance(part, str):
         return [part]
+    if isinstance(part, list | tuple):
+        return _texts(part, omitted)
     if not isinstance(part, Mapping):
         return []
     inner = part.get("message_content")
@@ -141,8 +174,7 @@ def _part(part: Any, omitted: Counter[str]) -> list[str]:
     kind = _kind(part)
     if kind in _TEXTS:
         text = next((part[key] for key in ("text", "content", "refusal", "value") if part.get(key) is not None), None)
-        text = text.get("value") if isinstance(text, Mapping) else text
-        return [text] if isinstance(text, str) else []
+        return _texts(text.get("value") if isinstance(text, Mapping) else text, omitted)
     for holder in (part, part.get("audio"), part.get("input_audio")):
         transcript = holder.get("transcript") if isinstance(holder, Mapping) else None
         if isinstance(transcript, str) and transcript.strip():

@@ -17,18 +17,19 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from experiments.data.json_rows import JsonRows
 from experiments.data.own.questions import QUESTIONS, Questions
 from experiments.data.reading import FileReader, Ids, Reading, conversation_made
-from tracing.interchange.speech import SPEAKERS, role_of, speech_of, unspoken
+from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
+from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
 SHAREGPT = "sharegpt"
 
 _EXPECTED = "the layout of ShareGPT or of OpenAI's messages"
 _REMEDY = "see docs/data-format.md"
-_MESSAGES = ("conversations", "conversation", "messages", "items")
 _CONTENTS = ("value", "content", "parts", "contents", "text")
 _WITHOUT_CONTENT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
 """Keys that a message may have in place of a content."""
-_THREAD = ("conversation_id", "thread_id", "session_id", "chat_id")
+_THREAD = ("conversation_id", "thread_id", "session_id", "chat_id", "sessionId")
+_IDS = ("id", *_THREAD, "uuid", "custom_id", "conversation_hash")
 _NO_TEXT = "messages without a text"
 
 
@@ -44,15 +45,15 @@ class _Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spoken(cls, given: Any) -> Any:
+        given = unwrapped(given)
         if not isinstance(given, dict):
             return given
         nobody = unspoken(given)
         if nobody is not None:
             return {"from": "", "value": "", "omitted": {nobody: 1}}
-        role, name = role_of(given), given.get("name")
-        read: dict[str, Any] = {"from": SPEAKERS.get(role.lower(), role)} if role else {}
-        if isinstance(name, str) and name.strip():
-            read["from"] = name.strip()
+        role = role_of(given)
+        speaker = name_of(given) or SPEAKERS.get(role.lower(), role)
+        read: dict[str, Any] = {"from": speaker} if speaker else {}
         key = next((key for key in _CONTENTS if key in given), None)
         content = given[key] if key is not None else None
         if isinstance(content, str | list | dict) or (
@@ -69,27 +70,41 @@ class _Message(BaseModel):
 
 
 class _Chat(BaseModel):
-    """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one."""
+    """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one.
+
+    Its `inner` ones are those of an export that is an object with a list of chats.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    id: str | int | None = Field(default=None, validation_alias=AliasChoices("id", *_THREAD))
-    messages: tuple[_Message, ...] = Field(validation_alias=AliasChoices(*_MESSAGES))
+    id: str | int | None = Field(default=None, validation_alias=AliasChoices(*_IDS))
+    messages: tuple[_Message, ...] = Field(validation_alias=AliasChoices(*MESSAGES))
     is_message: bool = False
+    inner: tuple[_Chat, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, given: Any) -> Any:
-        if isinstance(given, list):
-            return {"messages": given}
-        if (
-            isinstance(given, dict)
-            and not any(key in given for key in _MESSAGES)
-            and (role_of(given) or unspoken(given))
-        ):
-            thread = next((given[key] for key in _THREAD if given.get(key) is not None), None)
-            return {"id": thread, "messages": [given], "is_message": True}
+        return _opened(given)
+
+
+def _opened(given: Any) -> Any:
+    """A row as the keys of a chat: out of an object around it, or as a message alone."""
+    if isinstance(given, list):
+        return {"messages": given}
+    if not isinstance(given, dict):
         return given
+    message = unwrapped(given)
+    if not any(key in message for key in MESSAGES) and (role_of(message) or unspoken(message)):
+        thread = next((message[key] for key in _THREAD if message.get(key) is not None), None)
+        return {"id": thread, "messages": [message], "is_message": True}
+    for key in (*HOLDERS, *MESSAGES):
+        held = given.get(key)
+        if isinstance(held, dict) and key in HOLDERS and is_chat(held):
+            return _opened({**{name: given[name] for name in _IDS if name in given}, **held})
+        if isinstance(held, list) and held and is_chat(held[0]):
+            return {**given, "messages": held} if is_message(held[0]) else {"messages": (), "inner": held}
+    return given
 
 
 def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
@@ -127,7 +142,8 @@ def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, tuple[_Mess
     """Id, place and messages of each chat."""
     threads: dict[str, list[_Message]] = defaultdict(list)
     first = ""
-    for place, (where, chat) in enumerate(JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)):
+    rows = JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)
+    for place, (where, chat) in enumerate((where, chat) for where, row in rows for chat in row.inner or (row,)):
         if chat.is_message:
             threads[file.stem if chat.id is None else str(chat.id)] += chat.messages
             first = first or where

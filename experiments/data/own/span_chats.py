@@ -25,9 +25,19 @@ _OWNER = (
     "traceloop.association.properties.user_id",
 )
 _THREAD = (
-    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session", "thread.id"),
+    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session"),
     *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
 )
+_TENANT: tuple[str, ...] = ()
+_LIKE: Mapping[tuple[str, ...], re.Pattern[str]] = {
+    _OWNER: re.compile(r"(?:.*_)?(?:user|enduser|customer)_?id"),
+    # LangSmith's sessions are its projects.
+    _THREAD: re.compile(r"(?!langsmith_trace_)(?:.*_)?(?:conversation|session|chat|thread|dialog)_?id"),
+    _TENANT: re.compile(r"(?:.*_)?tenant(?:_?id)?"),
+}
+"""How such attributes are called elsewhere, in lower case with underscores."""
+_OF_THE_MACHINE = "thread.id"
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|[.-]")
 _AGENTS = ("agent", "invoke_agent", "chain", "workflow", "invoke_workflow")
 _ASIDE = re.compile(r"retriev|rerank|tool|embed|guardrail|evaluat|judge|memory")
 """Kinds of operations whose calls are none of the dialogue."""
@@ -95,6 +105,8 @@ class _Spans:
         for one in self.ordered:
             self._of_trace[_trace_of(one)].append(one)
         self._shown = {text for one in self.ordered for who, text in self._messages(one.inputs) if who == ASSISTANT}
+        facts = (each for one in self.ordered for each in (one.attributes, *_around(one)))
+        self._alike = not any(_named(each, names) for each in facts for names in (_OWNER, _THREAD))
         self._threaded = any(_named(one.attributes, _THREAD) for one in self.ordered if one.kind == "llm")
 
     def trace(self, one: Exchange) -> str:
@@ -122,7 +134,8 @@ class _Spans:
         session = self._graph.sessions.get(operation.session or "")
         thread = self._id(operation, _THREAD)
         named = session.name if session is not None else ""
-        return Exchange(operation, asked[-1], reply[-1], self._id(operation, _OWNER) or thread, thread or named)
+        chat = self._id(operation, _OWNER) or thread or self._id(operation, _TENANT)
+        return Exchange(operation, asked[-1], reply[-1], chat, thread or named)
 
     def is_aside(self, one: Exchange) -> bool:
         """Whether a call runs inside a tool, a retrieval or the like."""
@@ -159,16 +172,39 @@ class _Spans:
         return texts if len(texts) == 1 else []
 
     def _id(self, operation: Operation, names: Sequence[str]) -> str:
-        """The value of the first of these attributes: of the span, those around it, what it came with, or its trace."""
-        for one in self.around(operation):
-            if found := _named(one.attributes, names):
+        """The value of the first of these attributes: of the span, those around it, what it came with, or its trace.
+
+        Where no span has one by a usual name, it is one whose name is like these.
+        """
+        named = _named_alike if self._alike else _named
+        for one in (*(each.attributes for each in self.around(operation)), *_around(operation)):
+            if found := named(one, names):
                 return found
-        origin = operation.attributes.get("span")
-        for key in ("metadata", "resource"):
-            if found := _named(origin.get(key) if isinstance(origin, Mapping) else None, names):
-                return found
-        rest = {_named(one.attributes, names) for one in self._of_trace[_trace_of(operation)]} - {""}
+        rest = {named(one.attributes, names) for one in self._of_trace[_trace_of(operation)]} - {""}
         return rest.pop() if len(rest) == 1 else ""
+
+
+def _around(operation: Operation) -> list[object]:
+    """What an operation came with: facts about its trace and its resource."""
+    origin = operation.attributes.get("span")
+    return [origin.get(key) for key in ("metadata", "resource")] if isinstance(origin, Mapping) else []
+
+
+def _named_alike(facts: object, names: Sequence[str]) -> str:
+    if not isinstance(facts, Mapping):
+        return ""
+    about = _parsed(facts.get("metadata"))
+    whole = {**facts, **about} if isinstance(about, Mapping) else facts
+    like = _LIKE[tuple(names)]
+    alike = (name for name in whole if like.fullmatch(_JOINT.sub("_", str(name)).lower()))
+    return _named(whole, [name for name in alike if name != _OF_THE_MACHINE])
+
+
+def _parsed(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
 
 
 def _named(facts: object, names: Sequence[str]) -> str:
@@ -184,10 +220,7 @@ def _trace_of(operation: Operation) -> str:
 def _is_json(reply: str) -> bool:
     """Whether a reply is data, which nobody is told."""
     fenced = _FENCE.match(reply)
-    try:
-        return isinstance(json.loads(fenced[1] if fenced else reply), dict | list)
-    except (ValueError, RecursionError):
-        return False
+    return isinstance(_parsed(fenced[1] if fenced else reply), dict | list)
 
 
 def _quotes(message: str, other: str) -> bool:
