@@ -99,7 +99,8 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     for operation in graph.operations.values():
         if operation.id not in frames:
             executions[operation.name].append(operation)
-    stages = {name: _stage(name, graph, found) for name, found in executions.items()}
+    named = any(variable.kind in _CONTENT - {"prediction"} for variable in graph.variables.values())
+    stages = {name: _stage(name, graph, found, named=named) for name, found in executions.items()}
     known = [(stage, name) for name, stage in stages.items() if stage is not None]
     known.sort(key=lambda item: _ORDER.index(item[0]))
     unprompted = ("extract", "update") if _is_verbatim(graph) else ()
@@ -133,7 +134,11 @@ def _runs_of(text: str) -> list[tuple[str, ...]]:
     return [words[at : at + _RUN] for at in range(len(words) - _RUN + 1)]
 
 
-def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) -> Stage | None:
+def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation], *, named: bool) -> Stage | None:
+    """The stage of an operation; `named` says whether its name may tell it, where what it read and made does not.
+
+    It may not where the graph shows nothing of a memory, nor for a tool: then it shows nothing of what was kept.
+    """
     read = {graph.variables[vid].kind for operation in executions for vid in operation.input_ids()}
     made = {graph.variables[vid].kind for operation in executions for vid in operation.output_ids()}
     if "prediction" in made:
@@ -142,10 +147,12 @@ def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation]) ->
         return None
     if "context" in made or "query" in read:
         return "retrieve"
-    if "message" in read:
+    if "message" in read and made:
         return "extract"
     if made & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
         return "update"
+    if not named or all(operation.kind == "tool" for operation in executions):
+        return None
     # An operation that only passes values on can be recognised only by its name.
     return next((stage for stage, hint in _HINTS if hint.search(name)), None)
 

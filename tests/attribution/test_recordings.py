@@ -1,12 +1,17 @@
-"""A dialogue is read off the messages of a foreign graph, in whichever of the usual forms they are."""
+"""Dialogue and stages are read off a foreign graph: messages in any usual form, operations by what they show."""
 
 from __future__ import annotations
 
 import pytest
 
-from attribution.recordings import conversation_of
+from attribution.cases import Case
+from attribution.judging.words import judge
+from attribution.methods import survival
+from attribution.recordings import conversation_of, operations_of, recording_of
+from tracing import operation, trace, variable
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.systems.conversations import Question
 
 
 @pytest.mark.parametrize(
@@ -29,3 +34,36 @@ def test_a_message_is_told_apart_into_speaker_text_and_time(text: str, speaker: 
     (session,) = conversation_of(graph, "talk").sessions
     (turn,) = session.turns
     assert (turn.speaker, turn.text, session.time) == (speaker, said, time)
+
+
+@pytest.mark.parametrize(("save", "find"), [("save", "find"), ("update_profile", "recall"), ("merge_notes", "rank")])
+@pytest.mark.parametrize("kind", ["tool", "function"])
+def test_names_of_functions_do_not_show_what_a_memory_held(save: str, find: str, kind: str) -> None:
+    said = "Mara: I moved to Oslo, and my sister Ines works at the harbour office."
+    with trace() as recorder:
+        with operation("agent", kind="llm", inputs={"message": variable(said, name="D1:1", kind="message")}):
+            call = variable({"text": said}, name="call")
+            with operation(save, kind=kind, inputs={"call": call}) as op:
+                op.output("result", "saved")
+        with operation(find, kind=kind, inputs={"call": "Ines"}) as op:
+            found = op.output("result", "Mara moved to Oslo")
+        query = variable("Where does Ines work?", name="q", kind="query")
+        with operation("agent_reply", kind="llm", inputs={"query": query, "found": found}) as op:
+            reply = op.output("prediction", "I don't know", kind="prediction")
+    question = Question(id="q", question="Where does Ines work?", answers=("the harbour office",))
+    case = Case("c", question, "I don't know", judge("I don't know", question.answers), reply.id)
+    attribution = survival(recording_of(recorder.graph, "c")).attribute(case)
+    assert attribution.decisive == ()
+    assert "no operation that writes a memory" in str(attribution.abstained)
+
+
+def test_a_tool_beside_a_memory_that_is_shown_has_no_stage_by_its_name() -> None:
+    with trace() as recorder:
+        with operation("remember", inputs={"message": variable("Mara: Hi.", name="D1:1", kind="message")}) as op:
+            op.output("entry", "Mara says hi.", kind="memory_entry")
+        with operation("summarize_page", kind="tool", inputs={"call": "https://example.org"}) as op:
+            op.output("result", "A page.")
+        with operation("store", inputs={"text": "x"}) as op:
+            op.output("result", "done")
+    stages = {one.name: one.stage for one in operations_of(recorder.graph)}
+    assert stages == {"remember": "extract", "store": "update"}
