@@ -9,19 +9,30 @@ from functools import lru_cache
 from attribution.text.content import content_of, time_words
 
 _CAPTION = re.compile(r"\[[^\]]*\]")
-_SENTENCE = re.compile(r"(?<=[.!?;\n])\s+|(?<=[。！？；])")
+_SENTENCE = re.compile(r"(?<=[.!?;\n])\s+|(?<=[。！？；，、])|\s*[()（）]\s*")
 # Where a clause with a subject of its own begins within a sentence.
 _SUBJECT = (
     r"(?:I|we|he|she|they|you|my|our|his|her|their|there|ich|wir|er|sie|mein\w*|unser\w*|yo|nosotr[oa]s|él|ella|ellos|mi"
     r"|nuestr[oa]s?|je|j['’]|nous|il|elle|ils|on|mon|ma|notre)\b"
 )
-_JOINT = re.compile(
-    r"(?:,\s*|\s+[–—-]\s+|\s+)(?:and|but|while|whereas|und|aber|während|y|e|pero|mientras|et|mais|tandis que)\s+"
-    rf"(?={_SUBJECT})|,\s+(?={_SUBJECT})",
+_WORDS = (
+    r"(?:and|but|while|whereas|plus|because|before|after|until|und|aber|während|weil|bevor|nachdem|y|e|pero|mientras"
+    r"|porque|antes de(?: que)?|después de(?: que)?|et|mais|tandis que|pendant que|parce que|avant(?: que)?"
+    r"|après(?: que)?)"
+)
+_JOINT = re.compile(rf"(?:,\s*|\s+[–—-]\s+|\s+){_WORDS}\s+(?={_SUBJECT})|,\s+(?={_SUBJECT})", re.IGNORECASE)
+# Where one begins if what follows says enough to be one: Tom flies to Rome, the wedding is next month.
+_MAYBE = re.compile(rf"((?:,\s*|\s+[–—-]\s+|\s+){_WORDS}\s+|,\s+|\s+[–—-]\s+)", re.IGNORECASE)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|had|will|ist|sind|war|waren|hat|hatte|wird|es|son|fue|era|tiene|será|est|sont|était|sera)\b"
+    r"|['’](?:s|re|ll)\b",
     re.IGNORECASE,
 )
+_BEFORE = re.compile(r"\W*(?:before|until|bevor|antes de|avant)\b", re.IGNORECASE)
+_ENOUGH = 2
 _REFERS_BACK = re.compile(
-    r"\b(?:it|its|this|that|these|those|there|then|he|him|his|she|her|they|them|their|es|das|dies\w*|dort|da|dann|er|ihn|ihm"
+    r"\b(?:it|its|this|that|these|those|there(?!['’]s| (?:is|are|was|were|will))|then"
+    r"|he|him|his|she|her|they|them|their|es|das|dies\w*|dort|da|dann|er|ihn|ihm"
     r"|sie|ihnen|eso|esto|allí|ahí|entonces|lo|él|ella|ellos|ça|cela|là|y|alors|elle|elles|ils|il)\b|[这那它他她]|それ|そこ",
     re.IGNORECASE,
 )
@@ -48,11 +59,25 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
 def _clauses_of(text: str) -> tuple[str, ...]:
     clauses: list[str] = []
     for sentence in _SENTENCE.split(_CAPTION.sub(" ", text)):
-        parts = list(_joined(_JOINT.split(sentence)))
+        parts = list(_joined([part for joint in _JOINT.split(sentence) for part in _apart(joint)]))
         if clauses and parts and _is_only_a_time(parts[0]):
             clauses[-1] += f" {parts.pop(0)}"
         clauses += parts
     return tuple(clauses)
+
+
+def _apart(joint: str) -> list[str]:
+    """A clause, cut where what follows a comma or a conjunction says enough to be one of its own."""
+    first, *rest = _MAYBE.split(joint)
+    parts = [first]
+    for between, part in zip(rest[::2], rest[1::2], strict=True):
+        own = content_of(part) - time_words(part)
+        # The time of what comes after is not that of what comes before it.
+        if len(own) >= _ENOUGH or (own and (_VERB.search(part) or _BEFORE.match(between))):
+            parts.append(part)
+        else:
+            parts[-1] += between + part
+    return parts
 
 
 def _joined(parts: list[str]) -> Iterator[str]:

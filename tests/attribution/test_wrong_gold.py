@@ -136,6 +136,15 @@ BOAT = ("When did Mara paint the boat?", "May 2023", "June 2023")
          "Wann hat Mara das Boot gestrichen?", "Mai 2023", "Juni 2023"),
         ("Estamos pintando el barco, y mi hermana se casa el próximo mes.",
          "¿Cuándo pintó Mara el barco?", "mayo de 2023", "junio de 2023"),
+        ("We're repainting the boat; next month there's a wedding I'm singing at.", *BOAT),
+        ("We're repainting the boat (and my sister's wedding is next month).", *BOAT),
+        ("We're repainting the boat, the wedding is next month.", *BOAT),
+        ("We're repainting the boat, and Tom flies to Rome next month.", *BOAT),
+        ("I'm singing at a wedding next month, plus we're repainting the boat now.", *BOAT),
+        ("We're repainting the boat before the wedding next month.", *BOAT),
+        ("Wir streichen gerade das Boot, und Tom heiratet nächsten Monat.",
+         "Wann hat Mara das Boot gestrichen?", "Mai 2023", "Juni 2023"),
+        ("我们在刷船，下个月我姐姐结婚。", "Mara什么时候刷船？", "2023年5月", "2023年6月"),
     ],
 )  # fmt: skip
 def test_the_time_of_another_clause_is_not_that_of_the_event(said: str, asked: str, gold: str, reply: str) -> None:
@@ -149,6 +158,8 @@ def test_the_time_of_another_clause_is_not_that_of_the_event(said: str, asked: s
         "Last month, we painted the boat.",
         "We painted the boat! It was last month, what a mess.",
         "We painted the boat. Last month.",
+        "We painted the boat and the fence last month.",
+        "We painted the boat, finally, last month; the wedding is in July.",
     ],
 )
 def test_the_time_of_the_clause_that_tells_the_event_speaks_against_another(said: str) -> None:
