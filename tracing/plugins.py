@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from tracing.errors import ConfigError
-from tracing.suggestions import did_you_mean
+from tracing.suggestions import did_you_mean, unknown_names
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
 _OURS = {"tracing", "attribution", "optimizer", "experiments"}
@@ -79,19 +79,23 @@ class PluginRegistry:
         target = self.built_in.get(name) or (found.value if found is not None else name)
         origin = f" (an entry point of {_distribution(found)})" if found is not None else ""
         module, _, attribute = target.partition(":")
+        value: Any = None
         if name not in self.built_in:
             look_in(Path.cwd())
         try:
-            value: Any = importlib.import_module(module)
+            value = importlib.import_module(module)
             for part in filter(None, attribute.split(".")):
                 value = getattr(value, part)
         except ModuleNotFoundError as error:
+            here = [file.stem for folder in sys.path if folder for file in Path(folder).glob("*.py")]
+            missing = unknown_names([str(error.name)], here)
             raise ConfigError(
-                f"{self.key}: {name!r}{origin}: no module {error.name!r}; install it, or run memtune in the folder "
+                f"{self.key}: {name!r}{origin}: no module {missing}; install it, or run memtune in the folder "
                 "that contains it, or list that folder under `modules` in the configuration"
             ) from error
         except AttributeError as error:
-            raise ConfigError(f"{self.key}: {name!r}{origin}: {error}; name an object of that module") from error
+            near = did_you_mean(str(error.name), dir(value)) if value is not None else ""
+            raise ConfigError(f"{self.key}: {name!r}{origin}: {error}{near}; name an object of that module") from error
         except (Exception, SystemExit) as error:
             said = " ".join(str(error).split())
             raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -16,3 +16,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     folded = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
+
+
+def unknown_names(names: Iterable[str], known: Collection[str]) -> str:
+    """Names that do not exist, quoted, and each known one that is close to one of them."""
+    unknown = dict.fromkeys(names)
+    near = dict.fromkeys(did_you_mean(name, known) for name in unknown)
+    return f"{', '.join(map(repr, unknown))}{''.join(near)}"

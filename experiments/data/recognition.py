@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.data.cards import CARDS
 from experiments.data.own.feedback import has_feedback
 from experiments.data.own.questions import QUESTIONS
 from tracing.errors import DataError
 from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
+from tracing.suggestions import did_you_mean
 
 _FILES = ("longmemeval", "locomo", "openai-chats", "realmem", "agent-traces", JSONL, "sharegpt")
 _FOLDERS = ("realmem", "openai-chats", "sharegpt", "memeval", JSONL)
@@ -21,7 +23,11 @@ def recognised(path: Path) -> str:
         DataError: it does not exist, or is not recognised.
     """
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder, and no data set of this name; `memtune data list` lists them")
+        files = (str(each) for each in path.parent.glob("*")) if path.parent.is_dir() else ()
+        near = did_you_mean(str(path), [*CARDS, *files])
+        raise DataError(
+            f"{path}: no such file or folder, and no data set of this name{near}; `memtune data list` lists them"
+        )
     found = _folder(path) if path.is_dir() else _file(path)
     if found is not None:
         return found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from optimizer.proposers.proposals import HAND, Proposal
 from tracing.errors import ContractError, RunError
+from tracing.suggestions import unknown_names
 from tracing.systems.prompts import PromptSpec
 
 _WRITTEN = "written by hand: "
@@ -26,7 +27,8 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
     for file in files:
         name = file.name.partition(".")[0]
         if name not in specs:
-            raise RunError(f"{file}: no prompt is called {name!r}; name the file for one of {', '.join(specs)}")
+            called = unknown_names([name], specs)
+            raise RunError(f"{file}: no prompt is called {called}; name the file for one of {', '.join(specs)}")
         try:
             text = file.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:

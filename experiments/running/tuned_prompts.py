@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from optimizer.search.optimizers import LOCAL_SEARCH
 from tracing.errors import ConfigError
+from tracing.suggestions import unknown_names
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
@@ -26,9 +27,10 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
     tuned = config.prompts.tuned
     if tuned is None:
         return
-    for name in tuned:
-        if name not in prompts:
-            raise ConfigError(f"prompts.tuned: there is no prompt {name!r}; choose from {', '.join(prompts)}")
+    if unknown := [name for name in tuned if name not in prompts]:
+        raise ConfigError(
+            f"prompts.tuned: there is no prompt {unknown_names(unknown, prompts)}; choose from {', '.join(prompts)}"
+        )
     for each in rewrites:
         if each.prompt not in tuned:
             raise ConfigError(

@@ -277,13 +277,14 @@ OPTIONS: Mapping[str, str] = {
 
 
 _LONGEST_SHOWN = 200
+_CHOICE = re.compile(r"'([^']+)'")
 
 
 def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
-    """Every unknown key, or else the first other problem: a misspelt key is the cause of a missing one."""
+    """Every unknown key, or else all other problems: a misspelt key is the cause of a missing one."""
     problems = error.errors()
     unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
-    first, *others = [_explained(problem, label, given) for problem in unknown or problems[:1]]
+    first, *others = [_explained(problem, label, given) for problem in unknown or problems]
     # The file is named once.
     return "; ".join([first, *(message.removeprefix(f"{label}: ") for message in others)])
 
@@ -297,7 +298,8 @@ def _explained(problem: ErrorDetails, label: str, given: Mapping[str, Any]) -> s
         option = f", or give {OPTIONS[key]}" if key in OPTIONS else ""
         message = f"missing; add the key{option}"
     elif ";" not in message:
-        message = f"{message[0].lower()}{message[1:]}{_instead(problem)}; give it a value that fits"
+        near = did_you_mean(str(problem["input"]), _CHOICE.findall(problem.get("ctx", {}).get("expected", "")))
+        message = f"{message[0].lower()}{message[1:]}{_instead(problem)}{near}; give it a value that fits"
     # The label of an option reads better than that of a file it did not come from.
     if key in given and key in OPTIONS:
         return f"{OPTIONS[key]}: {redact(message)}"

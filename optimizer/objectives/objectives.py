@@ -15,6 +15,7 @@ from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
+from tracing.suggestions import unknown_names
 
 if TYPE_CHECKING:
     from attribution.judging.words import Judgement
@@ -68,7 +69,9 @@ def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]
     """
     unknown = sorted(chosen.keys() - prompts.keys())
     if unknown:
-        raise ConfigError(f"search.objectives: no prompt {unknown[0]!r}; choose from {', '.join(prompts)}")
+        raise ConfigError(
+            f"search.objectives: no prompt {unknown_names(unknown, prompts)}; choose from {', '.join(prompts)}"
+        )
     return {
         prompt: cast("ObjectiveFactory", OBJECTIVES.open_callable(name, "means")) for prompt, name in chosen.items()
     }

@@ -14,6 +14,7 @@ from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart
 from tracing.errors import ConfigError
 from tracing.recording.redaction import redact, without
+from tracing.suggestions import unknown_names
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import PromptSpec, tokens_of
 
@@ -48,9 +49,11 @@ class TextLimits:
         Raises:
             ConfigError: names the key and the prompt.
         """
+        if unknown := self.pinned.keys() - specs.keys():
+            raise ConfigError(
+                f"prompts.pinned: there is no prompt {unknown_names(sorted(unknown), specs)}; known: {', '.join(specs)}"
+            )
         for name, lines in self.pinned.items():
-            if name not in specs:
-                raise ConfigError(f"prompts.pinned: there is no prompt {name!r}; known: {', '.join(specs)}")
             for line in lines:
                 if line not in specs[name].text.splitlines():
                     raise ConfigError(

@@ -69,6 +69,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["run", "--selector", "blmae"], "did you mean 'blame'?"),
         (["run", "dmeo"], "dmeo: no such file; did you mean 'demo'?"),
         (["model", "pull", "smollm2-135"], "did you mean 'smollm2-135m'?"),
+        (["data", "show", "row.jsonl"], "did you mean 'rows.jsonl'?"),
+        (["data", "show", "locmo"], "did you mean 'locomo'?"),
+        (["run", "--system", "my_memry:M", "--dry-run"], "no module 'my_memry'; did you mean 'my_memory'?"),
+        (["run", "--system", "my_memory:MyMemry", "--dry-run"], "'MyMemry'; did you mean 'MyMemory'?"),
+        (
+            ["run", "c.yaml", "--dry-run"],
+            "system_settings.chunk_token, system_settings.topk: unknown to rag; did you mean 'chunk_tokens'?; did you "
+            "mean 'top_k'?; it knows",
+        ),
     ],
 )
 def test_whatever_is_wrong_is_told_in_one_line_with_exit_code_2(
@@ -76,6 +85,8 @@ def test_whatever_is_wrong_is_told_in_one_line_with_exit_code_2(
 ) -> None:
     good = {"id": "c", "speakers": ["A"], "sessions": [{"id": "D1", "turns": []}]}
     Path("rows.jsonl").write_text(json.dumps(good) + '\n{"id": "d", "speakers": ["A"]}\n')
+    Path("my_memory.py").write_text("class MyMemory: ...\n")
+    Path("c.yaml").write_text("system: rag\nsystem_settings: {chunk_token: 3, topk: 4}\n")
     code, out, err = run(capsys, *arguments)
     assert code == 2
     assert out == ""

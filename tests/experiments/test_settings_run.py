@@ -42,7 +42,10 @@ def command(memtune: MemtuneCommand) -> Command:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ("search: {settings: {top_c: [3]}}", "search.settings.top_c: unknown to rag; it knows chunk_tokens, overlap"),
+        (
+            "search: {settings: {top_c: [3]}}",
+            "search.settings.top_c: unknown to rag; did you mean 'top_k'?; it knows chunk_tokens, overlap",
+        ),
         (
             "search: {settings: {retrieval: [bm25]}}",
             "search.settings.retrieval: unknown: 'bm25'; choose",
@@ -73,6 +76,7 @@ def test_settings_that_cannot_be_tuned_are_refused_before_the_first_call_with_ke
     ("more", "options", "expected"),
     [
         ("", ("--tune", "reply"), "prompts.tuned: there is no prompt 'reply'; choose from answer"),
+        ("", ("--tune", "anser,bx"), "no prompt 'anser', 'bx'; did you mean 'answer'?; choose from answer"),
         ("prompts: {tuned: []}", (), "prompts.tuned: no prompt may be rewritten, so there is nothing to tune"),
         (
             "prompts: {tuned: []}\noptimizer: local-search,random\nsearch: {settings: {top_k: [3]}}",

@@ -161,6 +161,10 @@ def test_that_nothing_is_known_is_no_value() -> None:
     [
         (TextLimits(None, {"reply": ["x"]}), "prompts.pinned: there is no prompt 'reply'"),
         (
+            TextLimits(None, {"bx": ["y"], "anser": ["x"]}),
+            "prompts.pinned: there is no prompt 'anser', 'bx'; did you mean 'answer'?; known: ",
+        ),
+        (
             TextLimits(None, {"answer": ["Answer"]}),
             "prompts.pinned: 'Answer' is not a line of the seed's prompt 'answer'",
         ),

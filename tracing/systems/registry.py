@@ -8,6 +8,7 @@ from typing import Any
 
 from tracing.errors import ConfigError, MemtuneError
 from tracing.plugins import PluginRegistry
+from tracing.suggestions import did_you_mean
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import HasCaveats, MemorySystem
 
@@ -96,12 +97,13 @@ def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings:
     named = [each for each in known.values() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
     names = [each.name for each in named]
-    for key, value in settings.items():
-        if key not in names:
-            if takes_any:
-                continue
-            raise ConfigError(f"system_settings.{key}: unknown to {name}; it knows {', '.join(names) or 'none'}")
-        _check_type(key, value, known[key].default)
+    unknown = [key for key in settings if key not in names]
+    if unknown and not takes_any:
+        near = "".join(dict.fromkeys(did_you_mean(key, names) for key in unknown))
+        keys = ", ".join(f"system_settings.{key}" for key in unknown)
+        raise ConfigError(f"{keys}: unknown to {name}{near}; it knows {', '.join(names) or 'none'}")
+    for key in filter(names.__contains__, settings):
+        _check_type(key, settings[key], known[key].default)
     missing = [each.name for each in named if each.default is each.empty and each.name not in settings]
     if missing:
         raise ConfigError(f"system_settings.{missing[0]}: missing; {name} needs it")

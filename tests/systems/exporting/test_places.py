@@ -62,7 +62,7 @@ def test_a_mapping_says_what_goes_where(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "mapping", "said"),
     [
-        ("langmem", {"noted": "instructions"}, "no prompt 'noted'; the system has note, reply"),
+        ("langmem", {"noted": "instructions"}, "no prompt 'noted'; did you mean 'note'?; the system has note, reply"),
         ("langmem", {"note": "prompt"}, "langmem@0.0.30 has no place 'prompt'; it has instructions"),
         ("langmem", {"note": "instructions", "reply": "instructions"}, "instructions is given twice"),
         ("text", {"note": "instructions"}, "text keeps the names of the prompts; leave it out"),

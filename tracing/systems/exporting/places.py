@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.errors import ContractError, RunError
+from tracing.suggestions import unknown_names
 from tracing.systems.prompts import PromptSpec, placeholders_of
 from tracing.systems.protocol import MemorySystem, Stage, stage_of
 
@@ -77,9 +78,11 @@ def placed(
     if mapping:
         for prompt, name in mapping.items():
             if prompt not in system.prompts:
-                raise RunError(f"--map {prompt}={name}: {system_name} has no prompt {prompt!r}; {_has(system)}")
+                called = unknown_names([prompt], system.prompts)
+                raise RunError(f"--map {prompt}={name}: {system_name} has no prompt {called}; {_has(system)}")
             if name not in known:
-                raise RunError(f"--map {prompt}={name}: {target} has no place {name!r}; it has {', '.join(known)}")
+                called = unknown_names([name], known)
+                raise RunError(f"--map {prompt}={name}: {target} has no place {called}; it has {', '.join(known)}")
         twice = [name for name in mapping.values() if list(mapping.values()).count(name) > 1]
         if twice:
             raise RunError(f"--map: {twice[0]} is given twice, but holds one prompt; leave one out")

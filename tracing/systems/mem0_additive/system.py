@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
+from tracing.suggestions import unknown_names
 from tracing.systems.mem0_additive.prompts import CHOICES, prompts_of
 from tracing.systems.mem0_additive.writing import AddingMemory, AddingWriter
 from tracing.systems.mem0_memory import library
@@ -55,7 +56,8 @@ class Mem0Two(AnyMem0):
     ) -> None:
         super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
         if tuned not in CHOICES:
-            raise ConfigError(f"system_settings.tuned: unknown: {tuned!r}; choose one of {', '.join(CHOICES)}")
+            unknown = unknown_names([tuned], CHOICES)
+            raise ConfigError(f"system_settings.tuned: unknown: {unknown}; choose one of {', '.join(CHOICES)}")
         self.tuned, self.prompts = tuned, prompts_of(tuned)
         self.operations = (OperationSpec("extract_facts", "extract", CHOICES[tuned].name), *type(self).operations[1:])
         self.version = f"1 with {library.PACKAGE} {self.generation.release}"
