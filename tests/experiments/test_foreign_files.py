@@ -59,6 +59,13 @@ FILES: dict[str, tuple[Any, str]] = {
     "a.json.gz": (lambda path: path.write_bytes(gzip.compress(b"{}")), "a file compressed by gzip; unpack it first"),
     "a.jsonl": ("version https://git-lfs.github.com/spec/v1\noid sha256:a\n", "a pointer of Git LFS in place of the"),
     "notes.txt": ("Buy milk.\n", "plain text; docs/data-format.md and docs/interchange.md say what memtune reads"),
+    "talk.txt": ("[01.02.24, 10:00:00] Ann: I moved to Oslo.\n", "plain text; docs/data-format.md"),
+    "har.json": ({"log": {"entries": []}}, "JSON with the keys log; docs/data-format.md and docs/interchange.md say"),
+    "memories.json": ([{"id": "m", "memory": "Tea."}], "JSON with the keys id, memory; docs/data-format.md and"),
+    "squad.json": ({"version": "2", "data": [{"title": "x"}]}, "JSON with the keys version, data; docs/data-format.md"),
+    "zipkin.json": ([{"traceId": "a", "id": "b", "name": "x"}], "spans in a form that memtune does not read"),
+    "observations.json": ([{"id": "o", "traceId": "t", "type": "SPAN"}], "spans in a form that memtune does not read"),
+    "langfuse.json": ([{"id": "t", "projectId": "p", "observations": ["o"]}], "spans in a form that memtune does not"),
     "folder": (lambda path: path.mkdir(), "a folder; give a file in it"),
 }
 

@@ -231,6 +231,8 @@ _LAYOUTS: tuple[tuple[FileKind, Callable[[Mapping[str, Any]], bool]], ...] = (
         ),
         is_chat,
     ),
+    (_OTHER_SPANS, lambda row: any(key in row for key in ("traceId", "traceID", "trace_id", "traceEvents"))),
+    (_OTHER_SPANS, _has("observations", "projectId")),
     (
         FileKind("part", "a part of a trace of memtune, without its first line", "record it again"),
         lambda row: row.get("type") in ("session", "variable", "operation") and "id" in row,
@@ -243,6 +245,8 @@ _LAYOUTS: tuple[tuple[FileKind, Callable[[Mapping[str, Any]], bool]], ...] = (
 """Kinds of JSON, and of tables with these columns; the first that fits counts."""
 
 _KEYS_SHOWN = 5
+_JSON = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[\[\]{\"])")
+"""How a text of objects begins, as no log does whose lines begin with a time in brackets."""
 
 
 def _json_with(row: Mapping[str, Any]) -> FileKind:
@@ -266,6 +270,6 @@ def _text_kind(path: Path, text: str) -> FileKind | None:
         return FileKind("config", "a configuration", "`memtune run {path}` takes it")
     if "\x00" in text:
         return FileKind("binary", "a binary file", _MAKE)
-    if text.lstrip()[:1] in ("{", "["):
+    if path.suffix in (".json", ".jsonl") or _JSON.match(text):
         return FileKind("broken", "JSON that is cut off or damaged", "make or export it again")
     return FileKind("text", "plain text", "docs/data-format.md and docs/interchange.md say what memtune reads")

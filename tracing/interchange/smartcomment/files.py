@@ -63,7 +63,7 @@ def read(path: Path) -> Imported:
             try:
                 graph = graph_of_document(parse_json(content, path, troubles), path, troubles)
             except TraceError:
-                looks = likeness(path, SMARTCOMMENT, "json", "broken")
+                looks = likeness(path, SMARTCOMMENT, "broken")
                 if not looks:
                     raise
                 raise TraceError(f"{path}: is not a smartcomment graph; {looks}") from None
