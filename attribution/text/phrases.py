@@ -14,11 +14,17 @@ from attribution.text.languages.withdrawals import WITHDRAWALS
 from attribution.text.tokens import normalise, words
 
 _CJK_UNKNOWN = re.compile(
-    "不知道|未知|不详|不詳|不明|(?:未|没有?|沒有?)(?:被|明确)?(?:提及|提到|提供|说明|說明|指明)|无法(?:确定|回答|得知)|[无無](?:相关|相關)?信息"
-    "|分かりません|わかりません|(?:言及|記載|情報)(?:は)?(?:なし|がない|がありません|されていません|されていない)"
+    "不知道|未知|不详|不詳|不明|不清楚|(?:未|没有?|沒有?)(?:被|明确)?(?:提及|提到|提供|说明|說明|指明|告知|透露)|无法(?:确定|回答|得知)|无从(?:得知|知晓)"
+    "|(?:[无無]|没有?|沒有?)(?:足够|相关|相關)?(?:的)?(?:信息|資訊)|信息不足"
+    "|[分わ]か(?:りません|らない)|知(?:りません|らない)|情報が不足して(?:います|いる)"
+    "|(?:言及|記載|情報|述べられて|話されて)(?:は)?(?:なし|がない|がありません|されていません|されていない|いません|いない)"
 )
+_CJK_BESIDE = re.compile("对话|對話|会话|聊天|记录|記錄|用户|用戶|内容|上下文|会話|情報|ユーザー|から|[中里裡内]")
 # Not available, keine Angabe, no disponible: read before punctuation goes.
-_ABBREVIATED = re.compile(r"(?<![\w.])(?:n\s?/\s?[ad]|n\.\s?[ad]\.|k\.\s?a\.|(?-i:^\W*NA\W*$))(?!\w)", re.IGNORECASE)
+_ABBREVIATED = re.compile(
+    r"(?<![\w.])(?:n\s?/\s?[ad]|n\.\s?[ad]\.|k\.\s?a\.|(?-i:^\W*(?:NA|nan|NaN|null|NULL|undefined)\W*$))(?!\w)|^[\s?—–-]+$",
+    re.IGNORECASE,
+)
 _DECIDES = re.compile(r"\W*(?:yes|no|ja|nein|sí|si|oui|non)\b\s*(?:[,.;:!]|$)", re.IGNORECASE)
 _CJK_RETRACTED = re.compile("忘|删除|取消|作废")
 _CJK_DENIED = re.compile("不|没|ない|ません")
@@ -98,7 +104,8 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
     Annotators have a phrase for it, whatever the language of the conversation.
     """
     with reading(language):
-        left = " ".join(words(_CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))))
+        found = _CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))
+        left = " ".join(words(found if found == text else _CJK_BESIDE.sub(" ", found)))
         is_said, untold = False, list[str]()
         for patterns in DENIALS.values():
             left, count = patterns.unknown.subn(" ", left)

@@ -34,7 +34,7 @@ def _denials(denied: str, affirmed: str, unknown: str, untold: str, beside: str)
 _EN_NOT = r"(?:not|never|nowhere|(?:do|does|did|is|was|are|were|has|have|had|can|could)nt|cannot)"
 _EN_SOURCE = (
     r"(?:conversations?|dialogues?|chats?|discussions?|texts?|contexts?|messages?|transcripts?|memor(?:y|ies)"
-    r"|information|notes?|records?|users?|speakers?|participants?)"
+    r"|information|notes?|records?|logs?|history|users?|speakers?|participants?|assistants?|agents?|bots?|ai)"
 )
 _EN_TELL = (
     r"(?:say|mention|specify|state|provide|tell|indicate|include|contain|give|disclose|reveal|share|discuss|answer"
@@ -51,22 +51,29 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"|never been (?:more|so|happier|better)|(?:n['’]t|not|never) \w+ (?:anything|anyone|anybody|nothing) but"
         r"|\bno (?:problem|doubt|worr(?:y|ies)|wonder|matter|kidding)\b|\bwhy (?:not|don['’]t)\b|\bnot bad\b"
         r"|,\s*\w+n['’]t (?:i|you|he|she|it|we|they|there|that)\s*\?",
-        r"\b(?:unknown|unanswerable|undecided|forgotten|unspecified|undisclosed|unmentioned|unstated"
+        r"\b(?:unknown|unanswerable|undecided|forgotten|unspecified|undisclosed|unmentioned|unstated|tbd"
         rf"|(?:no longer|{_EN_NOT})(?: {_EN_ADVERB})* (?:known|mentioned|specified|stated|given|provided|available|sure"
         r"|decided|disclosed|indicated|revealed|answerable)"
-        rf"|not (?:in|part of|found in|contained in|covered in) {_EN_SOURCE}|no way (?:to|of) know(?:ing)?"
-        r"|no (?:relevant |such |further |explicit )?(?:information|records?|answer|memory|memories|data|idea|mention"
+        rf"|(?:not|isnt|arent|wasnt) (?:in|part of|found in|contained in|covered in) (?:my |our |your "
+        rf"|any )?{_EN_SOURCE}"
+        r"|(?:not|dont|doesnt|didnt) have (?:this |that |any |such |enough )*(?:info(?:rmation)?|data|details?"
+        r"|answer|records?)"
+        r"|not aware of (?:it|this|that)|no way (?:to|of) know(?:ing)?"
+        r"|no (?:relevant |such |further |explicit )?(?:info(?:rmation)?|records?|answer|memory|memories|data"
+        r"|idea|mention"
         r"|details?)"
-        r"|(?:not enough|insufficient) (?:information|data|context|details?|evidence)"
+        r"|(?:not enough|insufficient) (?:info(?:rmation)?|data|context|details?|evidence)"
+        r"|(?:unable|impossible|not possible) to (?:tell|say|know|answer|determine|infer|find out)"
+        rf"|nothing (?:is |was )?(?:(?:said|known|mentioned|recorded) )?(?:about|on) (?:it|this|that)"
         rf"|{_EN_SOURCE} (?:(?:do|does|did|has|have) not|(?:do|does|did)nt|never)(?: {_EN_ADVERB})* {_EN_TELL}s?"
         r"|(?:do not|dont|cannot|cant) (?:know|say|tell|be (?:answered|determined|inferred|known)|answer|determine))\b",
         rf"\b(?:{_EN_NOT}(?: {_EN_ADVERB})* (?:{_EN_TELL}|know|said|told|discussed|shared|recorded|covered|addressed"
         r"|clear|clarified|determined|found|talked about|brought up|noted|described)"
         r"|no one (?:says?|said|knows?|tells|told|mentions?|mentioned)|nobody (?:says?|said|knows?|tells|told"
         r"|mentions?|mentioned)|unclear|undetermined|indeterminate|not applicable|(?:does|did) not come up)\b",
-        r"\b(?:conversations?|dialogues?|chats?|discussions?|texts?|contexts?|messages?|transcripts?|questions?"
-        r"|memor(?:y|ies)|notes?|records?|users?|speakers?|participants?|anyone|anybody|anywhere|anything|it"
-        r"|information|details?|data|evidence|available|provided|given|based|according|answer(?:ed)?|topic|subject"
+        rf"\b(?:{_EN_SOURCE}|questions?|anyone|anybody|anywhere|anything|it"
+        r"|address|location|place|names?|dates?|reasons?|info|details?|data|evidence|available|provided|given"
+        r"|based|according|answer(?:ed)?|topic|subject"
         r"|history|yet|still|currently|anymore|explicitly|specific(?:ally)?|unfortunately|sorry)\b",
     ),
     "de": _denials(
@@ -75,8 +82,10 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"\bnicht (?:nur|bloß|wahr|umsonst|schlecht|übel)\b|kaum (?:ab|er)warten|\bkein(?:e|en)? (?:problem|zweifel"
         r"|wunder|sorge|frage)\b|\bohne (?:zweifel|frage|weiteres)\b|\bwarum nicht\b|,\s*nicht\s*\?",
         r"\b(?:unbekannt|unentschieden|nicht (?:näher )?(?:bekannt|erwähnt|angegeben|genannt|sicher|mitgeteilt"
-        r"|verfügbar|ersichtlich|spezifiziert)|keine (?:näheren? )?(?:angaben?|informationen?|infos?|antwort|daten"
-        r"|erwähnung)"
+        r"|verfügbar|ersichtlich|spezifiziert)|(?:keine|nicht genug|nicht genügend"
+        r"|zu wenig) (?:näheren? )?(?:angaben?|information(?:en)?|infos?|antwort|daten"
+        r"|erwähnung)|ungewiss|nicht (?:beantwortbar|bestimmbar|feststellbar|ermittelbar)"
+        r"|lässt sich (?:\w+ ){0,4}nicht (?:sagen|ableiten|beantworten|bestimmen|feststellen|ermitteln|entnehmen)"
         r"|wei(?:ß|ss) (?:es |ich (?:es )?|das )?nicht|keine ahnung|geht (?:\w+ ){0,4}nicht hervor"
         r"|(?:gespräch|unterhaltung|dialog|chat|text) (?:sagt|erwähnt|nennt)(?: es| das)?(?: dazu| darüber)? nichts?"
         r"|kann (?:ich |man )?(?:es |das )?nicht (?:sagen|beantworten))\b",
@@ -96,10 +105,13 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"|no (?:se|está|es|fue|ha sido|han sido) (?:ha )?"
         r"(?:menciona|indica|especifica|dice|proporciona|facilita)(?:do|da)?"
         r"|no (?:está |es |estaba )?(?:mencionad|especificad|indicad|proporcionad|facilitad|disponible)[oa]?s?"
-        r"|no hay (?:información|datos|respuesta|mención)|sin (?:información|datos|especificar|respuesta)"
+        r"|no hay (?:suficientes? )?(?:información|datos|respuesta|mención)|(?:información|datos) insuficientes?"
+        r"|imposible (?:de )?(?:saber|decir|determinar|responder)|sin (?:información|datos|especificar|respuesta)"
         r"|(?:conversación|texto|diálogo|chat) no (?:lo |la )?(?:dice|menciona|indica|especifica|aclara)"
         r"|no (?:puedo|se puede) (?:saber|decir|responder|determinar))\b",
-        r"\b(?:no (?:lo |la |se )?(?:dice|dijo|cuenta|contó|menciona|mencionó|aclara|sabe|ha dicho)"
+        r"\b(?:no (?:lo |la |se )?(?:dice|dijo|cuenta|contó|menciona|mencionó|aclara|sabe|ha dicho|proporcionó"
+        r"|especificó|indicó"
+        r"|reveló|compartió|facilitó)"
         r"|nadie (?:lo |la )?(?:dice|dijo|sabe|menciona)|no está claro|sin aclarar)\b",
         r"\b(?:conversación|diálogo|chat|textos?|contexto|mensajes?|preguntas?|disponibles?|todavía|aún|actualmente"
         r"|usuari[oa]s?|hablantes?|información|datos|respuesta|ello|proporcionad[oa]s?)\b",
@@ -111,7 +123,9 @@ DENIALS: dict[Language, DenialPatterns] = {
         r"\b(?:inconnue?s?|indécise?s?|(?:ne |n['’])?(?:sais|sait|savons) pas"
         r"|(?:pas|non|jamais) (?:été )?(?:mentionn|précis|indiqu|spécifi|communiqu|renseign|fourni)(?:és?|ées?|es?)?"
         r"|(?:pas|non) (?:connue?s?|sûre?s?|disponibles?)"
-        r"|aucune (?:information|donnée|réponse|idée|mention)|pas d(?:e |['’]| )(?:informations?|réponse|données)"
+        r"|aucune (?:information|donnée|réponse|idée|mention)|pas (?:assez |suffisamment )?d(?:e |['’]"
+        r"| )(?:informations?|réponse|données)|informations? insuffisantes?"
+        r"|impossible (?:à|de) (?:dire|savoir|déterminer|répondre)"
         r"|(?:conversation|texte|dialogue|discussion) ne (?:le |la |l )?(?:dit|mentionne|précise|indique) pas"
         r"|ne (?:peux|peut) pas (?:dire|savoir|répondre|déterminer))\b",
         r"\b(?:ne (?:le |la |l )?(?:dit|raconte|mentionne|précise|sait) (?:pas|jamais)"
