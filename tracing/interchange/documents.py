@@ -18,7 +18,7 @@ import msgspec
 
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST, is_too_deep
-from tracing.files.file_kinds import likeness
+from tracing.files.file_kinds import kind_of, likeness
 from tracing.graph.elements import Link
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import snapshot
@@ -100,7 +100,9 @@ def read_bytes(path: Path) -> bytes:
     content = content.removeprefix(codecs.BOM_UTF8)
     if not content or content.isspace():
         raise TraceError(f"{path}: is empty; export the trace again")
-    if content.lstrip()[:1] not in (b"{", b"[") and (looks := likeness(path)):
+    start = content.lstrip()[:1]
+    is_text = start == b"[" and (kind := kind_of(path)) is not None and kind.name == "text"
+    if (is_text or start not in (b"{", b"[")) and (looks := likeness(path)):
         raise TraceError(f"{path}: is not JSON; {looks}")
     return content
 
