@@ -27,8 +27,9 @@ _MOST_SHOWN = 5
 NO_REPLY = "None"
 """How a reply that is no text is given in a complaint."""
 
-_NOTHING = frozenset(("", NO_REPLY.casefold(), "null"))
+_NOTHING = frozenset(("", NO_REPLY.casefold(), "null", "nan"))
 _QUOTES = "\"'`“”„‟«»‹›‘’‚「」『』"
+_ENDS = " \t\r\n.!?…。！？¿¡*"
 _TWO_LINES = (
     '`asked = variable({question!r}, name="q1", kind="query")` and, on the next line, '
     '`with operation("answer", inputs={{"question": asked}}) as op: op.output("prediction", reply, kind="prediction")`'
@@ -182,7 +183,9 @@ def _replies_to(graph: ExecutionGraph, question: str) -> list[tuple[Variable, Va
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.strip().strip(_QUOTES).split()).casefold()
+    # What is copied by hand loses or gains the sign at its end.
+    bare = text.strip(_QUOTES + _ENDS)
+    return " ".join((bare or text).split()).casefold()
 
 
 def _case(

@@ -92,6 +92,34 @@ def test_a_log_of_complaints_is_attributed_and_clustered_by_what_went_wrong(
     assert "for example 'Where did Mara move to?'" in said
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        '"Question";"Reply"\n"Where does Mara live?";"Bergen"\n"How many cats?";"42"\n"Who is Rex?";"nan"\n',
+        "question\treply\nwhere does Mara live\t'Bergen.'\nHow many cats??\t42\nWho is Rex\tNone\n",
+        '{"question": "Where does Mara live", "reply": null}\n{"question": "How many cats?", "reply": 42}\n'
+        '{"question": "Who is Rex?", "reply": "null"}\n',
+    ],
+    ids=["semicolons", "tabs", "JSON"],
+)
+def test_a_log_of_any_spreadsheet_or_program_is_matched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("Where does Mara live?", "\u201cBergen\u201d"), ("How many cats?", "42"), ("Who is Rex?", "None")
+    with trace(tmp_path / "chat.jsonl"):
+        for at, (question, reply) in enumerate(asked):
+            variable(f"Mara: Hello {at}.", name=f"D1:{at}", kind="message")
+            query = variable(question, name=f"q{at}", kind="query")
+            with operation("answer", inputs={"question": query, "context": "Rain."}) as op:
+                op.output("prediction", reply, kind="prediction")
+    name = "log.jsonl" if log.startswith("{") else "log.csv"
+    written(tmp_path / name, log)
+    assert run("attribute", "chat.jsonl", "--complaints", name, "--home", str(tmp_path / "home")) == 0
+    cases = Attributions.read(tmp_path / "complaints.jsonl").cases.values()
+    assert sorted((case.question, case.reply) for case in cases) == sorted(asked)
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_cluster_of_complaints_alone_says_that_one_cause_of_all_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from codecs import BOM_UTF8
 from collections.abc import Callable
@@ -85,11 +86,15 @@ def test_a_wrong_table_is_refused_with_file_line_column_and_remedy(
     assert any(problem in each for each in problems_of_dataset("csv", tmp_path).problems)
 
 
-def test_tables_saved_with_semicolons_are_told_apart(tmp_path: Path) -> None:
-    path = tables(tmp_path) / "turns.csv"
-    path.write_text(path.read_text("utf-8").replace(",", ";"), "utf-8")
-    with pytest.raises(DataError, match=r"turns\.csv:1: is separated by semicolons; save it with commas"):
-        conversations_of("csv", tmp_path)
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_tables_of_spreadsheets_that_separate_otherwise_are_read(tmp_path: Path, sign: str) -> None:
+    meant = conversations_of("csv", tables(tmp_path / "commas"))
+    for path in tables(tmp_path / "others").glob("*.csv"):
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = csv.reader(file)
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file, delimiter=sign).writerows([[name.title() for name in header], *rows])
+    assert conversations_of("csv", tmp_path / "others") == meant
 
 
 def test_an_export_of_chatgpt_is_one_conversation_of_the_branches_last_shown(tmp_path: Path) -> None:

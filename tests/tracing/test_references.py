@@ -101,6 +101,12 @@ def test_what_is_adopted_takes_the_place_of_references_also_in_the_file(tmp_path
     assert op.id
 
 
+def test_one_id_is_that_of_one_variable() -> None:
+    _, note = stored()
+    with trace():
+        assert [one.id for one in recalled(note)] == [note]
+
+
 def test_an_entry_that_was_written_untraced_is_passed_over() -> None:
     written = Variable("", "note1", "memory_entry", "Mara lives in Oslo.")
     assert recalled([written.id]) == []

@@ -33,15 +33,16 @@ def noted_again(items: Iterable[Item]) -> list[Text]:
     return [noted(item.text, name=item.name, kind=item.kind) for item in items]
 
 
-def recalled(ids: Iterable[str]) -> list[Variable]:
-    """The variables with these ids, such as those of stored entries; none if nothing is traced.
+def recalled(ids: str | Iterable[str]) -> list[Variable]:
+    """The variables with these ids, or with this one, such as those of stored entries; none if nothing is traced.
 
     A built memory keeps the ids, so that what an answer reads is linked to what the build wrote. Where that is in
     another trace the variable is a reference, which is linked once both are in one graph. An empty id is of an entry
     that was written while nothing was traced, and is passed over.
     """
     recorder = current_recorder()
-    known = map(recorder.referred, ids) if recorder is not None else ()
+    listed = (ids,) if isinstance(ids, str) else ids
+    known = map(recorder.referred, listed) if recorder is not None else ()
     return [variable for variable in known if variable is not None]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from experiments.data.own.feedback import ENDINGS, FeedbackRow
-from experiments.data.own.rows import Listed, rows_of
+from experiments.data.own.rows import Listed, Said, rows_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
@@ -30,7 +30,7 @@ class ComplaintRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: str
-    reply: str = ""
+    reply: Said = ""
     answers: Listed = ()
     trace: str = ""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
-from experiments.data.own.rows import Listed, rows_in
+from experiments.data.own.rows import Listed, Said, rows_in
 from experiments.data.reading import Reading
 
 FEEDBACK = "feedback"
@@ -38,7 +38,7 @@ class FeedbackRow(BaseModel):
     trace: str
     right: bool
     question: str = ""
-    reply: str = ""
+    reply: Said = ""
     answers: Listed = ()
 
 

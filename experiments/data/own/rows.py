@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -30,6 +31,14 @@ def _listed(given: Any) -> Any:
 
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Several texts: a list in JSON, separated by `|` in CSV."""
+
+
+def _said(given: Any) -> Any:
+    return "" if given is None else str(given) if isinstance(given, int | float) else given
+
+
+Said = Annotated[str, BeforeValidator(_said)]
+"""A text that may be left out: null in JSON is as absent, and a number its digits."""
 
 
 def rows_in(folder: Path, name: str, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
@@ -60,8 +69,9 @@ def rows_of(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[st
 def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(table, [])]
+            first = file.readline()
+            table = csv.reader(chain((first,), file), strict=True, delimiter=_delimiter(first, model))
+            header = [_column(name, model) for name in next(table, [])]
             if not _fits(path, header, model, reading):
                 return
             while True:
@@ -90,11 +100,21 @@ def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[
         ) from None
 
 
+def _delimiter(header: str, model: type[BaseModel]) -> str:
+    """What stands between the columns of a table: a comma, or a semicolon or tab as some spreadsheets write."""
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    columns = {sign: {_column(name.strip('"\r\n '), model) for name in header.split(sign)} for sign in ",;\t"}
+    return max(columns, key=lambda sign: len(columns[sign] & known))
+
+
+def _column(name: str, model: type[BaseModel]) -> str:
+    """The name of a column as the model has it, in whatever case it is written."""
+    known = (field.alias or one for one, field in model.model_fields.items())
+    return next((one for one in known if one.casefold() == name.strip().casefold()), name.strip())
+
+
 def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Reading) -> bool:
     """Whether the header of a table has the columns it needs, and no others; problems are reported."""
-    if len(header) == 1 and ";" in header[0]:
-        reading.problem(f"{path}:1: is separated by semicolons; save it with commas")
-        return False
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     sound = True
     for name in header:
