@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from attribution.text.languages.dictionary import dictionary_form, is_known
 from attribution.text.languages.function_words import FUNCTION_WORDS, LANGUAGES, Language
+from attribution.text.languages.reading import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
@@ -42,9 +43,15 @@ _HANGUL = re.compile("[\uac00-\ud7a3]")
 _KOREAN_ENDINGS = """
     은 는 이 가 을 를 에 에서 에게 에게서 한테 께 께서 의 로 으로 와 과 랑 이랑 도 만
     부터 까지 처럼 보다 라고 이라고 요 이요
-    예요 이에요 입니다 이다 였어요 이었어요 였습니다 이었습니다 에는 에서는 에도 으로는 로는
+    예요 에요 이에요 입니다 이다 였어요 이었어요 였습니다 이었습니다 에는 에서는 에도 으로는 로는
 """
-_KOREAN_ENDING = re.compile(f"(?:{'|'.join(sorted(_KOREAN_ENDINGS.split(), key=len, reverse=True))})$")
+_KOREAN_ENDING = re.compile(f"(?:{'|'.join(sorted(_KOREAN_ENDINGS.split(), key=len, reverse=True))})요?$")
+# Turkish cuts the endings of names off: Ankara'da, Ayşe'nin.
+_TURKISH_CASE = re.compile(
+    r"(\w{2,})['’]([dt][ae](?:n|ki)?|y?[aeıiuü]|n?[ıiuü]n|y?l[ae]|[lsdt][ıiuü]r?|nd[ae]n?)(?!\w)", re.I
+)
+_DETERMINER = re.compile("(mein|dein|sein|ihr|unser|kein|dies|jed)(?:e[nmrs]?)?")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _CYRILLIC, _UKRAINIAN, _GREEK = re.compile("[\u0430-\u044f]"), re.compile("[іїєґ]"), re.compile("[\u03b1-\u03c9]")
 _SHORTEST, _SAME_START = 2, 3
 _WORD = re.compile(r"[^\W\d_]+")
@@ -63,12 +70,26 @@ def plain_letters(text: str) -> str:
     return text if text.isascii() else _MARKS.sub("", text.replace(_DOTTED_I, "i").translate(_LETTERS))
 
 
-def as_in(said: Sequence[str], accepted: Sequence[str]) -> tuple[str, ...]:
-    """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word."""
+def without_turkish_case(text: str) -> dict[str, str]:
+    """The words of a text with a Turkish ending behind an apostrophe → the same words without it; both normalised."""
+    found = _TURKISH_CASE.findall(text) if "'" in text or "’" in text else []
+    return {plain_letters(f"{name}{case}".casefold()): plain_letters(name.casefold()) for name, case in found}
+
+
+def as_in(said: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
+    """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word.
+
+    Args:
+        said: of the reply.
+        accepted: of the answer.
+        bare: words of either → the same without an ending (`without_turkish_case`).
+    """
     known = set(accepted)
-    return tuple(
-        word if word in known else next((other for other in accepted if _is_same(word, other)), word) for word in said
-    )
+
+    def same(word: str, other: str) -> bool:
+        return bare.get(word, word) == bare.get(other, other) or _is_same(word, other)
+
+    return tuple(word if word in known else next((one for one in accepted if same(word, one)), word) for word in said)
 
 
 def shared_language(text: str, other: str) -> Language | None:
@@ -93,11 +114,12 @@ def _small_words(text: str) -> Counter[Language]:
 
 def _is_same(word: str, other: str) -> bool:
     # Most pairs of words are not worth a look.
-    return (word[:_SAME_START] == other[:_SAME_START] or not word.isascii()) and _is_form(word, other)
+    foreign = not (word.isascii() and other.isascii())
+    return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other, language())
 
 
 @lru_cache(maxsize=16384)
-def _is_form(word: str, other: str) -> bool:
+def _is_form(word: str, other: str, language_read: Language) -> bool:
     """Whether two different words are forms of one."""
     if _HANGUL.search(word) and _HANGUL.search(other):
         return not _korean(word).isdisjoint(_korean(other))
@@ -107,10 +129,13 @@ def _is_form(word: str, other: str) -> bool:
         short, long = sorted((word, other), key=len)
         prefix = long.removesuffix(short)
         return len(short) >= _SHORTEST and prefix != long and _HEBREW_PREFIX.fullmatch(prefix) is not None
-    for script, language in ((_UKRAINIAN, "uk"), (_CYRILLIC, "ru"), (_GREEK, "el")):
+    for script, code in ((_UKRAINIAN, "uk"), (_CYRILLIC, "ru"), (_GREEK, "el")):
         if script.search(word) and script.search(other):
-            return _lemma(word, language) == _lemma(other, language)
-    return _are_german_adjectives(word, other)
+            return _lemma(word, code) == _lemma(other, code)
+    determiners = _DETERMINER.fullmatch(word), _DETERMINER.fullmatch(other)
+    if determiners[0] and determiners[1]:
+        return determiners[0][1] == determiners[1][1]
+    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other, language_read)
 
 
 def _korean(word: str) -> set[str]:
@@ -125,8 +150,11 @@ def _lemma(word: str, language: str) -> str:
     return (form if form != word else dictionary_form(word.capitalize(), language)).casefold()
 
 
-def _are_german_adjectives(word: str, other: str) -> bool:
-    """Whether two words are one German adjective with other endings; the dictionary has nouns with a capital letter."""
+def _are_german_adjectives(word: str, other: str, language_read: Language) -> bool:
+    """Whether two words are one German adjective with other endings; the dictionary has nouns with a capital letter.
+
+    Words that are English, too, are German where German is read.
+    """
     if not (_ADJECTIVE.search(word) and _ADJECTIVE.search(other)) or not (
         is_known(word, "de") and is_known(other, "de")
     ):
@@ -135,5 +163,5 @@ def _are_german_adjectives(word: str, other: str) -> bool:
     return (
         lemma.islower()
         and lemma == dictionary_form(other, "de")
-        and not (is_known(word, "en") and is_known(other, "en"))
+        and (language_read == "de" or not (is_known(word, "en") and is_known(other, "en")))
     )

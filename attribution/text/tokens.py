@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from attribution.text.figures import currencies_in, with_currencies_named, without_currencies
-from attribution.text.folding import UNSPACED, as_in, plain_letters, shared_language, western_digits
+from attribution.text.folding import (
+    UNSPACED,
+    as_in,
+    plain_letters,
+    shared_language,
+    western_digits,
+    without_turkish_case,
+)
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
@@ -72,7 +79,7 @@ def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     read = language()
     with reading((shared_language(text, value) if read == "en" else None) or read):
         said, accepted = normalise(text), normalise(value)
-    return as_in(said, accepted), accepted
+        return as_in(said, accepted, without_turkish_case(text) | without_turkish_case(value)), accepted
 
 
 def money_alike(text: str, value: str) -> tuple[str, str]:

@@ -61,6 +61,15 @@ def test_what_only_looks_alike_is_not_contained(reply: str, answer: str) -> None
         ("die blaue Vase", "eine blaue Vase"),
         ("die rote Tasche", "In einer roten Tasche"),
         ("１２ ｅｇｇｓ", "twelve eggs"),
+        ("İstanbul", "istanbul'da yaşıyor."),
+        ("İzmir", "İzmir’de"),
+        ("Ayşe'nin", "Ayşe"),
+        ("Ankara'ya", "Ankara'da"),
+        ("5월 3일", "5월 3일에요"),
+        ("수지", "수지랑요"),
+        ("Mein Bruder", "Meinem Bruder"),
+        ("Äpfel", "Aepfel"),
+        ("Mueller", "Frau Müller"),
     ],
 )
 def test_the_same_word_is_right_in_the_forms_of_its_language(answer: str, reply: str) -> None:
@@ -80,6 +89,9 @@ def test_the_same_word_is_right_in_the_forms_of_its_language(answer: str, reply:
         ("Die Hard", "hard"),
         ("large car", "a larger car"),
         ("8", "٩"),
+        ("Ankara", "İzmir'de"),
+        ("Meinem Bruder", "Seinem Bruder"),
+        ("Hawaii", "Hawaa'i"),
     ],
 )
 def test_another_word_is_wrong_in_every_language(answer: str, reply: str) -> None:
@@ -91,6 +103,7 @@ def test_another_word_is_wrong_in_every_language(answer: str, reply: str) -> Non
     [
         ("¿De qué color es el perro?", "el perro negro", "Un perro negro"),
         ("Quel est le chien de Marie ?", "le chien noir", "Un chien noir"),
+        ("Was kaufte sie?", "ein rotes Fahrrad", "Das rote Fahrrad"),
         ("Wie viele Fliesen hat er gekauft?", "1.500 Fliesen", "1500 Fliesen"),
     ],
 )
