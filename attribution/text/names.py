@@ -80,6 +80,11 @@ def is_word(name: str) -> bool:
     return name.casefold() in WORD_NAMES
 
 
+def has_capital(text: str, name: str) -> bool:
+    """Whether a text has a name with a capital anywhere, as a common word has none but where a sentence begins."""
+    return any(found[0][0].isupper() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I))
+
+
 def written_as_name(text: str, name: str) -> bool:
     """Whether a text has a name that is a common word as people write names.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from attribution.survival.outdated import is_unknowable
 from attribution.text.content import time_words
-from attribution.text.names import is_word, written_as_name
+from attribution.text.names import has_capital, is_word, written_as_name
 from attribution.text.question_kinds import asks_a_name
 from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart
@@ -78,7 +78,7 @@ class TextLimits:
         """
         seeds = "\n".join(spec.text for spec in specs.values())
         rules = (
-            TrainValuesStayOut(train_values(train, seeds), word_names(train)),
+            TrainValuesStayOut(train_values(train, seeds), word_names(train), speakers_of(train)),
             TrainSpeechStaysOut(train_pieces(train, seeds)),
             CredentialsStayOut(frozenset(seeds.splitlines()), tuple(keys)),
         )
@@ -101,14 +101,16 @@ class TrainValuesStayOut:
         values: as they are annotated.
         word_names: those of them that are people's names and common words, too, which count where they are written as
             names.
+        speakers: names of those who speak, which count where they have a capital.
     """
 
     values: tuple[str, ...]
     word_names: frozenset[str]
+    speakers: frozenset[str]
 
     def __call__(self, text: str) -> list[str]:
         told = _outside_demonstrations(text)
-        tells = [value for value in self.values if _tells(told, value, as_name=value in self.word_names)]
+        tells = [value for value in self.values if _tells(told, value, self.word_names, self.speakers)]
         return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
@@ -144,8 +146,10 @@ class CredentialsStayOut:
         return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
 
 
-def _tells(text: str, value: str, *, as_name: bool) -> bool:
-    return written_as_name(text, value) if as_name else contains(text, value)
+def _tells(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
+    if value in word_names:
+        return written_as_name(text, value)
+    return contains(text, value) and (value not in speakers or has_capital(text, value))
 
 
 def _outside_demonstrations(text: str) -> str:
@@ -188,8 +192,14 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
             accepted = () if is_unknowable(question) else question.answers
             found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
         found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
-    names = word_names(train)
-    return tuple(value for value in found if not _tells(seeds, value, as_name=value in names))
+    names, speakers = word_names(train), speakers_of(train)
+    return tuple(value for value in found if not _tells(seeds, value, names, speakers))
+
+
+def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
+    """The names of speakers that are single words with a capital: any may be a common word, too, in some language."""
+    names = (name for conversation in train for name in conversation.speakers)
+    return frozenset(name for name in names if name[:1].isupper() and name.isalpha())
 
 
 def word_names(train: Sequence[Conversation]) -> frozenset[str]:

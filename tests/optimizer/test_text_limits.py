@@ -132,6 +132,9 @@ def test_a_speaker_of_many_conversations_gives_none_away() -> None:
         ("May", "It may be in May 2023. May it be?", "Say what May likes."),
         ("Rose", "Prices rose. (Rose bushes count)", "Keep what was told to Rose."),
         ("Grace", "A grace period; Grace counts", "Do not forget Grace."),
+        ("Chance", "Leave nothing to chance. Chance counts", "Chance's dog is old."),
+        ("Luna", "Anota la luna. Luna llena", "Write what Luna likes."),
+        ("Milo", "Write milo for cocoa.", "Milo"),  # in no list: any capital counts
         ("Hope", "I hope so. HOPE IS A WORD.", "Hope has a sister."),
     ],
 )

@@ -5,21 +5,23 @@ from __future__ import annotations
 from attribution.text.languages.function_words import FUNCTION_WORDS
 
 _ENGLISH = """
-    amber angel april archer aria art ash august autumn bailey bay belle bill bishop blaze bob brook buck bud
-    candy carol cash charity chase cherry chip christian clay cliff colt constance cookie coral crystal daisy
-    dale dawn dean destiny dick dolly don dot drake drew duke earl earnest eve faith felicity fern forest fox
-    frank gay gene genesis ginger glen grace grant guy happy harmony harry haven hawk hazel heath heather heaven
-    holly honey honor honour hope hunter iris ivy jack jade jasmine jay jimmy john josh joy judge june justice
-    king lake lance lane lark lily major mark marshal max may melody mercy merry mike miles miller misty nick
-    noble norm north olive opal page parker pat patience patty pearl peg penny peter pierce piper polly porter
-    price prince prudence rain ray reed rich river rob robin rock rod rose rosemary royal ruby rush rusty sage
-    sally sandy serenity sky skip star sterling stone storm sue sugar summer sunny tab tanner toby tom trace
-    trinity trip tucker van verity victor viola violet wade ward warren west wiley will winter wolf wren
+    ace amber angel april archer aria art ash august autumn bailey baker basil bay belle bill bishop blaze bliss
+    bob brook buck bud butler candy carol carter case cash chance charity chase cherry chip christian clay cliff
+    colt constance cook cookie coral crystal daisy dale dawn dean destiny dick dolly don dot drake drew duke
+    earl earnest eve faith felicity fern forest fox frank gay gene genesis ginger glen grace grant guy happy
+    harmony harry haven hawk hazel heath heather heaven holly honey honor honour hope hunter iris ivy jack jade
+    jasmine jay jimmy john josh joy judge june justice key king lake lance lane lark lily long lucky major mark
+    marshal mason max may melody mercy merry mike miles miller misty nick noble norm north olive opal page
+    parker pat patience patty pearl peg penny peter pierce piper polly poppy porter price prince prudence rain
+    ray reed rich river rob robin rock rod rose rosemary royal ruby rush rusty sage sally sandy serenity skip
+    sky song star sterling stone storm sue sugar summer sunny tab tanner toby tom trace trinity trip tucker van
+    verity victor viola violet wade ward warren west wiley will willow winter wolf wren young
 """
 _GERMAN = "ernst heide mark wolf rose christian engel viola stern falk hagen luft max"
 _SPANISH = """
-    ángel angustias blanca cielo clara consuelo cruz dolores esperanza estrella flor gloria jacinto justo leal luz mar
-    mercedes milagros nieves olvido paloma paz pilar reyes rocío rosa rosario sol soledad trinidad valle
+    alba alma amor ángel angustias aurora blanca cielo clara consuelo cruz dolores esperanza estrella flor
+    gloria jacinto justo leal luna luz mar mercedes milagros nieves olvido paloma paz pilar reyes remedios rocío
+    rosa rosario salvador socorro sol soledad trinidad valle victoria
 """
 _FRENCH = """
     aimé aimée ange aurore blanche claire clément constant désirée fleur franc gentil honoré juste lys marguerite
