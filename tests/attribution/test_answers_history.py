@@ -148,7 +148,9 @@ def test_a_replay_builds_the_memory_of_what_had_been_said(
         memory, asked = system.build(early, seed, access), question(evidence=["D1:1"])
         with session(asked.id):
             answer = system.answer(memory, asked, seed, access)
-        with operation("chunk", inputs={"messages": [variable("Ana: Rex is loud.", name="D1:3", kind="message")]}) as op:
+        with operation(
+            "chunk", inputs={"messages": [variable("Ana: Rex is loud.", name="D1:3", kind="message")]}
+        ) as op:
             op.output("chunks", "Ana: Rex is loud.", name="m9", kind="memory_entry")
 
     def judged(one: Question, reply: str) -> Judgement:
