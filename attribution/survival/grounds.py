@@ -33,7 +33,7 @@ class Grounds:
             little of the rest of the question.
         standing: of what the reply asserts; None where a right answer is known.
         language: of the conversation.
-        read: whether it is really one of those in which texts are read.
+        read: whether it, and that of the question, is really one of those in which texts are read.
     """
 
     error_type: ErrorType
@@ -84,7 +84,7 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
         trail is not None and _is_disputed(blame, trail, view),
         view.assertion.standing if view.assertion is not None else None,
         view.vocabulary.language,
-        view.vocabulary.is_read,
+        view.vocabulary.reads(view.case.question.question, view.case.question.answers),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from attribution.constants import WITHOUT_A_NUMBER
+from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
@@ -68,8 +68,8 @@ class Vocabulary:
         texts = list(texts)
         self.language: Language = language_of(texts)
         """The language of the texts."""
-        self.is_read = is_read(texts)
-        """Whether that is a language for which reading was measured; others are read as well as may be."""
+        self._is_read = is_read(texts)
+        self._few = texts if sum(len(text.split()) for text in texts) < ENOUGH_WORDS else []
         with reading(self.language):
             contents = [content_of(text) for text in texts]
         self._size = len(contents)
@@ -86,6 +86,15 @@ class Vocabulary:
     def content_of(self, text: str) -> frozenset[str]:
         """The content words of a text in the language of these."""
         return _content_of(text, self.language)
+
+    def reads(self, question: str, answers: Sequence[str]) -> bool:
+        """Whether these texts and a question are in a language for which reading was measured.
+
+        Others are read as well as may be. Of few texts question and first answer tell as well.
+        """
+        if self._few:
+            return is_read([question, *answers[:1], *self._few])
+        return self._is_read and is_read([question])
 
     def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
         """The share of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.

@@ -53,6 +53,33 @@ def test_a_verdict_is_right_and_says_why_it_is_not_sure(
 
 
 @pytest.mark.parametrize(
+    ("said", "asked", "gold", "reply", "read"),
+    [
+        ("Przeprowadziłam się do Krakowa.", "Gdzie mieszka Ann?", "w Krakowie", "Lublin", False),
+        ("Muutin viime vuonna Tampereelle.", "Missä Ann asuu?", "Tampere", "Oulu", False),
+        ("Kedimin adı Pamuk.", "Kedinin adı ne?", "Pamuk", "Duman", False),
+        ("Mia sorella lavora in ospedale.", "Dove lavora la sorella?", "in ospedale", "a scuola", False),
+        ("Comprei uma bicicleta.", "O que a Ann comprou?", "uma bicicleta", "um carro", False),
+        ("Ik ben naar Utrecht verhuisd.", "Waar woont Ann?", "Utrecht", "Breda", False),
+        ("Jag flyttade till Lund.", "Var bor Ann?", "Lund", "Kalmar", False),
+        ("Anul trecut m-am mutat la Cluj.", "Unde locuiește Ann?", "Cluj", "Arad", False),
+        ("I moved to Kraków.", "Where does Ann live?", "Kraków", "Lublin", True),
+        ("Took up the hurdy-gurdy!", "Which instrument?", "hurdy-gurdy", "flute", True),
+        ("Mochi, my cat, loves fuet.", "Whose cat is Mochi?", "Ann", "Bo", True),
+        ("Habe Nussallergie.", "Wogegen ist Ann allergisch?", "Nüsse", "Milch", True),
+        ("Compré una bicicleta roja.", "¿Qué compró Ann?", "una bicicleta", "un coche", True),
+        ("J'ai acheté un vélo rouge.", "Qu'a acheté Ann ?", "un vélo", "une voiture", True),
+    ],
+)
+def test_few_words_tell_with_the_question_whether_their_language_is_read(
+    said: str, asked: str, gold: str, reply: str, read: bool
+) -> None:
+    found = blame((said, asked, gold), said, reply)
+    assert ("in none of English" in found.reason) is not read
+    assert (found.confidence <= 0.5) is not read
+
+
+@pytest.mark.parametrize(
     ("one", "other", "same"),
     [
         ("Казань", "в Казани", True),

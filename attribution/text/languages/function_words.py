@@ -49,6 +49,39 @@ _FRENCH = """
     appelée nom nommé nommée lorsque comme
 """
 
+_ITALIAN = """
+    io mi mio mia miei mie tu ti tuo tua suo sua lui lei noi ci nostro nostra voi vi loro il lo la i gli le l un uno una
+    di a da in con su per tra fra del della dei degli delle dello al alla ai alle allo dal dalla nel nella nei nelle sul
+    sulla e ed o ma se che chi cosa come dove quando perché quale quanto quanti non no sì sono sei è siamo siete era
+    erano stato stata essere ho hai ha abbiamo hanno aveva avuto avere questo questa quello quella molto più anche
+    già si anni anno d c
+"""
+_PORTUGUESE = """
+    eu me mim meu minha meus minhas tu te teu tua você vocês ele ela eles elas nós nos nosso nossa lhe seu sua seus suas
+    dele dela o a os as um uma uns umas de do da dos das em no na num numa ao à aos às pelo pela por para com sem sobre
+    até e ou mas se que quem qual quais como onde quando quanto quantos porque porquê não sim nem sou és é são somos era
+    eram fui foi foram ser estou está estão estava tenho tem têm tinha ter havia há isso isto este esta esse essa aquele
+    aquela muito mais também já ainda ano
+"""
+_ROMANIAN = """
+    eu mă mi tu te el ea noi ne voi vă ei ele un o unei unui de la în pe cu din pentru și sau dar că ce cine unde când
+    cum care sunt ești este e suntem am ai are avem au a era fost mea meu mele mei lui nu da se s al ale cel cea mai
+"""
+_DUTCH = """
+    ik me mij mijn je jij jouw u hij hem zijn zij ze haar wij we ons onze jullie hun de het een en of maar dat die dit
+    deze wat wie waar wanneer waarom hoe welke is ben bent was waren heb heeft had hebben hebt ging van in op met voor
+    naar bij aan om uit over niet geen ook nog al er dan als nu heet
+"""
+_SCANDINAVIAN = """
+    jag jeg mig meg min mitt du dig deg din han hon hun vi oss os ni de dem en ett et den det och og eller men att at
+    som vad hva hvad vem hvem var hvor när når hur hvordan är er blev ble har hade havde i på av af til till med för for
+    om från fra inte ikke mina mine sin heter hedder
+"""
+NEAR_FUNCTION_WORDS = tuple(
+    frozenset(words.split()) for words in (_ITALIAN, _PORTUGUESE, _ROMANIAN, _DUTCH, _SCANDINAVIAN)
+)
+"""The same of languages that are not read, but share many words with one that is."""
+
 FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     language: frozenset(words.casefold().split())
     for language, words in zip(LANGUAGES, (_ENGLISH, _GERMAN, _SPANISH, _FRENCH), strict=True)

@@ -6,17 +6,29 @@ Chinese and Japanese characters are read in the same way whatever the language.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from itertools import islice
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from attribution.constants import ENOUGH_WORDS, LANGUAGE_LEAD, LANGUAGE_SAMPLE, LANGUAGE_WORDS, LATIN, SMALL_WORDS
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+from attribution.constants import (
+    ENOUGH_WORDS,
+    FEW_SMALL_WORDS,
+    KNOWN_WORDS,
+    LANGUAGE_LEAD,
+    LANGUAGE_SAMPLE,
+    LANGUAGE_WORDS,
+    LATIN,
+    SMALL_WORDS,
+)
+from attribution.text.languages.dictionary import is_known
+from attribution.text.languages.function_words import FUNCTION_WORDS, NEAR_FUNCTION_WORDS, Language
 
+_WORD = re.compile(r"[^\W\d_]+")
 _READING: ContextVar[Language] = ContextVar("reading", default="en")
 
 
@@ -49,15 +61,31 @@ def language_of(texts: Iterable[str]) -> Language:
 def is_read(texts: Iterable[str]) -> bool:
     """Whether texts are in a language that is read: hardly any other script, and as many small words as it has.
 
-    What is too short to tell counts as read.
+    Of short texts a few different small words are enough, or that most words are in its dictionary. What is too short
+    for that too counts as read.
     """
     sample = list(islice(texts, LANGUAGE_SAMPLE))
     letters = [sign for text in sample for sign in text if sign.isalpha()]
     if sum(map(_is_latin, letters)) < LATIN * len(letters):
         return False
     words = [word for text in sample for word in _words(text)]
-    small = max(sum(word in own for word in words) for own in FUNCTION_WORDS.values())
-    return len(words) < ENOUGH_WORDS or small >= SMALL_WORDS * len(words)
+    small = {language: [word for word in words if word in own] for language, own in FUNCTION_WORDS.items()}
+    best = sorted(small, key=lambda language: -len(small[language]))
+    most = small[best[0]]
+    if any(sum(word in own for word in words) > len(most) for own in NEAR_FUNCTION_WORDS):
+        return False
+    if len(words) >= ENOUGH_WORDS:
+        return len(most) >= SMALL_WORDS * len(words)
+    if len(set(most)) >= FEW_SMALL_WORDS:
+        return True
+    # A dictionary lacks names, so only words without a capital tell.
+    lower = [word for text in sample for word in _WORD.findall(text) if word.islower()]
+    return any(_is_known_to(language, lower) for language in best)
+
+
+def _is_known_to(language: Language, words: Sequence[str]) -> bool:
+    unknown = sum(not is_known(word, language) for word in words)
+    return unknown < 2 or unknown <= (1 - KNOWN_WORDS) * len(words)
 
 
 def _is_latin(letter: str) -> bool:
