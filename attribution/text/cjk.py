@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attribution.text.numbers import CJK_NUMERAL, cjk_number
+from attribution.text.numbers import CJK_NUMERAL, cjk_in_digits, cjk_number
 
 _COUNTERS = "个個只隻匹条條本张張枚位名人口岁歳才次回遍天件杯瓶台辆輛块塊元家间間层層套双雙把头頭棵朵部場场冊册种種分"
 _COUNTED = re.compile(
@@ -29,7 +29,7 @@ _GRAMMAR = re.compile(
 
 def without_function_words(text: str) -> str:
     """A text with numbers in digits before what they count, and spaces in place of function words."""
-    return _GRAMMAR.sub(lambda found: found["word"] or " ", _COUNTED.sub(_in_digits, text))
+    return _GRAMMAR.sub(lambda found: found["word"] or " ", _COUNTED.sub(_in_digits, cjk_in_digits(text)))
 
 
 def _in_digits(found: re.Match[str]) -> str:

@@ -55,6 +55,16 @@ _HALVES = (
     re.compile(r"\b(?P<n>\d+) (?:and a half|y medio|et demie?) (?P<unit>1000(?:000)*)\b", re.I),
     re.compile(r"\b(?:half a|(?:eine )?halbe|medio|(?:un )?demi[- ]) ?(?P<unit>1000(?:000)*)\b", re.I),
 )
+_AND_A_HALF = re.compile(r"\b(\d+) (?:and a half|y medio|et demi)\b", re.I)
+_MANY_AND_A_HALF = re.compile(r"\b(?P<n>\d+?)(?P<unit>(?:000){2,3}) (?:and a half|y medio|et demie?)\b", re.I)
+_HALF_ENDING = re.compile(r"\b(?P<n>\w+)einhalb\b|\banderthalb\b", re.I)
+_RANGE = re.compile(
+    rf"(?<=\d) (?P<name>{'|'.join(_CURRENCIES)})"
+    r"(?P<range>(?:[-–—]|\s(?:to|bis|a|à|and|und|y|et) )[\d.,]*\d)(?: (?P=name))?\b"
+)
+_GERMAN_NUMBERS = {
+    word: number for number, word in enumerate(("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht"), 1)
+}
 
 
 def plain_figures(text: str, language: Language) -> str:
@@ -63,10 +73,21 @@ def plain_figures(text: str, language: Language) -> str:
 
 
 def whole_halves(text: str) -> str:
-    """A text in digits whose `2 and a half 1000000` and `half a 1000000` are one number."""
+    """A text in digits whose `2 and a half`, `2000000 and a half` and `half a 1000000` are one number."""
     for pattern in _HALVES:
         text = pattern.sub(_of_halves, text)
-    return text
+    text = _MANY_AND_A_HALF.sub(lambda one: _of_halves(one, int("1" + one["unit"])), text)
+    return _AND_A_HALF.sub(r"\1.5", text)
+
+
+def german_halves(text: str) -> str:
+    """A German text with 2.5 for zweieinhalb, and 1.5 for anderthalb."""
+
+    def in_digits(found: re.Match[str]) -> str:
+        number = _GERMAN_NUMBERS.get((found["n"] or "ein").casefold())
+        return f"{number}.5" if number else found[0]
+
+    return _HALF_ENDING.sub(in_digits, text)
 
 
 def without_figures(text: str, language: Language) -> str:
@@ -90,7 +111,8 @@ def with_currencies_named(text: str, language: Language, names: frozenset[str]) 
         name = min(known & names or known, default="")
         return f"{figure['number']}{figure['many'] or ''} {name}" if name else figure[0]
 
-    return _figures(language).sub(named, text) if _has_digits(text) else text
+    # Of a range it is named once, at its end.
+    return _RANGE.sub(r"\g<range> \g<name>", _figures(language).sub(named, text)) if _has_digits(text) else text
 
 
 def without_currencies(text: str, language: Language) -> str:
@@ -175,9 +197,9 @@ def _written(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def _of_halves(found: re.Match[str]) -> str:
+def _of_halves(found: re.Match[str], unit: int | None = None) -> str:
     number = Decimal(found.groupdict().get("n") or 0) + Decimal("0.5")
-    return _written(number * int(found["unit"]))
+    return _written(number * (unit or int(found["unit"])))
 
 
 def _has_digits(text: str) -> bool:

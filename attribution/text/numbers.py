@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from text_to_num import alpha2digit
 
-from attribution.text.figures import plain_figures, whole_halves
+from attribution.text.figures import german_halves, plain_figures, whole_halves
 from attribution.text.languages.function_words import Language
 
 _ONE_TO_NINETEEN = """
@@ -47,6 +47,13 @@ _CJK_DIGITS = {
     "兩": 2,
 }
 _CJK_UNITS = {"十": 10, "百": 100, "千": 1000}
+_CJK_MYRIADS = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
+_CJK_SIGNS = f"{''.join(_CJK_DIGITS)}{''.join(_CJK_UNITS)}{''.join(_CJK_MYRIADS)}"
+# A number begins with a digit or ten and has a unit; 十几 is no number, and 百二 means 102 or 120.
+_CJK_NUMBER = re.compile(
+    rf"(?<![\d.,{_CJK_SIGNS}])(?=\d*[{_CJK_SIGNS}])(?=[{''.join(_CJK_DIGITS)}]?[百千万萬億亿十\d])[\d十{''.join(_CJK_DIGITS)}]"
+    rf"[\d{_CJK_SIGNS}]+(?<![百千万萬億亿][一二三四五六七八九])(?![\d几幾数多余餘{_CJK_SIGNS}])"
+)
 
 _IN_WORDS = rf"(?:{_TENS})(?:[- ](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed(_SMALL))}"
 QUANTITY = rf"(?:\d{{1,3}}|an?|{_IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
@@ -59,7 +66,8 @@ CJK_NUMERAL = f"[{''.join((*_CJK_DIGITS, *_CJK_UNITS))}]+"
 @lru_cache(maxsize=16384)
 def in_digits(text: str, language: Language) -> str:
     """A text with its numbers as English writes them in digits: 27, 1250, 3.5, 1994, and 12 for a dozen."""
-    text = plain_figures(text, language)
+    text = cjk_in_digits(text)
+    text = plain_figures(german_halves(text) if language == "de" else text, language)
     # Half a surrogate pair is text in Python, but not for this library.
     said: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
     if said != text:
@@ -72,6 +80,25 @@ def in_digits(text: str, language: Language) -> str:
 def without_ordinals(text: str, language: Language) -> str:
     """A text in digits with its ordinal numbers as cardinal ones: the 21st, der 21., la 3ª, le 20e."""
     return _ORDINAL[language].sub(r"\1", text)
+
+
+def cjk_in_digits(text: str) -> str:
+    """A text with Chinese and Japanese numbers that have a unit in digits: 三千, 两万, 二十三, 1億5千万."""
+    return _CJK_NUMBER.sub(lambda found: str(_cjk_large(found[0])), text) if not text.isascii() else text
+
+
+def _cjk_large(numeral: str) -> int:
+    total, section, digits = 0, 0, ""
+    for sign in numeral:
+        if sign in _CJK_MYRIADS:
+            total += (section + int(digits or 0) or 1) * _CJK_MYRIADS[sign]
+            section, digits = 0, ""
+        elif sign in _CJK_UNITS:
+            section += int(digits or 1) * _CJK_UNITS[sign]
+            digits = ""
+        else:
+            digits += str(_CJK_DIGITS.get(sign, sign))
+    return total + section + int(digits or 0)
 
 
 def quantity_of(text: str | None) -> int:

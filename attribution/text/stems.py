@@ -49,7 +49,7 @@ def stem(word: str) -> str:
 
 def is_number(word: str) -> bool:
     """Whether a content word is a number: it has no paraphrase."""
-    return word[:1].isdigit()
+    return word.removeprefix("\u2212")[:1].isdigit()
 
 
 @lru_cache(maxsize=32768)

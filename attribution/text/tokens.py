@@ -25,6 +25,7 @@ from attribution.text.folding import (
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
+from attribution.text.units import with_ranges, with_shares, with_units
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
@@ -37,7 +38,7 @@ _ARTICLES: dict[Language, frozenset[str]] = {
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
 # In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
 _VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
-_PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d))[^\w\s{_VOWELS}]")
+_PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d)|\u2212\d)[^\w\s{_VOWELS}]")
 _UNSPACED_RUN = re.compile(rf"(?:{UNSPACED.pattern})+")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 # French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
@@ -57,7 +58,7 @@ def words(text: str) -> tuple[str, ...]:
 def cased_words(text: str) -> list[str]:
     """The words of `text` as they are spelt, without possessives, punctuation, currencies; ordinals in digits too."""
     read = language()
-    text = in_digits(_POSSESSIVE.sub("", western_digits(unicodedata.normalize("NFKC", text))), read)
+    text = with_units(in_digits(_POSSESSIVE.sub("", _plain(text)), read))
     return _split(without_ordinals(without_currencies(text, read), read), read)
 
 
@@ -100,9 +101,15 @@ def word_count(text: str) -> int:
 
 @lru_cache(maxsize=16384)
 def _normalise(text: str, language: Language) -> tuple[str, ...]:
-    text = plain_letters(in_digits(western_digits(unicodedata.normalize("NFKC", text)), language).casefold())
+    text = with_ranges(with_units(in_digits(_plain(text), language)), language)
+    text = plain_letters(text.casefold())
     words = _split(UNSPACED.sub(lambda letter: f" {letter[0]}", text), language)
     return tuple([word for word in words if word not in _ARTICLES[language]] or words)
+
+
+def _plain(text: str) -> str:
+    # NFKC would make 11/2 of 1½.
+    return western_digits(unicodedata.normalize("NFKC", with_shares(text)))
 
 
 def _split(text: str, language: Language) -> list[str]:

@@ -11,6 +11,8 @@ from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
 from attribution.text.languages.function_words import Language
 from attribution.text.languages.reading import reading
+from attribution.text.numbers import cjk_in_digits
+from attribution.text.tokens import contains
 from tracing.systems.conversations import Conversation, Question
 
 
@@ -98,3 +100,61 @@ def test_nobody_is_accused_of_an_amount_that_is_said_in_another_form(gold: str, 
     talk = Conversation.model_validate({"id": "c", "speakers": ["Mara", "Jan"], "sessions": [session]})
     asked = Question(id="q", question="What did Mara pay for the boat?", answers=(gold,), evidence=("D1:1",))
     assert Audit(talk).suspicion(asked, "a thousand euros") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "answer", "reply", "same"),
+    [
+        ("en", "10 km", "10km", True),
+        ("en", "10km", "ten kilometres", True),
+        ("en", "10 km", "10 miles", False),
+        ("en", "5 kg", "5 kilograms", True),
+        ("en", "5 lbs", "5 kg", False),
+        ("en", "60 mph", "60 miles per hour", True),
+        ("en", "20°C", "20 degrees Celsius", True),
+        ("de", "10 km", "zehn Kilometer", True),
+        ("en", "20 per cent", "20%", True),
+        ("de", "20 %", "20 Prozent", True),
+        ("es", "20%", "20 por ciento", True),
+        ("fr", "20 %", "vingt pour cent", True),
+        ("en", "20%", "30 percent", False),
+        ("en", "1½ cups", "1.5 cups", True),
+        ("en", "2 1/2 cups", "two and a half cups", True),
+        ("en", "三千元", "3000元", True),
+        ("en", "20000人", "两万人", True),
+        ("en", "1億5千万円", "150,000,000円", True),
+        ("en", "三千元", "四千元", False),
+        ("de", "1,5 Millionen", "anderthalb Millionen", True),
+        ("de", "2,5 Millionen", "zweieinhalb Millionen", True),
+        ("es", "3,5 millones", "3 millones y medio", True),
+        ("fr", "1,5 million", "un million et demi", True),
+        ("en", "1.5 million", "a million and a half", True),
+        ("en", "$500-600", "500 to 600 dollars", True),
+        ("en", "$500-$600", "between 500 and 600 dollars", True),
+        ("en", "$500-600", "$500", False),
+        ("en", "-5", "5", False),
+        ("en", "5", "-5", False),
+        ("en", "-5", "minus five", True),
+        ("en", "−5°C", "-5 °C", True),
+        ("en", "3-5", "3-5", True),
+    ],
+)
+def test_units_shares_ranges_and_signs_are_read_with_their_number(
+    one: Language, answer: str, reply: str, same: bool
+) -> None:
+    with reading(one):
+        assert contains(reply, answer) is same
+        assert same_value(answer, reply) is not (not same)
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("二十三岁", "23岁"),
+        ("一万二千", "12000"),
+        ("5万3000", "53000"),
+        *((text, text) for text in ("十几个", "百万", "千万别", "一百二")),
+    ],
+)
+def test_chinese_numbers_are_in_digits_where_that_is_sure(text: str, digits: str) -> None:
+    assert cjk_in_digits(text) == digits
