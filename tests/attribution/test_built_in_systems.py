@@ -186,6 +186,7 @@ def test_long_context_is_understood(
     assert (blame.operation, blame.error_type) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "faults", "expected"),
     FAULTS,

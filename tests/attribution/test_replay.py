@@ -201,6 +201,7 @@ def test_rag_is_replayed(
     assert [blame.operation for blame in replay.attribute(case).decisive] == ["retrieve"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "mistake", "operation"),
     [

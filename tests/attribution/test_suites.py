@@ -297,6 +297,7 @@ def test_baselines_name_operations_that_the_case_passed(annotated: Path) -> None
     assert types == {"ExtractionError", "UpdateError", "DeletionError", "RetrievalError", "ResponseError"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CONV_26.is_file(), reason="needs ../shared/data/memeval/conv-26.json")
 def test_people_agree_with_survival_on_a_real_run() -> None:
     suite = load_suite(CONV_26)

@@ -108,6 +108,7 @@ def test_dates_know_every_number_that_tokens_know(text: str, first: str, last: s
     assert content_of("twenty-two days") == content_of("22 days")
 
 
+@pytest.mark.slow
 def test_number_words_months_and_weekdays_are_listed_in_one_place() -> None:
     listed: dict[str, list[str]] = {"seventeen": [], "thursday": [], "november": [], "tuesday": []}
     for package in ("tracing", "attribution", "optimizer", "experiments"):

@@ -253,6 +253,7 @@ def test_a_memory_that_holds_a_script_stays_text(opened: Callable[[str], Page], 
         assert page.locator("main img, main script").count() == 0
 
 
+@pytest.mark.slow
 def test_a_name_given_before_the_first_case_is_there(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "one.jsonl", (LOST,))
     with serving(tmp_path, str(tmp_path / "one.jsonl")) as (address, _):
@@ -310,6 +311,7 @@ def test_it_works_by_keyboard_alone(opened: Callable[[str], Page], tmp_path: Pat
         assert page.locator("#dialog").inner_text().startswith("Keys")
 
 
+@pytest.mark.slow
 def test_a_slow_conversation_is_waited_for(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "trace.jsonl")
     with serving(tmp_path, str(tmp_path / "trace.jsonl")) as (address, _):
@@ -336,6 +338,7 @@ def test_a_slow_conversation_is_waited_for(opened: Callable[[str], Page], tmp_pa
         page.wait_for_selector(".turn.here.gold")
 
 
+@pytest.mark.slow
 def test_five_thousand_variables_are_painted_at_once(opened: Callable[[str], Page], tmp_path: Path) -> None:
     write_trace(tmp_path / "long.jsonl", filler=2500)
     assert len(load_trace(tmp_path / "long.jsonl").graph.variables) > 5000

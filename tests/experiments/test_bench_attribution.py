@@ -74,6 +74,7 @@ def test_replay_names_most_faulty_operations_of_every_system_in_process(bench: B
     assert "model calls" in out
 
 
+@pytest.mark.slow
 def test_the_hard_split_has_the_same_faults_under_conditions_of_its_own(bench: Bench) -> None:
     code, figures, out, _ = bench("--method", "survival", "--suite", HARD, "--system", "fact-memory", "--cases", "24")
     assert code == 0
@@ -94,6 +95,7 @@ def test_precision_stands_beside_recall(bench: Bench) -> None:
     assert "precision" in out
 
 
+@pytest.mark.slow
 def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
     survival = bench("--method", "survival", "--system", "fact-memory")[1]
     majority = bench("--method", "majority", "--system", "fact-memory")[1]
@@ -104,6 +106,7 @@ def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
     assert majority["eta"] == majority["majority_eta"] == survival["majority_eta"]
 
 
+@pytest.mark.slow
 def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
     def cases(seed: str) -> list[tuple[str, str, list[str]]]:
         rows = bench("--method", "random", "--system", "rag", "--cases", "8", "--seed", seed)[1]["cases"]

@@ -70,6 +70,7 @@ def test_survival_finds_more_spoiled_gold_answers_than_words_and_accuses_hardly_
     assert survival["accused"] <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LOCOMO.is_file(), reason="needs ../shared/data/locomo/locomo7.json")
 def test_the_held_out_part_of_locomo_has_enough_of_every_kind() -> None:
     held_out = part_of(list(read_locomo(LOCOMO, Reading(), CATEGORIES)), "held-out")

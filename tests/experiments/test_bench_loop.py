@@ -31,6 +31,7 @@ def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     assert answers.calls_ours / answers.calls_plain < figures.calls_ours / figures.calls_plain
 
 
+@pytest.mark.slow
 def test_results_that_differ_are_not_called_identical(monkeypatch: pytest.MonkeyPatch) -> None:
     fickle, right = count(), WeakModel.reply
     monkeypatch.setattr(

@@ -223,6 +223,7 @@ def test_a_run_that_another_program_is_at_is_left_to_it(
     assert bench.made("--optimizer", "closed-loop") == whole.figures
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Path) -> None:
     bench = whole.copied(tmp_path / "older", runs=True)
     (place,) = bench.folder.glob("runs/*/closed-loop-*/seed-0")
@@ -235,6 +236,7 @@ def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Pat
     assert bench.server.asked - before >= bench.read().runs[1].calls
 
 
+@pytest.mark.slow
 def test_the_figures_alone_are_enough_to_go_on(whole: Bench, tmp_path: Path) -> None:
     assert whole.figures is not None
     bench = whole.copied(tmp_path / "moved", runs=True)
@@ -279,6 +281,7 @@ def test_what_cannot_be_compared_is_refused_before_any_call(refused: Callable[..
     assert "budget: would end runs before their test" in refused()
 
 
+@pytest.mark.slow
 def test_damaged_figures_are_told_and_made_again_without_a_call(
     whole: Bench, refused: Callable[..., str], tmp_path: Path
 ) -> None:

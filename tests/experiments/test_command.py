@@ -113,17 +113,15 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         assert f"  memtune {name}" in page
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, time, contextlib, io\nimport memtune\nfrom experiments.command import main\n"
+        "import sys, contextlib, io\nimport memtune\nfrom experiments.command import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    main(['--help'])\n"
         "heavy = {'mlflow', 'openai', 'rich', 'matplotlib', 'dspy', 'gepa', 'networkx', 'pydantic'}\n"
-        "print(sorted(heavy & set(sys.modules)), time.process_time())"  # of work, however busy the machine is
+        "print(sorted(heavy & set(sys.modules)))"
     )
     command = [sys.executable, "-c", code]
-    said = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(5)]
-    assert all(one.startswith("[] ") for one in said)
-    assert min(float(one.removeprefix("[] ")) for one in said) < 0.3
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_a_dry_run_predicts_and_leaves_nothing_behind(

@@ -50,7 +50,7 @@ def test_what_a_run_keeps_of_them_is_found_again_in_the_same_order(tmp_path: Pat
 def test_what_cannot_be_tried_is_refused_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"answer\.txt: the placeholder \{context\} is missing"):
         handwritten(write(tmp_path / "a", answer="{question}"), Rag.prompts)
-    with pytest.raises(RunError, match="no prompt is called 'anwser'; name the file for one of answer"):
+    with pytest.raises(RunError, match=r"'anwser'; did you mean 'answer'\?; name the file for one of answer"):
         handwritten(write(tmp_path / "b", anwser=TEXT), Rag.prompts)
     with pytest.raises(RunError, match="holds no rewrite"):
         handwritten(write(tmp_path / "c", answer=Rag.prompts["answer"].text), Rag.prompts)

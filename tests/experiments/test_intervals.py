@@ -85,6 +85,7 @@ def test_an_interval_needs_two_conversations() -> None:
     assert ci[1] > 0.6
 
 
+@pytest.mark.slow
 def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
     seen = replace(loop_result(verdict="inconclusive"), power=0.31)
     equal = replace(seen, delta=0.0, delta_ci=(0.0, 0.0), p_value=1.0, power=0.0)

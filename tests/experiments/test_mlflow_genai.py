@@ -101,6 +101,7 @@ def optimized(prompt: Any, server: ScriptedServer, drafts: list[bool]) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endpoint", ["with log-probabilities", "without"])
 def test_the_judge_scores_for_mlflows_evaluation(
     store: TrackingStore, scripted_server: ScriptedServer, endpoint: str

@@ -145,6 +145,7 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(
     assert run(*options) == (code, said)
 
 
+@pytest.mark.slow
 def test_a_dry_run_that_resumes_refuses_a_run_that_has_become_another(
     run: Run, scripted_server: ScriptedServer, memtune_home: Path
 ) -> None:

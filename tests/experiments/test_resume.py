@@ -192,6 +192,7 @@ def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str])
     return resume
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_counts_every_call_that_it_paid(configured: Callable[[str], None]) -> None:
     configured("counted")
     config = load_config("run.yaml")
@@ -228,6 +229,7 @@ class StoppedAfterARound(Stopped):
         raise self._error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "stopped"), [(KeyboardInterrupt(), "interrupted"), (RunError("no room"), "error: no room")]
 )

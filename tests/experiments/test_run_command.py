@@ -74,6 +74,7 @@ def test_a_resumed_run_sends_an_endpoint_no_other_key_than_the_one_it_was_given(
     assert set(scripted_server.keys) == {KEY}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 @pytest.mark.parametrize("name", ["simba", "copro", "bootstrap", "reference"])
 def test_each_optimizer_from_elsewhere_runs_by_its_name(command: Command, name: str) -> None:
@@ -101,6 +102,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     assert (again.champion, again.iterations, scripted_server.asked) == (found.champion, found.iterations, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 @pytest.mark.parametrize(
     ("option", "key", "measured", "blamed"),
@@ -123,6 +125,7 @@ def test_parts_of_the_search_can_be_switched_off(
     assert bool(folder.summary().iterations[0].blame) == blamed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_an_objective_of_ones_own_is_named_by_prompt_and_a_wrong_name_is_refused(command: Command) -> None:
     Path("mine.py").write_text(
@@ -255,6 +258,7 @@ def test_both_sides_have_a_trace_for_the_same_questions_with_the_blame_on_its_sp
     )
 
 
+@pytest.mark.slow
 def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_reported(
     command: Command, wordy: None, scripted_server: ScriptedServer
 ) -> None:
@@ -293,6 +297,7 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert not out.startswith("0 wrong answers")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 @pytest.mark.parametrize(("said", "kept"), [("y", True), ("n", False)])
 def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
@@ -311,6 +316,7 @@ def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
     assert (first["source"], first["reason"]) == ("hand", "written by hand: answer.mine.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordy")
 def test_whoever_leaves_instead_of_answering_has_interrupted_a_run_that_can_go_on(
     command: Command, mlflow_home: Path, monkeypatch: pytest.MonkeyPatch

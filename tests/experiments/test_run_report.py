@@ -70,6 +70,7 @@ def test_money_is_told_where_prices_are_known(tmp_path: Path) -> None:
     assert rows["money"] == ["0.0483", "–"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdict", ["improved", "inconclusive", "regressed", None])
 def test_the_report_is_self_contained_whatever_came_out(verdict: str | None) -> None:
     html = page_of(loop_result(verdict=verdict))

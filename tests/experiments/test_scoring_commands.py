@@ -185,6 +185,7 @@ def test_repetitions_ask_the_model_again_and_tell_the_noise_floor(
     assert again == out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("half_right")
 def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
     command: Command, scripted_server: ScriptedServer

@@ -250,6 +250,7 @@ def test_the_page_takes_ids_for_nothing_but_ids(tmp_path: Path) -> None:
     assert title_of(page, tmp_path) == "|".join([*(one for one in ids for _ in range(2)), *ids])
 
 
+@pytest.mark.slow
 @NO_BROWSER
 def test_a_trace_of_a_run_opens_on_its_questions_with_reply_beside_gold_and_blame(
     capsys: pytest.CaptureFixture[str], tmp_path: Path

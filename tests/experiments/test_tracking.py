@@ -288,6 +288,7 @@ def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
     assert len(client.search_prompt_versions("memtune.tracked.answer")) == 2
 
 
+@pytest.mark.slow
 def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any, home: Path) -> None:
     folder = run_folder(home, 37)
 

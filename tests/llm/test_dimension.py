@@ -128,6 +128,7 @@ def test_a_memory_that_outlived_the_cache_is_told_from_one_of_the_present_model(
     assert "3" in str(evaluated())
 
 
+@pytest.mark.slow
 def test_mem0_too_is_told_that_its_memory_is_of_another_model(
     open_access: Open, scripted_server: ScriptedServer
 ) -> None:

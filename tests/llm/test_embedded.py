@@ -96,6 +96,7 @@ def test_an_unknown_model_is_refused_without_waiting_for_other_programs(
         server.chat({"model": "other", "messages": HELLO})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded_weights")
 def test_closing_waits_for_the_reply_that_is_being_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Freed under a computation, the runtime takes the whole process down."""

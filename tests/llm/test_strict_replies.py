@@ -226,6 +226,7 @@ def test_a_redirect_is_not_followed_and_says_where_to(open_access: Open, scripte
         other.close()
 
 
+@pytest.mark.slow
 def test_a_compressed_reply_is_read_within_the_limit_on_its_size(
     open_access: Open, scripted_server: ScriptedServer
 ) -> None:

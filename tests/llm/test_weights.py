@@ -114,6 +114,7 @@ def test_the_hub_is_asked_first_and_only_once(hub: Hub, toy: weights.Weights) ->
     assert files(path.parent) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"x" * len(CONTENT), None], ids=["wrong bytes", "no answer"])
 def test_wheels_step_in_for_a_hub_that_fails(
     hub: Hub, registry: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
@@ -125,6 +126,7 @@ def test_wheels_step_in_for_a_hub_that_fails(
     assert files(path.parent) == [path]
 
 
+@pytest.mark.slow
 def test_an_unreachable_hub_costs_no_time(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     started = time.monotonic()
@@ -148,6 +150,7 @@ def test_wrong_bytes_leave_no_file_and_name_the_remedy(tmp_path: Path, memtune_h
     assert files(memtune_home) == []
 
 
+@pytest.mark.slow
 def test_when_no_source_answers_each_is_named_and_no_file_is_left(
     registry: Path, memtune_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_passing_faults_change_no_score(
     assert without_costs(run(faulty(WeakModel("answer"), kind, rate))) == without_costs(sound)
 
 
+@pytest.mark.slow
 def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult], sound: LoopResult) -> None:
     """Two minutes of it are two seconds here: first wait and patience are scaled alike."""
     model, asked = WeakModel("answer"), [0]

@@ -87,6 +87,7 @@ def noisy(rng: random.Random, champion: Sequence[str], flips: float) -> list[str
     return ["".join(rng.choice("+-") if rng.random() < flips else mark for mark in row) for row in champion]
 
 
+@pytest.mark.slow
 def test_a_null_challenger_passes_at_most_one_time_in_five() -> None:
     rng = random.Random(0)  # noqa: S311
     accepted = 0
@@ -147,6 +148,7 @@ def test_each_look_rejects_what_is_behind_and_only_later_ones_accept() -> None:
     assert last.accepted
 
 
+@pytest.mark.slow
 def test_looking_several_times_accepts_a_null_challenger_no_more_often_than_the_level_says() -> None:
     rng, accepted, total = random.Random(0), 0, 12  # noqa: S311
     for _ in range(250):

@@ -77,6 +77,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
     return run_it
 
 
+@pytest.mark.slow
 def test_two_candidates_improved_apart_are_merged(run: Run) -> None:
     result = run()
     merges = [each for each in result.iterations if any("merged" in attempt.reason for attempt in each.attempts)]
@@ -86,6 +87,7 @@ def test_two_candidates_improved_apart_are_merged(run: Run) -> None:
     assert all("Be thorough." in result.champion_candidate[name] for name in ("extract", "answer"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declined", ["extract", "answer"])
 def test_what_is_declined_stays_out_with_all_that_descends_from_it_and_holds_nothing_else_up(
     run: Run, declined: str

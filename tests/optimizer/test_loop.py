@@ -146,6 +146,7 @@ def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
     assert "of the replies" not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_ends(run: Run) -> None:
     splits, budget = world(test=6), Limits(calls=5000)
     nothing = [run(WeakModel("answer", curable=False), splits, limits=each, open_ended=True) for each in (None, budget)]
@@ -356,6 +357,7 @@ def test_what_an_author_writes_is_a_phase_which_ends_once_it_is_offered(run: Run
     assert notes.ended[writing] - notes.begun[writing] >= 1
 
 
+@pytest.mark.slow
 def test_a_source_whose_offers_cannot_be_tried_is_not_paid(run: Run, scripted_server: ScriptedServer) -> None:
     run(WeakModel("answer", curable=False), proposals=2)
     assert "reflect" not in {kind_of(body) for body in scripted_server.requests}

@@ -182,6 +182,7 @@ def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_a
     assert {(each.local, each.screening, each.gate) for each in cut.attempts} == {(None, None, None)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0.5, 0.3])
 def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_cure(run: Run, part: float) -> None:
     whole = run("local-search", Author("answer"), rounds=1).search

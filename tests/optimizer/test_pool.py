@@ -95,6 +95,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
     return made
 
 
+@pytest.mark.slow
 def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_in_the_second(
     run: Run, scripted_server: ScriptedServer
 ) -> None:

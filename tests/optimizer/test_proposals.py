@@ -230,6 +230,7 @@ def test_the_contract_gate_rejects_and_never_repairs() -> None:
     assert admit([good], spec, frozenset({good.text}))[0] == []
 
 
+@pytest.mark.slow
 def test_bank_texts_hold_no_value_or_name_of_the_bundled_sample() -> None:
     folder = Path(__file__).parents[2] / "experiments" / "sample"
     everyday = {"unknown", "not known", "no longer known"}

@@ -101,6 +101,7 @@ def sent_with(server: ScriptedServer, template: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*DSPY, "bootstrap"])
 def test_what_is_tuned_is_byte_for_byte_what_the_system_sends(
     run: Run, scripted_server: ScriptedServer, name: str
@@ -184,6 +185,7 @@ def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
     assert all(gate.startswith("not tried: the instruction is empty") for gate in gates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DSPY)
 def test_dspys_settings_and_output_are_as_they_were(
     run: Run, name: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

@@ -93,6 +93,7 @@ def test_the_author_is_told_contract_replies_right_answers_and_reasons(set_up: C
     assert any(blame.reason in text for each in asked.failed if each.attribution for blame in each.attribution.decisive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [

@@ -176,6 +176,7 @@ def test_a_memory_that_no_prompt_builds_is_built_under_the_setting(evaluator: Ev
     assert found[0] != found[1]
 
 
+@pytest.mark.slow
 def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_to_gain_nothing(
     search: Search, scripted_server: ScriptedServer
 ) -> None:
@@ -236,6 +237,7 @@ class Together(FactMemory):
         return found.answer(memory, question, candidate, access)
 
 
+@pytest.mark.slow
 def test_settings_that_retrieve_more_together_only_are_found(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"spread": [1], "more": [1]}, made=Together)
@@ -256,6 +258,7 @@ def test_of_many_settings_each_is_compared_alone(search: Search, scripted_server
     assert {name: each.after for name, each in result.settings.items()}["top_k"] == 2
 
 
+@pytest.mark.slow
 def test_what_prompts_gain_is_measured_under_the_runs_own_settings(
     search: Search, scripted_server: ScriptedServer
 ) -> None:
@@ -281,6 +284,7 @@ def studies(file: Path) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 def test_the_joint_choice_is_an_optuna_study_with_a_trial_a_combination_and_the_same_again(
     search: Search, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -304,6 +308,7 @@ def test_the_joint_choice_is_an_optuna_study_with_a_trial_a_combination_and_the_
     assert studies(tmp_path / "second.log") == studies(tmp_path / "first.log")
 
 
+@pytest.mark.slow
 def test_where_no_setting_may_be_tuned_none_is_tried(
     search: Search, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def trials(server: StudyServer) -> dict[str, list[float | None]]:
     return {name: [each.value for each in optuna.load_study(study_name=name, storage=storage).trials] for name in names}
 
 
+@pytest.mark.slow
 def test_runs_share_a_database_and_each_makes_its_own_studies_again(url: str) -> None:
     before = set(trials(StudyServer(url)))
     search(StudyServer(url).studies("run-1"))
@@ -135,6 +136,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         StudyServer(f"sqlite:///{tmp_path / 'studies.db'}").open()
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_ends_the_run_with_its_place_and_remedy(tmp_path: Path) -> None:
     file = tmp_path / "studies.db"
     studies = StudyServer(f"sqlite:///{file}").studies("run")
@@ -174,6 +176,7 @@ def test_only_the_password_is_taken_out_of_a_url(given: str, left: str) -> None:
     assert without_password(given) == left
 
 
+@pytest.mark.slow
 def test_the_settings_load_no_database_library() -> None:
     code = "import sys, experiments.runs.config; sys.exit('sqlalchemy' in sys.modules or 'optuna' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -92,6 +92,7 @@ def test_a_credential_is_refused_wherever_it_stands(leak: str) -> None:
     assert problems(take_apart(seed).with_demonstrations([f"Memories:\n- {leak}\n\nAnswer: x"]).text) == wrong
 
 
+@pytest.mark.slow
 def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
     assert "Zibbel" not in train_values(TRAIN, "Reply like Zibbel.")
     train = load_dataset(RunConfig()).splits.train

@@ -182,6 +182,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_was(
     example: Path, command: Command
 ) -> None:
@@ -218,6 +219,7 @@ def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_w
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_an_error_of_the_systems_own_ends_the_run_with_one_line_and_its_place(
     example: Path, command: Command, scripted_server: ScriptedServer
 ) -> None:

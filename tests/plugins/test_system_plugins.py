@@ -193,6 +193,7 @@ def test_a_built_memory_is_what_json_gives_back() -> None:
         build_memory(Holding({"seen": {1, 2}}), SMALL_TALK, {}, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_suite_names_what_is_wrong_without_pytest(own: str, tmp_path: Path) -> None:
     write_module(tmp_path, own)
 

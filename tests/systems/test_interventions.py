@@ -85,6 +85,7 @@ def ran(system: MemorySystem, access: ModelAccess, *interventions: Intervention)
 SYSTEMS = [Rag(), LongContext(), FactMemory(near=2.0), Mem0(reply_schema="never")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 def test_what_is_emitted_is_what_is_stored_answered_and_shown(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], system: MemorySystem

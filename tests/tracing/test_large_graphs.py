@@ -140,6 +140,7 @@ def _edge(source: str, target: str) -> dict[str, str]:
     return {"op_id": "o", SOURCE: source, TARGET: target}
 
 
+@pytest.mark.slow
 def test_edges_are_written_without_being_held() -> None:
     """What the writer holds of 40,000 edges at any moment is a small part of what they take."""
     pieces = json_pieces(writing.outline_of(wide(200)))

@@ -13,22 +13,27 @@ def _frames(begin: str, end: str) -> re.Pattern[str]:
 
 _EN_AS_FAR = (
     r"as far as (?:I|we) (?:can (?:tell|see|remember|say)|know|recall|remember|understand)|to my knowledge"
-    r"|if I(?:['’]m| am) not mistaken|from what I (?:can tell|remember|know|gathered?|see)|as I (?:recall|remember)"
+    r"|if I(?:['’]m| am) not mistaken|if I (?:remember|recall)(?: (?:correctly|right|rightly))?"
+    r"|from what I (?:can tell|remember|know|gathered?|see)|as I (?:recall|remember)"
     r"|I (?:think|believe|guess)"
     r"|(?:according to|based on|from) (?:the|our|their|my) (?:conversations?|chat|context|memor(?:y|ies)|messages?"
     r"|dialogue|information|notes)|it (?:seems|appears)|apparently|I(?:['’]m| am) (?:fairly|pretty|quite) sure"
 )
 _DE_AS_FAR = (
     r"(?:so ?weit|so ?viel) ich (?:wei(?:ß|ss)|sehe|sehen kann|mich erinnere)|meines Wissens|wenn ich mich nicht irre"
+    r"|wenn ich mich (?:richtig|recht) erinnere"
     r"|(?:laut|nach) (?:dem Gespräch|der Unterhaltung|dem Chat|dem Kontext|den Erinnerungen)|ich (?:glaube|denke|meine)"
     r"|glaube ich|denke ich|anscheinend|offenbar"
 )
 _ES_AS_FAR = (
-    r"(?:hasta donde|por lo que|que) (?:yo )?(?:sé|sepa|recuerdo)|si no me equivoco|(?:según|de acuerdo con) (?:la"
+    r"(?:hasta donde|por lo que|que) (?:yo )?(?:sé|sepa|recuerdo)|si no me equivoco|si mal no recuerdo"
+    r"|si no recuerdo mal"
+    r"|(?:según|de acuerdo con) (?:la"
     r" conversación|el chat|el contexto|los recuerdos)|(?:yo )?creo(?: que)?|al parecer|parece que"
 )
 _FR_AS_FAR = (
     r"(?:autant|pour autant) que je (?:sache|m['’]en souvienne)|à ma connaissance|si je ne me trompe(?: pas)?"
+    r"|si je me souviens bien"
     r"|(?:selon|d['’]après) (?:la conversation|le chat|le contexte|les souvenirs)"
     r"|je (?:crois|pense)(?: que)?|apparemment"
 )

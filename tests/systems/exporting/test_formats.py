@@ -83,6 +83,7 @@ def test_a_text_reads_back_byte_by_byte_or_is_refused(name: str, template: str) 
         assert exporter.template(text, {"context", "question"}) == template
 
 
+@pytest.mark.slow
 def test_the_texts_of_a_real_registry_read_back_byte_by_byte(tmp_path: Path) -> None:
     candidate = {f"p{number}": escaped(f"x{piece}y") for number, piece in enumerate(PIECES)}
     exporter, refused = MlflowRegistry(), []

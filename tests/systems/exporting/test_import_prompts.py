@@ -28,6 +28,7 @@ EXTRACT_ENDS, UPDATE_ENDS = '"facts" JSON', "ADD UPDATE DELETE NONE"
 ANSWER = Rag.prompts["answer"].text
 
 
+@pytest.mark.slow
 @FEW
 @given(text=TEMPLATES)
 def test_a_folder_of_texts_comes_out_as_it_went_in(text: str) -> None:
@@ -88,6 +89,7 @@ def test_a_program_of_dspys_own_comes_in(tmp_path: Path) -> None:
     assert imported.candidate["answer"] == "Answer {question} from {context} alone.\nReply {{like: this}}."
 
 
+@pytest.mark.slow
 def test_the_prompts_of_a_run_come_in_from_the_registry_that_has_them(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 

@@ -387,6 +387,7 @@ def test_numbers_json_does_not_have_become_text_and_can_be_written(tmp_path: Pat
     assert smartcomment.load(tmp_path / "out.json").variables.keys() == graph.variables.keys()
 
 
+@pytest.mark.slow
 def test_many_equal_ids_take_no_longer_than_different_ones():
     given = document([node("a") for _ in range(20_000)], [edge("o", "a@1", "a@1")] * 20_000, [{"op_id": "o"}] * 20_000)
     graph, warnings = repaired(given)
@@ -408,6 +409,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_any_json_value_is_read_back_from_its_repr(value: Any):
     assert repr(decoded(repr(value))) == repr(value)

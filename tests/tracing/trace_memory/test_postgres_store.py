@@ -148,6 +148,7 @@ def test_a_database_without_row_level_security_is_refused(postgres: PostgresClus
     postgres.run("ALTER TABLE memtune.events ENABLE ROW LEVEL SECURITY", url=store)
 
 
+@pytest.mark.slow
 def test_the_bench_measures_a_database_once(postgres: PostgresCluster) -> None:
     store = postgres.new_database()
     (size,) = measure_speed(store, 1000).sizes

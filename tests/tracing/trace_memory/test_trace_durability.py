@@ -147,6 +147,7 @@ def test_a_locked_file_is_told_in_one_line_and_loses_nothing(tmp_path: Path, mon
     memory.close()
 
 
+@pytest.mark.slow
 def test_postgres_that_goes_away_is_told_in_one_line_and_loses_nothing(postgres: PostgresCluster) -> None:
     memory = TraceMemory(postgres.new_database(), entity="acme")
     memory.step("before", sync=True)
