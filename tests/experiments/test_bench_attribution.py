@@ -30,6 +30,8 @@ from tracing.systems.conversations import Conversation
 from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import seed_candidate
 
+pytestmark = pytest.mark.slow
+
 KEYS = {"n", "eta", "eta_ci", "oia", "oia_n", "majority_eta", "macro_f1", "ece"}
 KEYS |= {"tokens_per_case", "ms_per_case", "by_type", "by_fault", "cases"}
 
@@ -57,7 +59,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
-@pytest.mark.slow
 def test_replay_names_most_faulty_operations_of_every_system_in_process(bench: Bench) -> None:
     limits = ["--limit-questions", "6", "--cases", "10"]
     code, figures, out, _ = bench("--method", "replay", *limits)
@@ -74,7 +75,6 @@ def test_replay_names_most_faulty_operations_of_every_system_in_process(bench: B
     assert "model calls" in out
 
 
-@pytest.mark.slow
 def test_the_hard_split_has_the_same_faults_under_conditions_of_its_own(bench: Bench) -> None:
     code, figures, out, _ = bench("--method", "survival", "--suite", HARD, "--system", "fact-memory", "--cases", "24")
     assert code == 0
@@ -95,7 +95,6 @@ def test_precision_stands_beside_recall(bench: Bench) -> None:
     assert "precision" in out
 
 
-@pytest.mark.slow
 def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
     survival = bench("--method", "survival", "--system", "fact-memory")[1]
     majority = bench("--method", "majority", "--system", "fact-memory")[1]
@@ -106,7 +105,6 @@ def test_survival_costs_no_call_and_beats_the_baselines(bench: Bench) -> None:
     assert majority["eta"] == majority["majority_eta"] == survival["majority_eta"]
 
 
-@pytest.mark.slow
 def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
     def cases(seed: str) -> list[tuple[str, str, list[str]]]:
         rows = bench("--method", "random", "--system", "rag", "--cases", "8", "--seed", seed)[1]["cases"]
@@ -127,7 +125,6 @@ def test_the_model_that_helps_is_not_the_system_s(bench: Bench, scripted_server:
     assert not any("Memories:" in str(body["messages"]) for body in scripted_server.requests)
 
 
-@pytest.mark.slow
 @pytest.mark.embedded
 def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripted_server: ScriptedServer) -> None:
     splits = load_dataset(load_config(None)).splits

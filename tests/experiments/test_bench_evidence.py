@@ -7,6 +7,8 @@ import pytest
 
 from experiments.command import main
 
+pytestmark = pytest.mark.slow
+
 CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"
 
 

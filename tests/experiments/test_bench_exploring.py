@@ -18,6 +18,8 @@ from experiments.runs.config import RunConfig
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 
+pytestmark = pytest.mark.slow
+
 
 def quiet(phase: str, done: int, total: int) -> None:
     """No progress."""

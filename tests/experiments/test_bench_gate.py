@@ -13,6 +13,8 @@ from experiments.bench.recorded_answers import BUNDLED, Recorded, by_prompts, re
 from experiments.command import main
 from tracing.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "null_rate",
     "null_accepted",

@@ -19,6 +19,8 @@ from experiments.data.published.locomo import CATEGORIES, read_locomo
 from experiments.data.reading import Reading
 from tracing.systems.conversations import NearMiss, write_conversations
 
+pytestmark = pytest.mark.slow
+
 SAID = (("Ada", "I planted a quince."), ("Ben", "How nice."))
 LOCOMO = Path(__file__).parents[3] / "shared" / "data" / "locomo" / "locomo7.json"
 
@@ -70,7 +72,6 @@ def test_survival_finds_more_spoiled_gold_answers_than_words_and_accuses_hardly_
     assert survival["accused"] <= 0.01
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not LOCOMO.is_file(), reason="needs ../shared/data/locomo/locomo7.json")
 def test_the_held_out_part_of_locomo_has_enough_of_every_kind() -> None:
     held_out = part_of(list(read_locomo(LOCOMO, Reading(), CATEGORIES)), "held-out")

@@ -13,13 +13,14 @@ from experiments.bench.weak_model import WeakModel
 from experiments.command import main
 from experiments.runs.config_file import load_config
 
+pytestmark = pytest.mark.slow
+
 
 def measured(**overrides: object) -> LoopFigures:
     few = {"limits.questions": 5, "rounds": 1}
     return measure_loop(load_config(None, overrides=few | overrides), 3, progress=lambda *step: None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [pytest.param("closed-loop", marks=pytest.mark.thorough), "local-search"])
 def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     figures = measured(optimizer=optimizer)
@@ -31,7 +32,6 @@ def test_a_run_that_reuses_asks_less_and_finds_the_same(optimizer: str) -> None:
     assert answers.calls_ours / answers.calls_plain < figures.calls_ours / figures.calls_plain
 
 
-@pytest.mark.slow
 def test_results_that_differ_are_not_called_identical(monkeypatch: pytest.MonkeyPatch) -> None:
     fickle, right = count(), WeakModel.reply
     monkeypatch.setattr(
@@ -42,7 +42,6 @@ def test_results_that_differ_are_not_called_identical(monkeypatch: pytest.Monkey
     assert not measured(system="rag", optimizer="closed-loop").identical
 
 
-@pytest.mark.slow
 def test_the_command_writes_exactly_the_figures_of_both_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,8 @@ from experiments.bench.matching.replies import replies_of
 from experiments.command import main
 from tracing.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 OWN = """
 from attribution.survival.matching.words import WordMatcher
 

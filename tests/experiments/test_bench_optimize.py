@@ -26,6 +26,8 @@ from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.lock import locked
 from tracing.llm.settings import AT_ONCE
 
+pytestmark = pytest.mark.slow
+
 CALLS = 60
 
 
@@ -123,7 +125,6 @@ def lasting(figures: OptimizeFigures | None) -> Any:
     return found
 
 
-@pytest.mark.slow
 def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_one_is_not_repeated(
     whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,7 +166,6 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
     assert bench.server.asked == asked
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "shares",
     [(0.4, 0.8), pytest.param([n / 12 for n in range(1, 12)], marks=pytest.mark.thorough)],
@@ -192,7 +192,6 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
     assert whole.asked <= bench.server.asked - before <= whole.asked + len(shares) * AT_ONCE
 
 
-@pytest.mark.slow
 def test_programs_that_are_started_together_share_the_runs(
     whole: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +222,6 @@ def test_a_run_that_another_program_is_at_is_left_to_it(
     assert bench.made("--optimizer", "closed-loop") == whole.figures
 
 
-@pytest.mark.slow
 def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Path) -> None:
     bench = whole.copied(tmp_path / "older", runs=True)
     (place,) = bench.folder.glob("runs/*/closed-loop-*/seed-0")
@@ -236,7 +234,6 @@ def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Pat
     assert bench.server.asked - before >= bench.read().runs[1].calls
 
 
-@pytest.mark.slow
 def test_the_figures_alone_are_enough_to_go_on(whole: Bench, tmp_path: Path) -> None:
     assert whole.figures is not None
     bench = whole.copied(tmp_path / "moved", runs=True)
@@ -281,7 +278,6 @@ def test_what_cannot_be_compared_is_refused_before_any_call(refused: Callable[..
     assert "budget: would end runs before their test" in refused()
 
 
-@pytest.mark.slow
 def test_damaged_figures_are_told_and_made_again_without_a_call(
     whole: Bench, refused: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -11,10 +11,11 @@ from experiments.bench.slow_endpoint import REFUSED_EVERY, REFUSED_PART
 from experiments.bench.throughput import measure_throughput
 from experiments.command import main
 
+pytestmark = pytest.mark.slow
+
 CALLS, ALLOWED = 120, 8
 
 
-@pytest.mark.slow
 def test_as_many_requests_are_under_way_as_allowed_and_refused_ones_come_again_in_time() -> None:
     told: list[tuple[str, int, int]] = []
     figures = measure_throughput(calls=CALLS, latency_s=0.2, allowed=ALLOWED, progress=lambda *step: told.append(step))

@@ -14,6 +14,8 @@ from experiments.command import main
 from experiments.data.agent_traces import read_projects
 from tracing.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 
 class Letters:
     """Vectors by letters, so that no model is needed."""

@@ -10,6 +10,8 @@ from scripted_server import ScriptedServer
 
 from experiments.command import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def config(scripted_server: ScriptedServer) -> list[str]:

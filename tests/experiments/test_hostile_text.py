@@ -28,6 +28,8 @@ from experiments.command import cli, main
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 
+pytestmark = pytest.mark.slow
+
 OWN = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AKG]|\r")
 """What rich writes to a terminal: colours, and lines that are drawn again."""
 

@@ -15,6 +15,8 @@ from scripted_server import CHECK, Reply, ScriptedServer
 
 from experiments.mlflow_tracking.tracking import store_uri
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60.0
 
 
@@ -66,7 +68,6 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
 def test_a_second_ctrl_c_ends_a_run_at_once_and_the_run_can_be_resumed(
     start: Start, scripted_server: ScriptedServer, said: Path
 ) -> None:
@@ -155,7 +156,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
 def test_an_interrupt_that_reaches_a_finalizer_is_not_lost() -> None:
     ran = subprocess.run([sys.executable, "-c", SWALLOWING], capture_output=True, text=True, timeout=60, check=False)
     assert (ran.stdout, ran.stderr) == ("interrupted\n", "")

@@ -37,11 +37,12 @@ from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
 from tracing.systems.fact_memory import FactMemory
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from attribution.signals import Signal
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.thorough)])
 def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
@@ -66,7 +67,6 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
         assert whole.calls <= scripted_server.asked - before <= whole.calls + killed * AT_ONCE
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only here the files of another process can be limited")
 @pytest.mark.parametrize("full_at", [5, pytest.param(60, marks=pytest.mark.thorough)])
 def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
@@ -99,7 +99,6 @@ def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     assert curves(RunFolder(Path("run"))) == whole.curves
 
 
-@pytest.mark.slow
 def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
@@ -114,7 +113,6 @@ def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     assert curves(RunFolder(Path("run"))) == points
 
 
-@pytest.mark.slow
 def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Callable[[str], None], whole: Whole) -> None:
     configured("budget")
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
@@ -124,7 +122,6 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
-@pytest.mark.slow
 def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_goes_on_when_it_is_back(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
 ) -> None:
@@ -141,7 +138,6 @@ def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_g
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
-@pytest.mark.slow
 def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +162,6 @@ def test_a_stopped_run_goes_on_from_any_folder_and_however_its_data_is_named(
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
 def test_a_run_put_elsewhere_goes_on_in_the_home_it_began_in(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
@@ -192,7 +187,6 @@ def begun(configured: Callable[[str], None], capsys: pytest.CaptureFixture[str])
     return resume
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_counts_every_call_that_it_paid(configured: Callable[[str], None]) -> None:
     configured("counted")
     config = load_config("run.yaml")
@@ -229,7 +223,6 @@ class StoppedAfterARound(Stopped):
         raise self._error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "stopped"), [(KeyboardInterrupt(), "interrupted"), (RunError("no room"), "error: no room")]
 )
@@ -293,7 +286,6 @@ def test_a_limit_may_be_larger_when_a_run_is_resumed_and_rounds_none_that_were_m
             check_fingerprint(folder, now)
 
 
-@pytest.mark.slow
 def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configured: Callable[[str], None]) -> None:
     configured("longer")
     assert live(["run", "run.yaml", "--out", "run", "--rounds", "0"], None) == 0
@@ -332,7 +324,6 @@ def test_a_second_process_on_a_run_is_refused(begun: Callable[..., str]) -> None
         assert f"process {os.getpid()} is working on this run" in begun()
 
 
-@pytest.mark.slow
 def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     from tracing.llm.accounting.ledger import Ledger
 

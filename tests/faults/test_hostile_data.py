@@ -24,6 +24,8 @@ from tracing import load_trace
 from tracing.interchange import FORMATS
 from tracing.systems.conversations import Conversation, write_conversations
 
+pytestmark = pytest.mark.slow
+
 DEPTH = "1/2/3/4/5/6/7/8"
 """So deep lies the folder of a run, that what climbs out of it is still seen."""
 
@@ -181,7 +183,6 @@ def ran(
     return Ran(root, server, store, payloads)
 
 
-@pytest.mark.slow
 def test_it_runs_and_leads_nowhere_out_of_the_home(ran: Ran, tried: Tried) -> None:
     tried("hostile data, run", len(ran.payloads))
     assert ran.run.summary().stopped == "all rounds done"
@@ -214,7 +215,6 @@ def test_the_data_is_shown_as_it_is(ran: Ran, tried: Tried, monkeypatch: pytest.
         assert letters(one.questions[0].question[:2000]) in shown, one.id[:99]
 
 
-@pytest.mark.slow
 def test_its_pages_are_lifeless(ran: Ran, tried: Tried) -> None:
     tried("hostile data, pages", len(ran.payloads))
     home = ("--home", ran.home)
