@@ -140,8 +140,8 @@ def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server
         # The local search tries less where the budget is small, so that it may reach its end.
         if name != "local-search" or result.verdict is None:
             assert result.stopped.startswith("budget: ")
-            assert result.verdict is None
-            assert set(result.baseline) <= {"train", "validation"}
+        # What the test takes is kept of a budget that pays for it.
+        assert ("test" in result.baseline) == (result.verdict is not None)
         assert scripted_server.count - before <= most + 3, "embeddings are not counted"
 
 
