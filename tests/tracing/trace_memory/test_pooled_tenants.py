@@ -63,7 +63,8 @@ def use(store: str, entity: str, attempts: int, start: threading.Barrier, foreig
     [
         ("superuser", 300),
         ("tenant", 300),
-        pytest.param("tenant", 10_000, marks=pytest.mark.slow),
+        pytest.param("tenant", 2_000, marks=pytest.mark.slow),
+        pytest.param("tenant", 10_000, marks=pytest.mark.thorough),
         pytest.param("superuser", 10_000, marks=pytest.mark.thorough),
     ],
 )
