@@ -21,5 +21,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown_names(names: Iterable[str], known: Collection[str]) -> str:
     """Names that do not exist, quoted, and each known one that is close to one of them."""
     unknown = dict.fromkeys(names)
-    near = dict.fromkeys(did_you_mean(name, known) for name in unknown)
-    return f"{', '.join(map(repr, unknown))}{''.join(near)}"
+    return f"{', '.join(map(repr, unknown))}{near_names(unknown, known)}"
+
+
+def near_names(names: Iterable[str], known: Collection[str]) -> str:
+    """As `did_you_mean`, for several names; each suggestion once."""
+    return "".join(dict.fromkeys(did_you_mean(name, known) for name in names))

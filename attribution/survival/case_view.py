@@ -105,7 +105,7 @@ class CaseView:
         """Everything that was extracted on reading the need's turns, with its grade."""
         found: dict[str, tuple[Variable, bool]] = {}
         for turn in need.turns:
-            said = content_of(without_courtesies(self._turns[turn].text))
+            said = self._said_in(turn)
             for variable, few in self.flow.extracted(turn):
                 holds_turn = self.is_verbatim and self._holds_most(variable, said)
                 found[variable.id] = (variable, few or holds_turn)
@@ -115,8 +115,7 @@ class CaseView:
     def gives_all(self, trail: Trail) -> bool:
         """Whether what the answer was given has all content words of a turn on the trail."""
         found = frozenset().union(*(content_of(text_of(one.value)) for one in trail.context))
-        said = [content_of(without_courtesies(self._turns[turn].text)) for turn in trail.need.turns]
-        return any(words and words <= found for words in said)
+        return any(words and words <= found for words in map(self._said_in, trail.need.turns))
 
     def is_given(self, need: Need) -> bool:
         """Whether a text that may have been made from the need's turns gives all of it, and whose it is."""
@@ -270,13 +269,17 @@ class CaseView:
             for line in (text.splitlines() if apart else (text,))
         ]
 
+    def _said_in(self, turn: str) -> frozenset[str]:
+        """The content words of a turn, without courtesies."""
+        return content_of(without_courtesies(self._turns[turn].text))
+
     def _dropping(self, need: Need) -> frozenset[str]:
         """Ids of what was cut from a need's turns but lacks them: even if another turn echoes them, they are lost."""
         known = self._dropped.get(need.turns)
         if known is None:
             kept, lost = set[str](), set[str]()
             for turn in need.turns:
-                said = content_of(without_courtesies(self._turns[turn].text))
+                said = self._said_in(turn)
                 made = [variable for variable, _ in self.flow.extracted(turn)]
                 found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
                 (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)

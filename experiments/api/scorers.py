@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from attribution.judging.metrics import LLM_JUDGE, measured
 from experiments.display.markdown_text import literal
-from experiments.mlflow_tracking.case_tables import SEPARATOR
+from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
 from tracing.errors import DataError
 from tracing.systems.conversations import Question
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tracing.llm.models import ChatModel
 
-EXPECTED = ("expected_answer", "expected_response")
+_EXPECTATIONS = (EXPECTED, "expected_response")
 
 
 def metric_scorer(metric: str = "short_contains") -> Scorer:
@@ -80,13 +80,13 @@ def accepted_answers(expectations: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         DataError: there are none.
     """
-    found = next((expectations[name] for name in EXPECTED if expectations.get(name) is not None), None)
+    found = next((expectations[name] for name in _EXPECTATIONS if expectations.get(name) is not None), None)
     if isinstance(found, list | tuple):
         answers = tuple(map(str, found))
     else:
         answers = () if found is None else tuple(str(found).split(SEPARATOR))
     if not answers:
-        raise DataError(f"a record has no accepted answer; give its expectations {' or '.join(EXPECTED)}")
+        raise DataError(f"a record has no accepted answer; give its expectations {' or '.join(_EXPECTATIONS)}")
     return answers
 
 

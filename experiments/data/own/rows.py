@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic.fields import FieldInfo
 
 from experiments.data.reading import Reading
 from tracing.errors import DataError
@@ -102,20 +103,23 @@ def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[
 
 def _delimiter(header: str, model: type[BaseModel]) -> str:
     """What stands between the columns of a table: a comma, or a semicolon or tab as some spreadsheets write."""
-    known = {field.alias or name for name, field in model.model_fields.items()}
     columns = {sign: {_column(name.strip('"\r\n '), model) for name in header.split(sign)} for sign in ",;\t"}
-    return max(columns, key=lambda sign: len(columns[sign] & known))
+    return max(columns, key=lambda sign: len(columns[sign] & _fields(model).keys()))
 
 
 def _column(name: str, model: type[BaseModel]) -> str:
     """The name of a column as the model has it, in whatever case it is written."""
-    known = (field.alias or one for one, field in model.model_fields.items())
-    return next((one for one in known if one.casefold() == name.strip().casefold()), name.strip())
+    return next((known for known in _fields(model) if known.casefold() == name.strip().casefold()), name.strip())
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by the names of their columns."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Reading) -> bool:
     """Whether the header of a table has the columns it needs, and no others; problems are reported."""
-    known = {field.alias or name: field for name, field in model.model_fields.items()}
+    known = _fields(model)
     sound = True
     for name in header:
         if name not in known:

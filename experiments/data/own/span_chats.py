@@ -14,28 +14,42 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from attribution.text.content import text_of
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.speech import ASSISTANT, SPEAKERS, USER
 
-_OWNER = (
-    *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
-    "traceloop.association.properties.user_id",
+
+class _Identity(NamedTuple):
+    """By which attributes of spans conversations are told apart.
+
+    Attributes:
+        usual: their names.
+        like: how they are called elsewhere, in lower case with underscores.
+    """
+
+    usual: tuple[str, ...]
+    like: re.Pattern[str]
+
+
+_OWNER = _Identity(
+    (
+        *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
+        "traceloop.association.properties.user_id",
+    ),
+    re.compile(r"(?:.*_)?(?:user|enduser|customer)_?id"),
 )
-_THREAD = (
-    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session"),
-    *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
-)
-_TENANT: tuple[str, ...] = ()
-_LIKE: Mapping[tuple[str, ...], re.Pattern[str]] = {
-    _OWNER: re.compile(r"(?:.*_)?(?:user|enduser|customer)_?id"),
+_THREAD = _Identity(
+    (
+        *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session"),
+        *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
+    ),
     # LangSmith's sessions are its projects.
-    _THREAD: re.compile(r"(?!langsmith_trace_)(?:.*_)?(?:conversation|session|chat|thread|dialog)_?id"),
-    _TENANT: re.compile(r"(?:.*_)?tenant(?:_?id)?"),
-}
-"""How such attributes are called elsewhere, in lower case with underscores."""
+    re.compile(r"(?!langsmith_trace_)(?:.*_)?(?:conversation|session|chat|thread|dialog)_?id"),
+)
+_TENANT = _Identity((), re.compile(r"(?:.*_)?tenant(?:_?id)?"))
 _OF_THE_MACHINE = "thread.id"
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|[.-]")
 _AGENTS = ("agent", "invoke_agent", "chain", "workflow", "invoke_workflow")
@@ -106,8 +120,8 @@ class _Spans:
             self._of_trace[_trace_of(one)].append(one)
         self._shown = {text for one in self.ordered for who, text in self._messages(one.inputs) if who == ASSISTANT}
         facts = (each for one in self.ordered for each in (one.attributes, *_around(one)))
-        self._alike = not any(_named(each, names) for each in facts for names in (_OWNER, _THREAD))
-        self._threaded = any(_named(one.attributes, _THREAD) for one in self.ordered if one.kind == "llm")
+        self._alike = not any(_usual(each, identity) for each in facts for identity in (_OWNER, _THREAD))
+        self._threaded = any(_usual(one.attributes, _THREAD) for one in self.ordered if one.kind == "llm")
 
     def trace(self, one: Exchange) -> str:
         """The id of its trace."""
@@ -148,7 +162,7 @@ class _Spans:
         names = " ".join(each.name for each in self.around(one.call))
         system = (self._graph.variables[vid] for _, vid in one.call.inputs)
         told = " ".join(text_of(each.value)[:_INSTRUCTED] for each in system if each.kind == "prompt")
-        unthreaded = self._threaded and not _named(one.call.attributes, _THREAD)
+        unthreaded = self._threaded and not _usual(one.call.attributes, _THREAD)
         return bool(
             unthreaded
             or _ABOUT.search(names)
@@ -171,16 +185,16 @@ class _Spans:
         texts = [one.strip() for one in values if isinstance(one, str) and one.strip()]
         return texts if len(texts) == 1 else []
 
-    def _id(self, operation: Operation, names: Sequence[str]) -> str:
-        """The value of the first of these attributes: of the span, those around it, what it came with, or its trace.
+    def _id(self, operation: Operation, identity: _Identity) -> str:
+        """The value of the first of its attributes: of the span, those around it, what it came with, or its trace.
 
         Where no span has one by a usual name, it is one whose name is like these.
         """
-        named = _named_alike if self._alike else _named
+        named = _alike if self._alike else _usual
         for one in (*(each.attributes for each in self.around(operation)), *_around(operation)):
-            if found := named(one, names):
+            if found := named(one, identity):
                 return found
-        rest = {named(one.attributes, names) for one in self._of_trace[_trace_of(operation)]} - {""}
+        rest = {named(one.attributes, identity) for one in self._of_trace[_trace_of(operation)]} - {""}
         return rest.pop() if len(rest) == 1 else ""
 
 
@@ -190,13 +204,16 @@ def _around(operation: Operation) -> list[object]:
     return [origin.get(key) for key in ("metadata", "resource")] if isinstance(origin, Mapping) else []
 
 
-def _named_alike(facts: object, names: Sequence[str]) -> str:
+def _usual(facts: object, identity: _Identity) -> str:
+    return _named(facts, identity.usual)
+
+
+def _alike(facts: object, identity: _Identity) -> str:
     if not isinstance(facts, Mapping):
         return ""
     about = _parsed(facts.get("metadata"))
     whole = {**facts, **about} if isinstance(about, Mapping) else facts
-    like = _LIKE[tuple(names)]
-    alike = (name for name in whole if like.fullmatch(_JOINT.sub("_", str(name)).lower()))
+    alike = (name for name in whole if identity.like.fullmatch(_JOINT.sub("_", str(name)).lower()))
     return _named(whole, [name for name in alike if name != _OF_THE_MACHINE])
 
 
