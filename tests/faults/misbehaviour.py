@@ -241,10 +241,10 @@ _CHAT = (
         Misbehaviour(f"content {json.dumps(value)}", _content(value), CHAT)
         for value in (7, {}, True, {"text": "x"}, [7], [{"type": "text", "text": 7}])
     ),
-    # Silence, which is asked about again, and then believed.
-    Misbehaviour("content missing", _choice(message={"role": "assistant"}), CHAT, believed=True),
+    # An empty reply is a reply; only where JSON is needed is it asked for once more.
+    Misbehaviour("content missing", _choice(message={"role": "assistant"}), CHAT, passes=False, believed=True),
     *(
-        Misbehaviour(f"content {json.dumps(value)}", _content(value), CHAT, believed=True)
+        Misbehaviour(f"content {json.dumps(value)}", _content(value), CHAT, passes=False, believed=True)
         for value in (None, "", [], [{"type": "text"}])
     ),
     *(
