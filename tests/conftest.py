@@ -209,10 +209,10 @@ def environments(environments_home: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     """Makes sure that the environment of a system or an exporter is installed, and can be used by this test."""
     from filelock import FileLock
 
-    from tracing.systems.exporting.exporter import EXPORTERS
+    from experiments.systems.exporting.exporter import EXPORTERS
+    from experiments.systems.worker.installing import install
+    from experiments.systems.worker.isolated import environment_of
     from tracing.systems.registry import SYSTEMS
-    from tracing.systems.worker.installing import install
-    from tracing.systems.worker.isolated import environment_of
 
     monkeypatch.setenv("MEMTUNE_SYSTEMS", str(environments_home))
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import sysconfig
 
-from tracing.systems.worker.environment import Environment
-from tracing.systems.worker.installing import _copy_tracing, _marked
+from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.installing import _copy_code, _marked
 
 
 def make_light(environment: Environment) -> None:
@@ -16,5 +16,5 @@ def make_light(environment: Environment) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python3.*/site-packages")
     (packages / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    _copy_tracing(folder)
+    _copy_code(folder)
     _marked(environment, folder, "3")

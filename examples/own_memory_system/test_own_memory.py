@@ -1,8 +1,8 @@
 from own_exporter import JsonPrompts
 from own_memory import NoteMemory
 
+from experiments.systems.exporting.conformance import ExporterConformance
 from tracing.systems.conformance import MemorySystemConformance
-from tracing.systems.exporting.conformance import ExporterConformance
 
 
 class TestNoteMemory(MemorySystemConformance):

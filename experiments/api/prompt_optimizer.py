@@ -19,6 +19,7 @@ from mlflow.genai.optimize.optimizers import BasePromptOptimizer
 from mlflow.genai.optimize.types import EvaluationResultRecord, PromptOptimizerOutput
 
 from experiments.api.starting import Model, model_settings
+from experiments.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
 from optimizer.gating.gate import GATE_LEVEL, Paired, judged
 from optimizer.proposers.author import Author
 from optimizer.proposers.proposals import Proposal, admit
@@ -26,7 +27,6 @@ from optimizer.proposers.reflection import EXAMPLES_SHOWN, Reflector, cut, reque
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.bench.scripted_model import UNKNOWN, ScriptedModel
+from experiments.systems.building_blocks.facts import LONGEST_FACT, MAX_FACTS
 from tracing.llm.serving.loopback import Request
-from tracing.systems.building_blocks.facts import LONGEST_FACT, MAX_FACTS
 from tracing.systems.conversations import Conversation
 
 _FORGETS, _MISREADS = 0.4, 0.2

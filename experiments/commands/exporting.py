@@ -85,9 +85,9 @@ def export(
     from experiments.running.wiring import home_folder
     from experiments.runs.folder import RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
+    from experiments.systems.exporting.export import MANIFEST
+    from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError
-    from tracing.systems.exporting.export import MANIFEST
-    from tracing.systems.exporting.export import export as write
 
     folder = RunFolder.find(home_folder(home), run, finished=True)
     summary = folder.summary()
@@ -175,8 +175,8 @@ def import_prompts(
 
     SYSTEM: the name of a memory system, as in a configuration.
     """
-    from tracing.systems.exporting.importing import import_prompts as read
-    from tracing.systems.exporting.importing import write_prompts
+    from experiments.systems.exporting.importing import import_prompts as read
+    from experiments.systems.exporting.importing import write_prompts
 
     imported = read(system, source, form=form, mapping=mapping, settings=settings)
     write_prompts(imported, out)

@@ -13,7 +13,7 @@ from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from tracing.systems.worker.environment import Environment
+    from experiments.systems.worker.environment import Environment
 
 
 @click.group(cls=WholeSummaries)
@@ -35,7 +35,7 @@ def install(name: str) -> None:
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.progress import progress_on
-    from tracing.systems.worker.installing import install as make
+    from experiments.systems.worker.installing import install as make
 
     environment = _environment(name)
     began = monotonic()
@@ -57,7 +57,7 @@ def list_() -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from tracing.systems.worker.environment import environments_folder
+    from experiments.systems.worker.environment import environments_folder
 
     table, remedies, known = Table(), [], set()
     for column in ("name", "environment", "state"):
@@ -92,7 +92,7 @@ Examples:
 @click.argument("name")
 def check(name: str) -> None:
     """Start a worker in a memory system's environment, and let it look for what it needs."""
-    from tracing.systems.worker.installing import check as look
+    from experiments.systems.worker.installing import check as look
 
     environment = _environment(name)
     environment.require()
@@ -111,9 +111,9 @@ Examples:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove the environment of a memory system."""
+    from experiments.systems.worker.environment import environments_folder
+    from experiments.systems.worker.installing import remove as delete
     from tracing.errors import ConfigError
-    from tracing.systems.worker.environment import environments_folder
-    from tracing.systems.worker.installing import remove as delete
 
     # One of a system that can no longer be imported is known by its folder.
     folders = {folder.name for folder in environments_folder().glob("[!.]*") if folder.is_dir()}
@@ -129,10 +129,10 @@ def _environment(name: str) -> Environment:
     Raises:
         ConfigError: there is no such system, or it runs in memtune's process.
     """
+    from experiments.systems.exporting.exporter import EXPORTERS, version_of
+    from experiments.systems.worker.isolated import environment_of
     from tracing.errors import ConfigError
-    from tracing.systems.exporting.exporter import EXPORTERS, version_of
     from tracing.systems.registry import SYSTEMS
-    from tracing.systems.worker.isolated import environment_of
 
     # Libraries that prompts are only exported to are known by the name of the exporter.
     target = None if name in SYSTEMS.names() else version_of(name)
@@ -160,10 +160,10 @@ def _remedy(name: str, environment: Environment | None) -> str:
 
 def _known() -> Iterator[tuple[str, Environment | None]]:
     """The systems that can be imported, with their environments."""
+    from experiments.systems.exporting.exporter import EXPORTERS
+    from experiments.systems.worker.isolated import environment_of
     from tracing.errors import ConfigError
-    from tracing.systems.exporting.exporter import EXPORTERS
     from tracing.systems.registry import SYSTEMS
-    from tracing.systems.worker.isolated import environment_of
 
     systems = SYSTEMS.names()
     for name in systems:

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from experiments.systems.trace_memory.turn_events import events_of_turn
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Split, first_problem
-from tracing.systems.trace_memory_system.parsing import events_of_turn
 from tracing.trace_memory.events import Event, moment
 
 _KINDS = ("says", "tool", "step", "decision")

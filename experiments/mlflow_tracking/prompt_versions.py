@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import Write
+from experiments.systems.exporting.formats.literal_templates import with_double_braces
 from tracing.errors import ContractError
-from tracing.systems.exporting.formats.literal_templates import with_double_braces
 
 if TYPE_CHECKING:
     from optimizer.tuning.results import IterationRecord

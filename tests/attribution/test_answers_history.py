@@ -19,12 +19,12 @@ from attribution.recordings import recording_of
 from attribution.replay.method import Replay
 from attribution.survival.method import Survival
 from experiments.annotating.case_graph import CaseGraphs
+from experiments.systems.rag import Rag
 from experiments.views.trace_questions import questions_of
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import seed_candidate
-from tracing.systems.rag import Rag
 
 ASKED = {"id": "pet", "question": "What is Ana's dog called?", "answers": ["Rex"]}
 

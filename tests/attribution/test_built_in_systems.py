@@ -15,16 +15,16 @@ from scripted_server import ScriptedServer
 from attribution.cases import Blame, Case
 from attribution.judging.words import judge
 from attribution.survival.method import attribute
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.long_context import LongContext
+from experiments.systems.mem0 import Mem0
+from experiments.systems.rag.system import Rag
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.fact_memory.system import FactMemory
-from tracing.systems.long_context import LongContext
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.rag.system import Rag
 from tracing.systems.registry import open_system
 
 KNOWN = {

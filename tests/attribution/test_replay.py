@@ -14,15 +14,15 @@ from scripted_server import Reply, ScriptedServer
 from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import Judgement, judge
 from attribution.replay.method import CONFIRMED, JOINT, Checked, Replay
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.mem0 import Mem0
+from experiments.systems.rag import Rag
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.fact_memory import FactMemory
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.rag import Rag
 
 MEMORY = FactMemory(near=0.3)
 

@@ -14,7 +14,7 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
-from tracing.systems.rag import Rag
+from experiments.systems.rag import Rag
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from experiments.data.loaders import load_dataset
 from experiments.interrupts import own_process
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
-from tracing.systems.fact_memory import FactMemory
+from experiments.systems.fact_memory import FactMemory
 
 OUTPUT, PEAK, BEGUN = "output.txt", "peak.txt", "begun.txt"
 

@@ -24,10 +24,10 @@ from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.command import main
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
+from experiments.systems.fact_memory import FactMemory
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import seed_candidate
 
 pytestmark = pytest.mark.slow
@@ -179,7 +179,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(bench: Bench, arguments: li
 OWN_SYSTEMS = """
 from tracing.systems.suite.notebook import Notebook
 from tracing.systems.prompts import Contract, PromptSpec
-from tracing.systems.rag import Rag
+from experiments.systems.rag import Rag
 
 class Silent(Notebook):
     pass

@@ -197,7 +197,7 @@ def test_a_run_whose_settings_had_a_token_goes_on_only_where_it_is_given_again(
     ran: Callable[..., int], scripted_server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tokened.py").write_text(
-        "from tracing.systems.rag import Rag\n\n\nclass Tokened(Rag):\n"
+        "from experiments.systems.rag import Rag\n\n\nclass Tokened(Rag):\n"
         "    def __init__(self, *, headers: list[str]) -> None:\n        super().__init__()\n"
     )
     with Path("rag.yaml").open("a") as file:

@@ -149,7 +149,7 @@ def test_a_rerun_that_leaves_out_what_the_operation_read_is_broken(
 ) -> None:
     scripted_server.script = lambda body: "Rex, I think"
     Path("own_rag.py").write_text(
-        "from tracing.systems.rag import Rag\n\n\n"
+        "from experiments.systems.rag import Rag\n\n\n"
         "class Forgetful(Rag):\n"
         "    def rerun(self, prompt, parts, candidate, access):\n"
         "        super().rerun(prompt, {**parts, 'context': parts['context'][:0]}, candidate, access)\n",

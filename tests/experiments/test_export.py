@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.exporting.export import export
+from experiments.systems.exporting.forms import as_string_template
+from experiments.systems.exporting.places import Place
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.long_context import LongContext
+from experiments.systems.mem0 import Mem0, library
+from experiments.systems.mem0.exporter import Mem0OneSettings
+from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.exporting.export import export
-from tracing.systems.exporting.forms import as_string_template
-from tracing.systems.exporting.places import Place
-from tracing.systems.exporting.targets.mem0_settings import Mem0OneSettings
-from tracing.systems.fact_memory import FactMemory
-from tracing.systems.long_context import LongContext
-from tracing.systems.mem0_memory import Mem0, library
 from tracing.systems.prompts import render
-from tracing.systems.rag import Rag
 
 RAG = {"answer": "Costs $5, ${question} stays; {{literal}} $$.\n{context}\nQ: {question}s {question}_x {context}1"}
 FACTS = {name: spec.text for name, spec in FactMemory.prompts.items()}

@@ -9,11 +9,11 @@ import pytest
 from data_files import SOUND
 
 from experiments.data.datasets import conversations_of
+from experiments.systems.fact_memory import FactMemory
 from optimizer.objectives.extraction import ExtractionObjective
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import RecordedInput
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.layouts import Item
 
 _NEAR = (up / "shared" / "data" / "realmem" for up in Path(__file__).resolve().parents)

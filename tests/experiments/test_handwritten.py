@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from experiments.running.handwritten import handwritten, kept_files
+from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
-from tracing.systems.rag import Rag
 
 TEXT = "Short.\n{context}\n{question}"
 

@@ -22,17 +22,17 @@ from experiments.bench.injected_faults.wordings import STYLES, Reworded, Wording
 from experiments.bench.scripted_model import ScriptedModel, serve
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.worker import in_worker
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pool import close_pools
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Change, Step
 from tracing.systems.registry import open_system
-from tracing.systems.worker import in_worker
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pool import close_pools
 
 TALK = Conversation.model_validate(
     {

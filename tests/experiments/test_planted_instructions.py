@@ -11,7 +11,7 @@ from memtune_command import MemtuneCommand
 from scripted_server import CHECK, ScriptedServer, prompt_of
 
 from experiments.runs.folder import ATTEMPTS, RunFolder
-from tracing.systems.rag import Rag
+from experiments.systems.rag import Rag
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.mlflow_tracking.prompt_versions import prompt_name, registry_form
-from tracing.systems.fact_memory import FactMemory
+from experiments.systems.fact_memory import FactMemory
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from experiments.mlflow_tracking.tracking import store_file
 from experiments.runs.config import ExecutorSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint
+from experiments.systems.fact_memory import FactMemory
 from tracing.errors import ConfigError, RunError, TraceError
 from tracing.llm.settings import ModelSettings
 from tracing.systems.conversations import Conversation, Question, write_conversations
-from tracing.systems.fact_memory import FactMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 

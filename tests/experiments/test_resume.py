@@ -29,13 +29,13 @@ from experiments.running.wiring import home_folder
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import ATTEMPTS, CASES, FINGERPRINT, LEDGER, LOCK, REPORT, RunFolder
 from experiments.runs.lock import locked
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import IterationRecord
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
-from tracing.systems.fact_memory import FactMemory
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
-from tracing.systems.rag import Rag
+from experiments.systems.rag import Rag
 
 KEY = "sk-test-key-1234567"
 LINES = "system: rag\nlimits: {conversations: 9, questions: 1}\nrounds: 1\nproposals: 2\n"

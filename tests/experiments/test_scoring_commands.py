@@ -13,9 +13,9 @@ from experiments.command import main
 from experiments.data.loaders import load_dataset, load_sealed
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
+from experiments.systems.rag import Rag
 from tracing.systems.conversations import write_conversations
 from tracing.systems.prompts import seed_candidate
-from tracing.systems.rag import Rag
 
 Command = Callable[..., tuple[int, str, str]]
 

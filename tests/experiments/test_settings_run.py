@@ -22,7 +22,7 @@ from experiments.running.wiring import ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
-from tracing.systems.rag import Rag
+from experiments.systems.rag import Rag
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_choice_of_prompts_that_leaves_nothing_to_do_is_refused_before_the_fir
 def test_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:
     """Built memories are kept by what the system says of itself."""
     (tmp_path / "untold.py").write_text(
-        "from tracing.systems.rag import Rag\n\n\nclass Untold(Rag):\n    name = 'untold'\n\n"
+        "from experiments.systems.rag import Rag\n\n\nclass Untold(Rag):\n    name = 'untold'\n\n"
         "    def __init__(self, *, top_k: int = 2, secretly: int = 1) -> None:\n        super().__init__(top_k=top_k)\n"
     )
     code, _, err = command(
@@ -122,7 +122,7 @@ def test_the_configuration_on_the_settings_page_is_accepted() -> None:
 
 def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command, tmp_path: Path) -> None:
     (tmp_path / "unset.py").write_text(
-        "from tracing.systems.rag import Rag\n\n\nclass Unset(Rag):\n    name = 'unset'\n\n"
+        "from experiments.systems.rag import Rag\n\n\nclass Unset(Rag):\n    name = 'unset'\n\n"
         "    def __init__(self, *, least: float | None = None) -> None:\n        super().__init__()\n"
         "        self.least = least\n\n    @property\n    def settings(self):\n        return {'least': self.least}\n"
     )

@@ -20,9 +20,9 @@ from scripted_server import ScriptedServer
 
 from experiments.command import main
 from experiments.runs.folder import RunFolder
+from experiments.systems.worker.environment import Environment
 from tracing.llm.settings import AT_ONCE
 from tracing.plugins import look_in
-from tracing.systems.worker.environment import Environment
 
 NAME = f"distant-{os.getpid()}"
 DISTANT = f"""
@@ -30,8 +30,8 @@ import os
 import subprocess
 import time
 
-from tracing.systems.fact_memory import FactMemory
-from tracing.systems.worker import in_worker
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.worker import in_worker
 
 
 @in_worker(requirements=())

@@ -37,6 +37,7 @@ from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
 from experiments.runs.ladder_file import ladder_json, read_ladder
 from experiments.runs.verdicts_file import read_verdicts, write_verdicts
+from experiments.systems.fact_memory import FactMemory
 from experiments.views.trace_figures import figures_of
 from experiments.views.trace_tree import tree_lines
 from optimizer.evaluation.ladder import Rung
@@ -48,7 +49,6 @@ from tracing.interchange.conformance import recorded, unusual
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.cache import ResponseCache
 from tracing.systems.conversations import read_conversations, write_conversations
-from tracing.systems.fact_memory import FactMemory
 
 
 @dataclass(frozen=True)

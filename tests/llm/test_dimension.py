@@ -9,13 +9,13 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import ScriptedServer
 
+from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
+from experiments.systems.rag.system import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import CallFailedError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
-from tracing.systems.mem0_memory import Mem0
-from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0_PROMPTS
-from tracing.systems.rag.system import Rag
 
 Open = Callable[..., ModelAccess]
 TALK = Conversation.model_validate(

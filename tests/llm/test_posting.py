@@ -8,11 +8,11 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import Reply, ScriptedServer
 
+from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.prompts import PROMPTS
 from tracing.errors import CallFailedError, ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conformance import SMALL_TALK
-from tracing.systems.mem0_memory import Mem0
-from tracing.systems.mem0_memory.prompts import PROMPTS
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]

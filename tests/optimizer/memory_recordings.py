@@ -12,10 +12,10 @@ from scripted_server import prompt_of
 
 from attribution.cases import Attribution
 from attribution.survival.method import attribute
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import Candidate
 
 

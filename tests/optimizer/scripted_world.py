@@ -10,10 +10,10 @@ from typing import Any
 from memory_recordings import conversation
 from scripted_server import Reply, prompt_of
 
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.scores import Splits
 from optimizer.proposers.bank import INSTRUCTIONS
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.protocol import Stage
 
 LENGTHY = "As far as I can make out from all that the two of them have ever told it is {} I think"

@@ -10,6 +10,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory.prompts import PROMPTS
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.earlier import MOST_TOKENS, EarlierText, best_and_worst
 from optimizer.proposers.proposals import open_proposers
@@ -20,7 +21,6 @@ from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopSettings
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.systems.fact_memory.prompts import PROMPTS
 from tracing.systems.prompts import tokens_of
 
 SEED = {name: spec.text for name, spec in PROMPTS.items()}

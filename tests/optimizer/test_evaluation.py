@@ -15,6 +15,7 @@ from marked_outcomes import outcomes as marked
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
 from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import snapshot_key
@@ -24,7 +25,6 @@ from tracing.files.saving import records_of
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Memory
 

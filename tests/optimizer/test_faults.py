@@ -14,6 +14,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
@@ -22,7 +23,6 @@ from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.http import endpoint
-from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Script = Callable[[dict[str, Any]], Reply | str]

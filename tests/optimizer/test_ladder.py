@@ -13,12 +13,12 @@ import pytest
 from scripted_server import ScriptedServer, prompt_of
 from scripted_world import kind_of
 
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.ladder import attainable, audit
 from tracing.errors import DataError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 
 HARBOUR = Conversation.model_validate(
     {

@@ -11,6 +11,7 @@ from scripted_world import world
 
 from attribution.cases import Case
 from attribution.judging.words import Judgement
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
@@ -31,7 +32,6 @@ from optimizer.tuning.results import LoopSettings
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.layouts import Item
 
 CONVERSATIONS = world(train=12).train

@@ -14,6 +14,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
 from attribution.signals import Signal
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
@@ -26,7 +27,6 @@ from optimizer.tuning.results import Attempt, IterationRecord, LoopResult, LoopS
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 

@@ -14,6 +14,9 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, memory, world
 
 from attribution.judging.llm_judge import LlmJudge
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, RecordedInput
@@ -22,11 +25,8 @@ from optimizer.proposers.examples import examples_of
 from optimizer.racing.arms import shown_whole
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.layouts import Item
 from tracing.systems.protocol import MemorySystem, RerunsOperations
-from tracing.systems.rag import Rag
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Open = Callable[..., ModelAccess]

@@ -12,6 +12,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, for_dspy, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, open_proposers
 from optimizer.proposers.template import EXAMPLE, take_apart, trimmed
@@ -23,7 +24,6 @@ from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError, ConfigError, RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 BUILT_IN = sorted(OPTIMIZERS.built_in)

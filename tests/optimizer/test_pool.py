@@ -12,6 +12,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest
@@ -23,7 +24,6 @@ from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
-from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 MOST, FEW, USELESS = "Rule of most.", "Rule of few.", "Rule of none."

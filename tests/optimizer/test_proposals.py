@@ -10,6 +10,8 @@ from scripted_server import ScriptedServer
 from attribution.cases import Attribution
 from attribution.judging.words import judge
 from attribution.text.tokens import contains
+from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.mem0.prompts import PROMPTS as MEM0
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
@@ -18,8 +20,6 @@ from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, a
 from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, StructureProposer, format_lines
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
-from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
 from tracing.systems.prompts import Contract, render
 from tracing.systems.protocol import Stage
 

@@ -15,6 +15,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import LENGTHY, WeakModel, for_dspy, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.template import EXAMPLE
@@ -27,7 +28,6 @@ from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.prompts import placeholders_of
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}

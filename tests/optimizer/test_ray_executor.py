@@ -16,6 +16,7 @@ from scripted_server import Reply, ScriptedServer
 from scripted_world import WeakModel, memory, world
 from test_steps_elsewhere import seen
 
+from experiments.systems.fact_memory import FactMemory
 from optimizer.cluster import ray_executor
 from optimizer.cluster.ray_executor import RayExecutor, require_ray
 from optimizer.cluster.worker_setup import WorkerSetup
@@ -25,7 +26,6 @@ from optimizer.objectives.objectives import objectives_of
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.step import DEATHS
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]

@@ -7,12 +7,12 @@ import pytest
 from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, script
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from experiments.systems.fact_memory.prompts import PROMPTS
 from optimizer.proposers.proposals import ProposalRequest, examples_of
 from optimizer.proposers.reflection import ReflectionProposer
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.systems.fact_memory.prompts import PROMPTS
 
 SPEC = PROMPTS["answer"]
 SEED = {name: spec.text for name, spec in PROMPTS.items()}

@@ -11,6 +11,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
@@ -23,8 +25,6 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Kept
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
-from tracing.systems.fact_memory import FactMemory
-from tracing.systems.rag import Rag
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 EDITED = {**SEED, "answer": f"Think first.\n{SEED['answer']}"}

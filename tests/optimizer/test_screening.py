@@ -2,11 +2,11 @@ from collections.abc import Callable, Sequence
 
 from marked_outcomes import outcomes
 
+from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.examples import Example
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.tuning.results import Attempt
-from tracing.systems.rag import Rag
 
 BATCH = outcomes("+---", "++--")
 

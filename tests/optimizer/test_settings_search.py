@@ -15,6 +15,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.variants import Settings, Variants
 from optimizer.gating.verdict import NO_CHANGE
@@ -26,9 +28,7 @@ from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.rag import Rag
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 SPLITS = world(train=6, validation=4, test=6)

@@ -11,6 +11,7 @@ from scripted_server import ScriptedServer
 from scripted_world import WeakModel, memory, world
 
 from attribution.methods import survival
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
@@ -22,7 +23,6 @@ from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget, Kept, Spending
 from tracing.llm.settings import Limits
-from tracing.systems.fact_memory import FactMemory
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 CURE = WeakModel("answer").cures[0]

@@ -21,6 +21,8 @@ from scripted_server import Reply, ScriptedServer
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.judging.llm_judge import LlmJudge
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.mem0 import Mem0
 from optimizer.cluster.desk import Desk
 from optimizer.cluster.mailbox import Mailbox
 from optimizer.cluster.steps import answer_step, answered, build_step, built, perform, rerun, rerun_step, result_of
@@ -41,9 +43,7 @@ from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Conversation
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.layouts import Parts
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
 
@@ -268,7 +268,9 @@ def test_a_worker_refuses_a_system_with_other_code_and_is_sent_no_secret_setting
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
-    (tmp_path / "my_system_of_old.py").write_text("from tracing.systems.rag import Rag\n\nclass Mine(Rag):\n    pass\n")
+    (tmp_path / "my_system_of_old.py").write_text(
+        "from experiments.systems.rag import Rag\n\nclass Mine(Rag):\n    pass\n"
+    )
     import my_system_of_old  # type: ignore[import-not-found]
 
     setup = WorkerSetup.of("my_system_of_old:Mine", {}, (tmp_path,), my_system_of_old.Mine())

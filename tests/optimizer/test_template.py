@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.mem0.prompts import PROMPTS as MEM0
 from optimizer.proposers.bank import INSTRUCTIONS, recomposed
 from optimizer.proposers.structure import (
     FORMAT_LINES,
@@ -12,8 +14,6 @@ from optimizer.proposers.structure import (
     with_format_line,
 )
 from optimizer.proposers.template import add_instruction, filled, take_apart
-from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0
 from tracing.systems.prompts import Contract, placeholders_of, render
 
 VALUES = {"context": "CONTEXT {x}", "question": "QUESTION"}

@@ -15,6 +15,8 @@ from test_loop import SEED, Notes
 from attribution.methods import survival
 from experiments.data.loaders import load_dataset
 from experiments.runs.config import RunConfig
+from experiments.systems.everos.prompts import PROMPTS as EVEROS
+from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.bank import INSTRUCTIONS
 from optimizer.proposers.proposals import Proposal, admit
@@ -28,8 +30,6 @@ from optimizer.tuning.tuning import Tuning
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
-from tracing.systems.everos_server.prompts import PROMPTS as EVEROS
-from tracing.systems.fact_memory import FactMemory
 
 CUE = "Answer in a few words:"
 TRAIN = [conversation("c", "Anke", "Bodo", "Zibbel", "ochre")]

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from own_parts import install, write_module
 
+from experiments.systems.exporting.conformance import ExporterConformance
+from experiments.systems.exporting.export import export
+from experiments.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
+from experiments.systems.exporting.forms import RagTemplate, TextFiles
+from experiments.systems.exporting.places import Place
+from experiments.systems.rag import Rag
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
-from tracing.systems.exporting.conformance import ExporterConformance
-from tracing.systems.exporting.export import export
-from tracing.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
-from tracing.systems.exporting.forms import RagTemplate, TextFiles
-from tracing.systems.exporting.places import Place
 from tracing.systems.prompts import Candidate, render
-from tracing.systems.rag import Rag
 
 _names = (f"own_exporter_{number}" for number in itertools.count())
 

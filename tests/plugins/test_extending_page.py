@@ -16,10 +16,10 @@ from scripted_server import ScriptedServer
 
 from experiments.command import cli
 from experiments.runs.config import RunConfig
+from experiments.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
 from tracing.conformance import Conformance
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, trace
-from tracing.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 
@@ -93,7 +93,7 @@ def test_every_command_and_protocol_of_the_page_exists() -> None:
     named = re.findall(r"^\| `\w+\(.*?\)` \| `(\w+)` \|", PAGE, re.MULTILINE)
     assert len(named) == 6
     assert all(hasattr(protocols, name) for name in named)
-    exporters = importlib.import_module("tracing.systems.exporting.exporter")
+    exporters = importlib.import_module("experiments.systems.exporting.exporter")
     of_exporters = re.findall(r"^\| the (?:attribute|methods?) .*? \| `(\w+)` \|", PAGE, re.MULTILINE)
     assert len(of_exporters) == 6
     assert all(hasattr(exporters, name) for name in of_exporters)

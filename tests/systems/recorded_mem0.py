@@ -7,8 +7,8 @@ import sys
 
 os.environ["MEM0_TELEMETRY"] = "False"
 
+from experiments.systems.mem0 import library
 from tracing import answered, instrument, trace, variable
-from tracing.systems.mem0_memory import library
 
 QUESTION = "Mara moved to Oslo."
 

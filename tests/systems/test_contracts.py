@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.long_context import LongContext
+from experiments.systems.rag.system import Rag
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import current_recorder, variable
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.fact_memory.system import FactMemory
 from tracing.systems.layouts import Parts
-from tracing.systems.long_context import LongContext
 from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, MemorySystem, OperationSpec
-from tracing.systems.rag.system import Rag
 
 NEAR = 0.3
 """Cosine of the scripted embeddings from which texts of the suite's conversation are near each other."""

@@ -10,13 +10,13 @@ import pytest
 from evermemos_model import EverMemOSModel
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.clusters import Clusters
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.evermemos.clusters import Clusters
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory.system import FactMemory
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.fact_memory.system import FactMemory
 from tracing.systems.protocol import Memory
 
 SEED = {name: spec.text for name, spec in PROMPTS.items()}

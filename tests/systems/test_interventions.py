@@ -11,19 +11,19 @@ from evermemos_model import EverMemOSModel
 from mem0_model import Mem0Model, decide
 from scripted_server import ScriptedServer
 
+from experiments.systems.evermemos import EverMemOS
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.long_context import LongContext
+from experiments.systems.mem0 import Mem0
+from experiments.systems.rag import Rag
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.entries import Entry
-from tracing.systems.evermemos import EverMemOS
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Change, Heard, Intervention, Step, intervene, intervening
-from tracing.systems.long_context import LongContext
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.rag import Rag
 
 TALK = Conversation.model_validate(
     {

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.long_context import LongContext
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conformance import SMALL_TALK
-from tracing.systems.long_context import LongContext
 from tracing.systems.prompts import seed_candidate, tokens_of
 
 SEED = seed_candidate(LongContext.prompts)

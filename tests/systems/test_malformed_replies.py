@@ -13,6 +13,10 @@ from scripted_server import Reply, ScriptedServer
 from attribution.agent.assisted import opinion_of
 from attribution.agent.method import Agent
 from attribution.judging.llm_judge import LlmJudge
+from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
 from optimizer.proposers.examples import event_in
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -21,10 +25,6 @@ from tracing.llm.http.strict_json import DEEPEST, last_object, strict_json
 from tracing.recording.recorder import trace
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Question
-from tracing.systems.fact_memory.prompts import PROMPTS
-from tracing.systems.fact_memory.system import FactMemory
-from tracing.systems.mem0_memory import Mem0
-from tracing.systems.mem0_memory.prompts import PROMPTS as MEM0_PROMPTS
 from tracing.systems.protocol import Memory
 
 Open = Callable[..., ModelAccess]

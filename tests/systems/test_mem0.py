@@ -12,6 +12,12 @@ import pytest
 from mem0_model import Mem0Model, decide, facts_shown, is_extraction, is_update, memories_shown
 from scripted_server import Reply, ScriptedServer, prompt_of, vector_of
 
+from experiments.systems.building_blocks import facts
+from experiments.systems.mem0 import Mem0, library
+from experiments.systems.mem0.decisions import Decision, decisions_of, facts_of
+from experiments.systems.mem0.prompts import PROMPTS
+from experiments.systems.mem0.reply_schemas import EVENTS, FACTS_SCHEMA, schema_for, update_schema, with_reply_schemas
+from experiments.systems.mem0.writer import native_prompts
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, MalformedReplyError, ReplyCutShortError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -19,14 +25,8 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
 from tracing.recording.recorder import trace
-from tracing.systems.building_blocks import facts
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.layouts import recorded_outputs, recorded_parts
-from tracing.systems.mem0_memory import Mem0, library
-from tracing.systems.mem0_memory.decisions import Decision, decisions_of, facts_of
-from tracing.systems.mem0_memory.prompts import PROMPTS
-from tracing.systems.mem0_memory.replies import EVENTS, FACTS_SCHEMA, schema_for, update_schema, with_reply_schemas
-from tracing.systems.mem0_memory.writing import native_prompts
 from tracing.systems.protocol import Memory, MemorySystem
 
 Open = Callable[..., ModelAccess]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from experiments.systems.mem0.additive_prompts import EXTRACT_PROMPT, MEMORIES_SCHEMA
+from experiments.systems.mem0.additive_writer import _as_reply, memories_of
 from tracing.systems.layouts import Item
-from tracing.systems.mem0_additive.prompts import EXTRACT_PROMPT, MEMORIES_SCHEMA
-from tracing.systems.mem0_additive.writing import _as_reply, memories_of
 from tracing.systems.seeding import fitted
 
 REPLY = '{"memory": [{"id": "0", "text": "a", "attributed_to": "assistant"}, {"id": "1", "text": "b"}]}'

@@ -12,6 +12,8 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pool import close_pools
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
@@ -21,8 +23,6 @@ from tracing.systems.entries import Entry
 from tracing.systems.interventions import Intervention, Step, intervene
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pool import close_pools
 
 Open = Callable[..., ModelAccess]
 

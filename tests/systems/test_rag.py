@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.rag.system import Rag
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
-from tracing.systems.rag.system import Rag
 from tracing.systems.registry import open_system
 
 LONG = "This one remark alone is, all in all, a good deal longer than any chunk is to be."

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from experiments.systems.building_blocks.ranking import Retrieval
+from experiments.systems.mem0 import Mem0
+from experiments.systems.rag import Rag
 from tracing.errors import ContractError
-from tracing.systems.building_blocks.ranking import Retrieval
 from tracing.systems.description import describe
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.protocol import HoldsEntries, MemorySystem, RerunsOperations
-from tracing.systems.rag import Rag
 from tracing.systems.seeding import with_seeds
 
 

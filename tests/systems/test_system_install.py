@@ -15,14 +15,14 @@ from filelock import FileLock
 from light_environment import make_light
 
 from experiments.command import main
+from experiments.systems.exporting.exporter import EXPORTERS
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.worker import in_worker
+from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.installing import check, install, our_requirements, remove
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pythons import python_for
 from tracing.errors import ConfigError, InstallError
-from tracing.systems.exporting.exporter import EXPORTERS
-from tracing.systems.fact_memory import FactMemory
-from tracing.systems.worker import in_worker
-from tracing.systems.worker.environment import Environment
-from tracing.systems.worker.installing import check, install, our_requirements, remove
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pythons import python_for
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,7 +141,7 @@ def test_an_environment_whose_python_is_gone_is_refused_and_made_anew() -> None:
 def test_the_list_says_what_lacks_a_library_and_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tracing.systems.mem0_memory.library.installed_version", lambda: None)
+    monkeypatch.setattr("experiments.systems.mem0.library.installed_version", lambda: None)
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main(["system", "list"])

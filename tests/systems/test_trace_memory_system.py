@@ -13,6 +13,9 @@ from attribution.cases import Blame, Case
 from attribution.judging.words import judge
 from attribution.survival.method import attribute
 from experiments.data.agent_traces import TracedProject, read_projects
+from experiments.systems.trace_memory import TraceMemorySystem
+from experiments.systems.trace_memory.question_filters import FEWEST, Known, filters_of
+from experiments.systems.trace_memory.turn_events import events_of_turn, shown
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conformance import MemorySystemConformance
@@ -20,9 +23,6 @@ from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.trace_memory_system import TraceMemorySystem
-from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
-from tracing.systems.trace_memory_system.parsing import events_of_turn, shown
 from tracing.trace_memory import Event
 from tracing.trace_memory.events import when
 

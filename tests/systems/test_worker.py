@@ -17,6 +17,11 @@ import pytest
 from light_environment import make_light
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.worker import handle, in_worker
+from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pool import close_pools
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, ConfigError, MemorySystemError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -25,14 +30,9 @@ from tracing.llm.settings import Limits
 from tracing.plugins import look_in
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
-from tracing.systems.fact_memory import FactMemory
 from tracing.systems.interventions import Heard, Intervention, intervene
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.worker import handle, in_worker
-from tracing.systems.worker.environment import Environment
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pool import close_pools
 
 Open = Callable[..., ModelAccess]
 Apart = in_worker(requirements=())(FactMemory)
@@ -47,7 +47,7 @@ import time
 from tracing import operation, variable
 from tracing.systems.prompts import Contract, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.worker import handle, in_worker
+from experiments.systems.worker import handle, in_worker
 
 
 @in_worker(requirements=())

@@ -255,7 +255,7 @@ def test_a_pool_that_was_first_used_in_a_trace_records_nothing_of_work_from_else
 @pytest.fixture
 def own_memory(scripted_server: ScriptedServer):
     """A Mem0 as somebody else would set it up."""
-    from tracing.systems.mem0_memory import library
+    from experiments.systems.mem0 import library
 
     made = []
 
@@ -529,7 +529,7 @@ def test_an_answer_is_recorded_in_one_call_with_what_it_was_made_of():
 
 @pytest.mark.parametrize("release", ["0.1.118", "1.1.0", "3.0.0", None])
 def test_a_release_of_mem0_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch, release):
-    from tracing.systems.mem0_memory import library
+    from experiments.systems.mem0 import library
 
     monkeypatch.setattr(library, "installed_version", lambda: release)
     with pytest.raises(ConfigError, match=r"1\.0\.x and 2\.x, but .* is installed; install one of them"):

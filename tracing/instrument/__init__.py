@@ -7,9 +7,16 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 """
 
 from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
-from tracing.instrument.mem0_memory import mem0
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation
+from tracing.instrument.recorders import RECORDERS
 from tracing.instrument.thread_contexts import threads
 
-__all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
+__all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "openai", "threads"]
+
+
+def __getattr__(name: str) -> object:
+    """The recorder of a memory library, such as `instrument.mem0`, imported when it is first used."""
+    if name not in RECORDERS.names():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return RECORDERS.open(name)

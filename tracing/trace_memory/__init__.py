@@ -9,7 +9,7 @@ graph_events               events of our traces and of OpenTelemetry spans
 openai_messages            events of OpenAI messages
 e5_embedding               vectors without a server
 
-It needs neither model access nor a memory system. `tracing.systems.trace_memory_system` makes a memory system of it.
+It needs neither model access nor a memory system. `experiments.systems.trace_memory` makes a memory system of it.
 """
 
 from tracing.trace_memory.events import Event, EventType

@@ -8,7 +8,7 @@ from statistics import mean
 
 from experiments.bench.trace_memory.figures import QualityFigures, RecallFigures
 from experiments.data.agent_traces import TracedProject, TracedQuestion
-from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
+from experiments.systems.trace_memory.question_filters import FEWEST, Known, filters_of
 from tracing.trace_memory import Event, TraceMemory
 from tracing.trace_memory.semantic import Embedding
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from experiments.systems.rag import Rag
 from tracing.systems.prompts import Contract, PromptSpec
 from tracing.systems.protocol import OperationSpec
-from tracing.systems.rag import Rag
 
 AWKWARD = 'Mind «é» 😀 {{"a": 1}} $5 100 % \\n "quoted"'
 STEPS: Mapping[str, tuple[str, str]] = {

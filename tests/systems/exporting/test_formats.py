@@ -13,24 +13,24 @@ import pytest
 from awkward_texts import PIECES, RAW, TEMPLATES
 from hypothesis import HealthCheck, given, settings
 
-from tracing.errors import ContractError, RunError
-from tracing.systems.exporting.conformance import ExporterConformance
-from tracing.systems.exporting.export import export, written
-from tracing.systems.exporting.exporter import open_exporter
-from tracing.systems.exporting.formats.constants import DotenvConstants, JsonConstants, PythonConstants
-from tracing.systems.exporting.formats.dspy_state import DspyState
-from tracing.systems.exporting.formats.literal_templates import (
+from experiments.systems.exporting.conformance import ExporterConformance
+from experiments.systems.exporting.export import export, written
+from experiments.systems.exporting.exporter import open_exporter
+from experiments.systems.exporting.formats.constants import DotenvConstants, JsonConstants, PythonConstants
+from experiments.systems.exporting.formats.dspy_state import DspyState
+from experiments.systems.exporting.formats.literal_templates import (
     escaped,
     from_double_braces,
     from_names,
     with_double_braces,
     with_names,
 )
-from tracing.systems.exporting.formats.mlflow_registry import MlflowRegistry, registered
-from tracing.systems.exporting.formats.python_source import python_constants
-from tracing.systems.fact_memory import FactMemory
+from experiments.systems.exporting.formats.mlflow_registry import MlflowRegistry, registered
+from experiments.systems.exporting.formats.python_source import python_constants
+from experiments.systems.fact_memory import FactMemory
+from experiments.systems.rag import Rag
+from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import placeholders_of, render
-from tracing.systems.rag import Rag
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,13 +14,13 @@ import yaml
 from awkward_texts import RAW, TEMPLATES
 from hypothesis import HealthCheck, given, settings
 
+from experiments.systems.exporting.export import export
+from experiments.systems.exporting.formats.python_source import literal
+from experiments.systems.exporting.forms import TextFiles
+from experiments.systems.exporting.importing import import_prompts, write_prompts
+from experiments.systems.mem0 import Mem0
+from experiments.systems.rag import Rag
 from tracing.errors import ContractError, MemtuneError, RunError
-from tracing.systems.exporting.export import export
-from tracing.systems.exporting.formats.python_source import literal
-from tracing.systems.exporting.forms import TextFiles
-from tracing.systems.exporting.importing import import_prompts, write_prompts
-from tracing.systems.mem0_memory import Mem0
-from tracing.systems.rag import Rag
 
 FEW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"

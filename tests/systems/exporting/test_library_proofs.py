@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiments.command import main
+from experiments.systems.exporting.export import written
+from experiments.systems.exporting.exporter import EXPORTERS, HasDefaults, Proves, open_exporter
+from experiments.systems.exporting.importing import import_prompts
+from experiments.systems.exporting.proving import Library
 from tracing.errors import ConfigError, ContractError
-from tracing.systems.exporting.export import written
-from tracing.systems.exporting.exporter import EXPORTERS, HasDefaults, Proves, open_exporter
-from tracing.systems.exporting.importing import import_prompts
-from tracing.systems.exporting.proving import Library
 from tracing.systems.prompts import render
 
 AWKWARD = '\nMind «é» 😀 {{braces}} $5 100 % \\n "quoted"\n\n    kestrel.  '

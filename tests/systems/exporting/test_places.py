@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from own_system import AWKWARD, OWN, Own
 
+from experiments.systems.cognee.exporter import CogneePrompts
+from experiments.systems.exporting.conformance import ExporterConformance
+from experiments.systems.exporting.export import export
+from experiments.systems.graphiti.exporter import GraphitiLibrary
+from experiments.systems.langmem.exporter import LangmemInstructions
+from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
+from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
-from tracing.systems.exporting.conformance import ExporterConformance
-from tracing.systems.exporting.export import export
-from tracing.systems.exporting.targets.cognee_prompts import CogneePrompts
-from tracing.systems.exporting.targets.graphiti_library import GraphitiLibrary
-from tracing.systems.exporting.targets.langmem_instructions import LangmemInstructions
-from tracing.systems.exporting.targets.mem0_settings import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
-from tracing.systems.mem0_memory import Mem0
 from tracing.systems.prompts import Candidate, seed_candidate
-from tracing.systems.rag import Rag
 
 
 def exported(target: str, out: Path, *, mapping: Mapping[str, str] | None = None, **settings: Any) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_the_generations_of_mem0_differ_in_what_they_need() -> None:
     [("instructions", "custom_instructions", "mem0.json"), ("system", "ADDITIVE_EXTRACTION_PROMPT", "mem0_prompts.py")],
 )
 def test_both_ways_to_steer_mem0_2_have_their_place(tmp_path: Path, tuned: str, place: str, file: str) -> None:
-    from tracing.systems.mem0_additive import Mem0Two
+    from experiments.systems.mem0.additive_system import Mem0Two
 
     candidate = seed_candidate(Mem0Two(tuned=tuned).prompts)
     out = export("mem0@2", candidate, "mem0@2", tmp_path / "out", {}, settings={"tuned": tuned})
@@ -164,7 +164,7 @@ def test_where_graphiti_asks_by_its_own_prompts_is_warned_of(tmp_path: Path) -> 
 
 
 def test_a_prompt_without_what_mem0_stores_with_a_memory_is_exported_with_a_warning(tmp_path: Path) -> None:
-    from tracing.systems.mem0_additive import Mem0Two
+    from experiments.systems.mem0.additive_system import Mem0Two
 
     seeds = seed_candidate(Mem0Two().prompts)
     earlier = {**seeds, "extract": 'Reply as JSON: {{"memory": [{{"text": "..."}}]}}'}

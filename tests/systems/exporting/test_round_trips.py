@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from own_system import OWN
 
+from experiments.systems.exporting.export import export
+from experiments.systems.exporting.exporter import EXPORTERS
+from experiments.systems.exporting.forms import as_string_template, from_string_template
+from experiments.systems.exporting.importing import import_prompts
 from tracing.errors import ContractError
-from tracing.systems.exporting.export import export
-from tracing.systems.exporting.exporter import EXPORTERS
-from tracing.systems.exporting.forms import as_string_template, from_string_template
-from tracing.systems.exporting.importing import import_prompts
 from tracing.systems.prompts import Candidate, seed_candidate
 from tracing.systems.registry import open_system
 from tracing.systems.seeding import check_seeds

@@ -17,6 +17,10 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.survival.method import attribute
+from experiments.systems.everos.exporter import EverOsSlots
+from experiments.systems.everos.prompts import PROMPTS, SLOTS
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pool import close_pools
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError, InstallError, MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -25,14 +29,10 @@ from tracing.llm.settings import Limits
 from tracing.recording.recorder import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
-from tracing.systems.everos_server.native import EverOsSlots
-from tracing.systems.everos_server.prompts import PROMPTS, SLOTS
 from tracing.systems.interventions import Intervention, Step, intervene
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pool import close_pools
 
 pytestmark = pytest.mark.slow
 
@@ -225,7 +225,7 @@ def test_the_server_ends_with_the_process_that_started_it() -> None:
     assert environment is not None
     program = (
         "import sys\n"
-        "from tracing.systems.everos_server.server import Server\n"
+        "from experiments.systems.everos.server import Server\n"
         "server = Server({}, chat=None)\n"
         "print(server._process.pid, flush=True)\n"
         "sys.stdin.read()\n"

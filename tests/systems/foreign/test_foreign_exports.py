@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from experiments.systems.everos.exporter import EverOsSlots
+from experiments.systems.everos.prompts import PROMPTS, Request
+from experiments.systems.everos.rendering import as_template, rendered
+from experiments.systems.everos.slots import write_slots
+from experiments.systems.exporting.conformance import ExporterConformance
+from experiments.systems.exporting.export import written
+from experiments.systems.exporting.exporter import Exporter
+from experiments.systems.memori.exporter import MemoriAugmentation
+from experiments.systems.memori.prompts import PROMPTS as MEMORI
 from tracing.errors import ContractError, RunError
-from tracing.systems.everos_server.native import EverOsSlots
-from tracing.systems.everos_server.prompts import PROMPTS, Request
-from tracing.systems.everos_server.rendering import as_template, rendered
-from tracing.systems.everos_server.slots import write_slots
-from tracing.systems.exporting.conformance import ExporterConformance
-from tracing.systems.exporting.export import written
-from tracing.systems.exporting.exporter import Exporter
-from tracing.systems.memori_memory.native import MemoriAugmentation
-from tracing.systems.memori_memory.prompts import PROMPTS as MEMORI
 from tracing.systems.prompts import Candidate, render, seed_candidate
 
 SEED = seed_candidate(PROMPTS)

@@ -14,6 +14,10 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.survival.method import attribute
+from experiments.systems.memori.exporter import MemoriAugmentation
+from experiments.systems.memori.prompts import PROMPTS
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.pool import close_pools
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -23,13 +27,9 @@ from tracing.recording.recorder import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step, intervene
-from tracing.systems.memori_memory.native import MemoriAugmentation
-from tracing.systems.memori_memory.prompts import PROMPTS
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
-from tracing.systems.worker.isolated import environment_of
-from tracing.systems.worker.pool import close_pools
 
 pytestmark = pytest.mark.slow
 

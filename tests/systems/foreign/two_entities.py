@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from tracing.systems.memori_memory import library
+from experiments.systems.memori import library
 
 
 class Hooks:

@@ -1,0 +1,12 @@
+"""The memory systems that memtune ships, and how tuned prompts go back into them: a folder for each product.
+
+`system.py` is the system under test, `exporter.py` writes prompts in the product's form, `proof.py` shows that the
+product sends them, `recorder.py` records a user's own instance. What a memory system is stands in `tracing.systems`.
+
+fact_memory, rag, long_context, evermemos, trace_memory   our own
+mem0, memori, everos                                      real libraries and servers
+langmem, graphiti, cognee                                 exported to, not run
+building_blocks                                           what the systems share
+exporting                                                 the Protocol of exporters, forms for any system
+worker, libraries                                         environments for libraries that clash with ours
+"""

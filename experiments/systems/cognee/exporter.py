@@ -1,0 +1,20 @@
+"""cognee's prompts as arguments of its functions, and the proof that it sends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments.systems.exporting.arguments import Arguments
+from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.proving import Library
+from experiments.systems.worker.environment import Environment
+
+COGNEE = Library("cognee", ("1.6.",), Environment("cognee@1.6", f"{__name__}:CogneePrompts", ("cognee==1.6.5",)))
+
+
+class CogneePrompts(Arguments):
+    """The arguments of `cognify` and `search`: system prompts, beside which cognee puts the data and its schema."""
+
+    library, proof, file = COGNEE, Path(__file__).with_name("proof.py"), "cognee.json"
+    environment = COGNEE.environment
+    places = (Place("cognify.custom_prompt", "extract"), Place("search.system_prompt", "answer"))

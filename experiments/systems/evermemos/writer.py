@@ -1,0 +1,153 @@
+"""The state of one build: messages that wait for the end of their episode, the entries so far, and their clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.systems.building_blocks.recall import recorded
+from experiments.systems.evermemos.clusters import Cluster, Clusters
+from experiments.systems.evermemos.extraction import Told, detect_boundaries, extract_facts, write_episode
+from experiments.systems.evermemos.profiles import init_profile, update_profile
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation
+from tracing.systems.conversations import DialogueSession
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Change, Step, intervening
+from tracing.systems.prompts import Candidate, tokens_of
+from tracing.systems.protocol import Memory
+from tracing.systems.texts import Text, noted, variables_of
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings of the building.
+
+    Attributes:
+        cell_tokens, cell_messages: at which an episode ends whatever it is about.
+        cluster_similarity: cosine from which an episode joins a cluster.
+        cluster_days: most days between the episodes of a cluster.
+    """
+
+    cell_tokens: int
+    cell_messages: int
+    cluster_similarity: float
+    cluster_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    message: Text
+    time: str
+
+
+class Writer:
+    """Reads sessions one after the other into entries: episodes, facts and profiles."""
+
+    def __init__(self, limits: Limits, candidate: Candidate, access: ModelAccess) -> None:
+        self._limits, self._candidate, self._access = limits, candidate, access
+        self._clusters = Clusters(similarity=limits.cluster_similarity, days=limits.cluster_days)
+        self._waiting: list[_Said] = []
+        self._entries: dict[str, Entry] = {}
+        self._count: dict[str, int] = {}
+
+    def memory(self) -> Memory:
+        """What was stored."""
+        return Memory({"entries": [entry.as_json() for entry in self._entries.values()]})
+
+    def read(self, dialogue: DialogueSession, *, last: bool) -> None:
+        """Read a session; after the last one nothing waits."""
+        for turn in dialogue.turns:
+            message = noted(turn.spoken, name=turn.id, kind="message")
+            held = sum(tokens_of(said.message.text) for said in self._waiting)
+            full = len(self._waiting) >= self._limits.cell_messages
+            if self._waiting and (full or held + tokens_of(message.text) > self._limits.cell_tokens):
+                self._close(len(self._waiting))
+            self._waiting.append(_Said(message, dialogue.time))
+        if not self._waiting:
+            return
+        said = [said.message for said in self._waiting]
+        boundaries, waits = detect_boundaries(said, self._candidate["boundary"], self._access.task)
+        closed = 0
+        for number in boundaries:
+            self._close(number - closed)
+            closed = number
+        if self._waiting and (last or not waits):
+            self._close(len(self._waiting))
+
+    def store(self, facts: Sequence[Text], time: str, told: Told | None = None) -> None:
+        """Store facts, with the episode that they are from if there is one, and keep the profile of their cluster."""
+        if not facts and told is None:
+            return
+        cluster, stored = self._cluster(facts, time, told)
+        if cluster is not None:
+            self._profile(cluster, stored["f"] or stored["e"])
+
+    def _close(self, count: int) -> None:
+        """Make an episode of the first messages that wait."""
+        cell, self._waiting = self._waiting[:count], self._waiting[count:]
+        time = noted(cell[0].time or "unknown", name="time", kind="value")
+        messages = [said.message for said in cell]
+        told = write_episode(messages, time, self._candidate["episode"], self._access.task)
+        if told is not None:
+            facts = extract_facts(told.content, time, messages, self._candidate["facts"], self._access.task)
+            self.store(facts, cell[0].time, told)
+
+    def _cluster(
+        self, facts: Sequence[Text], time: str, told: Told | None
+    ) -> tuple[Cluster | None, dict[str, list[Text]]]:
+        """Find the cluster of an episode by its embedding, and store the episode and its facts there.
+
+        Returns:
+            The cluster, and the entries made of the episode (`e`) and of facts (`f`).
+        """
+        given = [("e", told.content)] if told is not None else []
+        given += [("f", fact) for fact in facts]
+        title = f"{told.title.text}: " if told is not None and told.title.text else ""
+        inputs = {"facts": variables_of(facts)}
+        if told is not None:
+            inputs = {"title": [told.title.variable], "content": [told.content.variable], **inputs}
+        stored: dict[str, list[Text]] = {"e": [], "f": []}
+        with operation("cluster", inputs=inputs) as op:
+            changes = [(kind, Change("ADD", text=each.text)) for kind, each in given]
+            done = [(kind, intervening().stored(Step("cluster", op.id), each, each)) for kind, each in changes]
+            kept = [
+                (kind, _dated(title + change.text if kind == "e" else change.text, time))
+                for kind, change in done
+                if change.event == "ADD"
+            ]
+            if not kept:
+                return None, stored
+            vectors = self._access.embedding.embed([text for _, text in kept])
+            cluster = self._clusters.joined(vectors[0], time)
+            for (kind, text), vector in zip(kept, vectors, strict=True):
+                name = self._named(kind)
+                made = op.output("entries", text, name=name, kind="memory_entry", cluster=cluster.name)
+                self._entries[name] = Entry(name, text, tuple(vector), made.id)
+                stored[kind].append(Text(text, made))
+        return cluster, stored
+
+    def _profile(self, cluster: Cluster, facts: Sequence[Text]) -> None:
+        known = self._entries.get(cluster.profile or "")
+        if known is not None:
+            (shown,) = recorded([known]) or [noted(known.text, name=known.id, kind="memory_entry").variable]
+            profile: Entry | None = update_profile(known, Text(known.text, shown), facts, self._candidate, self._access)
+        else:
+            profile = init_profile(self._named("p"), facts, self._candidate, self._access)
+        if profile is not None:
+            cluster.profile = profile.id
+            self._entries[profile.id] = profile
+
+    def _named(self, kind: str) -> str:
+        self._count[kind] = self._count.get(kind, 0) + 1
+        return f"{kind}{self._count[kind]}"
+
+
+def _dated(text: str, time: str) -> str:
+    return f"{text} ({time})" if time else text
+
+
+def entries_of(memory: Memory) -> list[Entry]:
+    """The entries of a memory, in the order in which they were stored."""
+    state: Mapping[str, Sequence[Mapping[str, object]]] = memory.state
+    return [Entry.from_json(data) for data in state["entries"]]

@@ -1,0 +1,88 @@
+"""EverOS's own form of its prompts: the YAML files of its two slots, and the proof that the server sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from experiments.systems.everos import proof
+from experiments.systems.everos.prompts import PROMPTS, SLOTS
+from experiments.systems.everos.rendering import as_template, rendered
+from experiments.systems.everos.slots import FOLDER, read_slot, write_slots
+from experiments.systems.everos.system import EverOs
+from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.programs import said_by
+from tracing.errors import RunError
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.seeding import check_seeds
+
+ANSWER_FILE = "answer.txt"
+
+
+class EverOsSlots:
+    """`prompt_slots/NAME.yaml`, for the folder `config` of the package everos, and the answer prompt beside it."""
+
+    prompts = frozenset(PROMPTS)
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template.
+
+        Raises:
+            ContractError: EverOS would take a text and misread it, such as one that has lost `{conversation}`.
+        """
+        check_seeds(PROMPTS, candidate)
+        write_slots({name: candidate[name] for name in SLOTS}, folder / FOLDER)
+        (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
+        return {**{name: f"{FOLDER}/{name}.yaml" for name in SLOTS}, "answer": ANSWER_FILE}
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One prompt as EverOS sends it; the answer's as the user of the export does."""
+        if name == "answer":
+            return render((folder / ANSWER_FILE).read_bytes().decode(), values)
+        return rendered(read_slot(folder / FOLDER / f"{name}.yaml") or "", values)
+
+    def prove(self, folder: Path) -> list[str]:
+        """See `proof.prove`; in the environment of EverOS, unless it is installed here."""
+        if proof.here():
+            return proof.prove(folder)
+        return list(said_by(proof.__name__, [str(folder.absolute())], _environment()))
+
+    def defaults(self) -> Mapping[str, str]:
+        """The texts that EverOS ships, by slot. See `proof.shipped`, and `prove`."""
+        return proof.shipped() if proof.here() else dict(said_by(proof.__name__, [], _environment()))
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a folder of slots, has one, or is a file of one."""
+        return any((_slots_in(source) / f"{name}.yaml").is_file() for name in SLOTS)
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts that an EverOS with these slots sends: where one is not enabled, the one that it ships.
+
+        Raises:
+            RunError: there are no slots, or one cannot be read.
+            ConfigError: a slot is not enabled, and the library that has its text is not installed.
+        """
+        if not self.recognises(source):
+            raise RunError(
+                f"{source}: no {' or '.join(f'{name}.yaml' for name in SLOTS)}; give the folder of the slots"
+            )
+        files = {name: _slots_in(source) / f"{name}.yaml" for name in SLOTS}
+        found = {name: read_slot(path) if path.is_file() else None for name, path in files.items()}
+        own = self.defaults() if None in found.values() else {}
+        return {name: own[name] if text is None else text for name, text in found.items()}
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """A slot's text as a template of memtune's."""
+        return as_template(text, placeholders)
+
+
+def _environment() -> Environment:
+    found = environment_of(EverOs)
+    assert found is not None  # noqa: S101 - it is decorated so
+    return found
+
+
+def _slots_in(source: str) -> Path:
+    folder = Path(source).parent if Path(source).is_file() else Path(source)
+    return folder / FOLDER if (folder / FOLDER).is_dir() else folder

@@ -1,0 +1,118 @@
+"""EverOS's own search over a built memory: a server that holds it, kept for the next question."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextvars import Context, copy_context
+
+from experiments.systems.everos.server import OWNER, Server
+from experiments.systems.everos.server_pool import Kept
+from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored, content_hash
+from tracing.errors import MemorySystemError, MemtuneError
+from tracing.llm.access import ModelAccess
+from tracing.llm.models import ChatReply
+
+_PROBE = "everos embedding dimension probe"
+"""What EverOS embeds when it starts, to learn how long vectors are."""
+
+
+class Recaller:
+    """An EverOS that holds a memory; its vectors are known, so that only questions are embedded."""
+
+    def __init__(self, entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) -> None:
+        self._vectors = {text: list(vector) for text, vector in vectors.items()}
+        self._dimension = len(next(iter(self._vectors.values())))
+        self._lock = threading.Lock()
+        self._access: ModelAccess | None = None
+        self._context, self._failures = Context(), list[MemtuneError]()
+        self._server = Server({}, chat=_silent, embed=self._embed, dimension=self._dimension)
+        try:
+            self._names = self._written(entries)
+            self._server.index()
+        except BaseException:
+            self._server.close()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._server.alive
+
+    def search(self, query: str, access: ModelAccess, *, method: str, top_k: int) -> list[str]:
+        """The ids of the entries found, best first: an episode, then those of its facts that speak for it.
+
+        Raises:
+            ModelError, BudgetExceededError: the query could not be embedded, or EverOS refuses it.
+        """
+        with self._lock:
+            self._access, self._context, self._failures = access, copy_context(), []
+            body = {"user_id": OWNER, "query": query, "method": method, "top_k": top_k}
+            try:
+                data = self._server.post("/api/v2/memory/search", body)["data"]
+            except MemorySystemError:
+                for failure in self._failures:
+                    raise failure from None
+                raise
+            finally:
+                self._access = None
+            found = []
+            for episode in data["episodes"]:
+                found += [episode["id"], *(fact["id"] for fact in episode["atomic_facts"])]
+            return [self._names[each] for each in dict.fromkeys(found)]
+
+    def close(self) -> None:
+        """End its server."""
+        self._server.close()
+
+    def _written(self, entries: Sequence[Stored]) -> dict[str, str]:
+        """Put the entries into its files; what EverOS calls each: our id."""
+        names: dict[str, str] = {}
+        ids: dict[str, str] = {}
+        for kind in (EPISODE, FACT):
+            items = [entry for entry in entries if entry.kind == kind]
+            if items:
+                made = self._server.write(kind, [one.as_item(OWNER, ids.get(one.parent, "none")) for one in items])
+                for entry, given in zip(items, made, strict=True):
+                    ids[entry.id], names[f"{OWNER}_{given}"] = given, entry.id
+        return names
+
+    def _embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        if text == _PROBE:
+            return [1.0] + [0.0] * (self._dimension - 1)
+        known = self._vectors.get(text)
+        if known is not None:
+            return known
+        access = self._access
+        if access is None:
+            raise MemorySystemError(f"everos embeds a text that is not in the memory: {text[:80]!r}")
+        try:
+            (vector,) = self._context.copy().run(access.embedding.embed, [text], query=True)
+        except MemtuneError as error:
+            self._failures.append(error)
+            raise
+        return list(vector)
+
+
+_kept: Kept[Recaller] = Kept(2)
+
+
+def found_in(
+    entries: Sequence[Stored],
+    vectors: Mapping[str, Sequence[float]],
+    query: str,
+    access: ModelAccess,
+    *,
+    method: str,
+    top_k: int,
+) -> list[str]:
+    """What an EverOS that holds these entries finds; see `Recaller.search`."""
+    with _kept.one(content_hash(entries, vectors), lambda: Recaller(entries, vectors)) as recaller:
+        return recaller.search(query, access, method=method, top_k=top_k)
+
+
+def _silent(messages: Sequence[Mapping[str, str]]) -> ChatReply:
+    raise MemorySystemError("everos asks a chat model while it searches")

@@ -1,0 +1,187 @@
+"""EverOS 1.5 as a memory system: its own server reads, stores and searches, and the shared answer operation replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
+from experiments.systems.everos.ingestion import Reader
+from experiments.systems.everos.operations import Asker
+from experiments.systems.everos.prompts import PROMPTS
+from experiments.systems.everos.search import found_in
+from experiments.systems.everos.server import RELEASE, require
+from experiments.systems.everos.stored_entries import EPISODE, Stored, as_state, from_state
+from experiments.systems.worker import in_worker
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session, variable
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry, check_lengths
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import Text, noted, noted_again, recalled
+
+METHODS = ("hybrid", "keyword", "vector")
+
+
+@in_worker(requirements=[f"everos=={RELEASE}"], python=("3.12", "3.13"))
+class EverOs:
+    """The real EverOS 1.5: split into episodes, extract each, store it, extract its facts, search, answer.
+
+    Args:
+        top_k: most episodes or facts that EverOS's search gives to the answer.
+        method: of EverOS's search: "hybrid", "keyword" or "vector".
+        max_tokens: maximum length of a reply of the extraction; EverOS sets none.
+        reply_schema: when reply schemas are enforced, which EverOS alone does not do: "embedded" with an embedded
+            model, "always" or "never".
+
+    Raises:
+        ConfigError: `method` or `reply_schema` is none of these, or `top_k` is below 0.
+    """
+
+    name = "everos"
+    # Memories built by another release of the library are other memories.
+    version = f"2 with everos {RELEASE}"
+    prompts = PROMPTS
+    operations = (
+        OperationSpec("detect_boundaries", "extract", "boundary_detection"),
+        OperationSpec("extract_episode", "extract", "episode_extract"),
+        OperationSpec("store", "update", None),
+        OperationSpec("extract_facts", "extract", None),
+        OperationSpec("search", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"
+    ) -> None:
+        check_choice("method", method, METHODS)
+        check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
+        check_least(0, top_k=top_k)
+        self.top_k, self.method, self.max_tokens, self.reply_schema = top_k, method, max_tokens, reply_schema
+
+    def require_library(self) -> None:
+        """Return if the server can be started.
+
+        Raises:
+            ConfigError: it is not installed, or another generation.
+        """
+        require()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {
+            "top_k": self.top_k,
+            "method": self.method,
+            "max_tokens": self.max_tokens,
+            "reply_schema": self.reply_schema,
+        }
+
+    def enforces_schema(self, *, embedded: bool) -> bool:
+        """Whether reply schemas are enforced with such a model, which EverOS does not do."""
+        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        said = [
+            "EverOS counted a token for four bytes, since its table of tokens would be downloaded: where a session is "
+            "longer than its limit of 65,536 tokens, it is split elsewhere than by EverOS alone."
+        ]
+        if self.enforces_schema(embedded=embedded):
+            said.append(
+                "Replies to EverOS's requests were constrained to a JSON schema, where EverOS alone asks for JSON in "
+                "words; with EverOS alone the prompts may do worse."
+            )
+        return said
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
+        with Reader(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access)) as reader:
+            for dialogue in conversation.sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    reader.read(dialogue)
+        return _memory(reader.entries, access)
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from what EverOS's search finds."""
+        stored, vectors = from_state(memory.state)
+        entries = [Entry(one.id, one.text, (), one.variable) for one in stored]
+        query = noted(question.question, name=question.id, kind="query")
+        inputs = {"query": query.variable, "entries": recalled(one.variable for one in stored)}
+        with operation("search", kind="retrieval", inputs=inputs) as op:
+            ids: list[str] = []
+            if stored:
+                asked = question.question
+                ids = found_in(stored, vectors, asked, access, method=self.method, top_k=self.top_k)
+            known = {entry.id: entry for entry in entries}
+            found = [known[each] for each in ids]
+            found = intervening().retrieved(Step("search", op.id), query.variable, entries, found)
+            context = [
+                Text(
+                    entry.text,
+                    op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
+                )
+                for rank, entry in enumerate(found, start=1)
+            ]
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Store these facts as episodes."""
+        entries: list[Stored] = []
+        for number, texts in enumerate(sessions, start=1):
+            with session(f"given{number}"):
+                for text in texts:
+                    fact = noted(text, name="given", kind="fact")
+                    with operation("store", inputs={"fact": fact.variable}) as op:
+                        name = f"e{len(entries) + 1}"
+                        made = op.output("entry", text, name=name, kind="memory_entry")
+                    entries.append(_episode(name, text, made.id))
+        return _memory(entries, access)
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these episodes."""
+        made = [variable(text, name=f"e{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
+        return _memory([_episode(one.name, text, one.id) for one, text in zip(made, texts, strict=True)], access)
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of the search."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        if prompt == "answer":
+            answer_again(parts, candidate[prompt], access.task)
+            return
+        asker = Asker(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access))
+        values = {name: parts[name][0].text for name in PROMPTS[prompt].contract.placeholders}
+        request = render(candidate[prompt], values)
+        if prompt == "boundary_detection":
+            asker.boundaries(request, values, noted_again(parts["turns"]))
+        else:
+            segment = noted_again(parts.get("segment", ()))
+            asker.episode(request, values, segment, [one.variable for one in segment])
+
+    def _enforced(self, access: ModelAccess) -> bool:
+        return self.enforces_schema(embedded=access.task.settings.embedded)
+
+
+def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
+    """A memory of these entries, with the vectors of all that EverOS indexes."""
+    texts = list(dict.fromkeys(text for entry in entries for text in entry.indexed))
+    vectors: list[list[float]] = []
+    if texts:
+        with operation("embed", kind="embedding", inputs={"entries": recalled(entry.variable for entry in entries)}):
+            vectors = access.embedding.embed(texts)
+        for vector in vectors:
+            check_lengths(vector, vectors[0])
+    return Memory(as_state(entries, dict(zip(texts, vectors, strict=True))))
+
+
+def _episode(name: str, text: str, made: str) -> Stored:
+    return Stored(name, text, made, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})

@@ -1,0 +1,121 @@
+"""Prompts as arguments of a library's functions, in a JSON file: plain texts, whose braces mean nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.exporting.formats.constants import json_object
+from experiments.systems.exporting.formats.literal_templates import escaped
+from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.proving import Library, sent_by
+from experiments.systems.exporting.written_files import write_text
+from tracing.errors import RunError
+from tracing.systems.prompts import Candidate, render
+
+
+class Arguments:
+    """A place is an argument (`instructions`), or one of a function (`search.system_prompt`, nested in the file).
+
+    Attributes:
+        library: that takes the arguments.
+        proof: the program that calls it with them, in an environment that has the library and not memtune.
+        file: of the export.
+        places: for prompts.
+    """
+
+    library: Library
+    proof: Path
+    file: str
+    places: tuple[Place, ...]
+
+    def require_library(self) -> None:
+        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        self.library.require()
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the rendered texts."""
+        arguments: dict[str, Any] = {}
+        for place, template in candidate.items():
+            function, _, argument = place.rpartition(".")
+            of_it = arguments.setdefault(function, {}) if function else arguments
+            of_it[argument] = render(template, {})
+        write_text(folder / self.file, json.dumps(arguments, indent=2, ensure_ascii=False) + "\n")
+        return dict.fromkeys(candidate, self.file)
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One text as the library gets it."""
+        return self.texts(str(folder / self.file))[name]
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a JSON file with one of the arguments."""
+        try:
+            return Path(source).suffix == ".json" and bool(self.texts(source))
+        except RunError:
+            return False
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of a file, by place."""
+        arguments, found = json_object(source), {}
+        for place in self.places:
+            function, _, argument = place.name.rpartition(".")
+            of_it = arguments.get(function) if function else arguments
+            text = of_it.get(argument) if isinstance(of_it, dict) else None
+            if isinstance(text, str):
+                found[place.name] = text
+        return found
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text as a template without placeholders."""
+        return escaped(text)
+
+    def prove(self, folder: Path) -> list[str]:
+        """Call the library with the arguments, and find each text in the requests that it sends.
+
+        Raises:
+            ContractError: a prompt is in no request.
+            ConfigError: the library is not installed.
+        """
+        file = str(folder / self.file)
+        sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
+        texts = self.texts(file)
+        return [
+            *(sent.proof(place, text) for place, text in texts.items()),
+            *sent.others([text] for text in texts.values()),
+        ]
+
+
+_SCHEMA_IN_TEXT = re.compile(r"conforming to this schema:\n```json\n(.*?)\n```", re.DOTALL)
+
+
+def reply_by_schema(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply in the form that a request asks for: a small instance of its schema, or a word."""
+    schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
+    told = [found for message in body["messages"] for found in _SCHEMA_IN_TEXT.findall(str(message["content"]))]
+    if schema is None and told:
+        schema = json.loads(told[-1])
+    return {"content": "tea" if schema is None else json.dumps(smallest(schema, schema))}
+
+
+def smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    """A small value that a JSON schema accepts: a list with one item, a text with a word."""
+    if "$ref" in schema:
+        return smallest(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    for choice in ("anyOf", "allOf", "oneOf"):
+        if choice in schema:
+            return smallest(schema[choice][0], root)
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    if kind == "object":
+        return {name: smallest(each, root) for name, each in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [smallest(schema["items"], root)] if "items" in schema else []
+    return {"integer": 0, "number": 0, "boolean": False, "null": None}.get(str(kind), "tea")

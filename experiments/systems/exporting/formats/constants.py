@@ -1,0 +1,149 @@
+"""Prompts as constants of a program: a JSON object, a dotenv file, a Python module; templates in `str.format` style."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.exporting.formats.python_source import literal, python_constants
+from experiments.systems.exporting.written_files import read_text, write_text
+from tracing.errors import ContractError, RunError
+from tracing.systems.prompts import Candidate, render
+
+JSON_FILE, DOTENV_FILE, PYTHON_FILE = "prompts.json", "prompts.env", "prompts.py"
+
+
+def constant_of(prompt: str) -> str:
+    """The name of a prompt's constant: `answer` is in `ANSWER_PROMPT`."""
+    return re.sub(r"\W", "_", f"{prompt}_prompt", flags=re.ASCII).upper()
+
+
+class _Constants:
+    """What the three have in common: one file, whose texts are memtune's own templates."""
+
+    file: str
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """A prompt with its values, as `str.format` gives it."""
+        return render(self.texts(str(folder / self.file))[self._name(name)], values)
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a file with such an ending."""
+        path = Path(source)
+        return path.is_file() and (path.suffix == Path(self.file).suffix or path.name == Path(self.file).suffix)
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of the file, by the name of the constant."""
+        raise NotImplementedError
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text itself."""
+        return text
+
+    def _name(self, prompt: str) -> str:
+        return prompt
+
+    def _all(self, candidate: Candidate) -> dict[str, str]:
+        """The texts by the name of the constant.
+
+        Raises:
+            ContractError: two prompts would have the same.
+        """
+        named = {self._name(prompt): text for prompt, text in candidate.items()}
+        if len(named) < len(candidate):
+            raise ContractError(f"{self.file}: two of {', '.join(candidate)} would have the same name; take --to json")
+        return named
+
+
+class JsonConstants(_Constants):
+    """A JSON object with a text for each prompt."""
+
+    file = JSON_FILE
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the file."""
+        write_text(folder / self.file, json.dumps(dict(candidate), indent=2, ensure_ascii=False) + "\n")
+        return dict.fromkeys(candidate, self.file)
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of an object, by key."""
+        return {key: text for key, text in json_object(source).items() if isinstance(text, str)}
+
+
+def json_object(source: str) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        RunError: there is none.
+    """
+    try:
+        found = json.loads(read_text(Path(source)))
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{source}: no JSON ({' '.join(str(error).split())}); give the file as it was written") from None
+    if not isinstance(found, dict):
+        raise RunError(f"{source}: holds no JSON object; give a file with a text for each prompt")
+    return found
+
+
+class DotenvConstants(_Constants):
+    """A variable for each prompt in a dotenv file, as python-dotenv reads it."""
+
+    file = DOTENV_FILE
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the file.
+
+        Raises:
+            ContractError: a text holds what python-dotenv replaces, and for which it has no escape.
+        """
+        for prompt, text in candidate.items():
+            if "${" in text:
+                raise ContractError(f"{prompt}: python-dotenv would replace '${{…}}' in it; write the dollar apart")
+            if "\0" in text:
+                raise ContractError(f"{prompt}: no environment variable can hold a null character; leave it out")
+        lines = [f"{name}={_quoted(text)}\n" for name, text in self._all(candidate).items()]
+        write_text(folder / self.file, "".join(lines))
+        return dict.fromkeys(candidate, self.file)
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of the variables."""
+        from dotenv import dotenv_values
+
+        read_text(Path(source))  # says in one line why a file cannot be read
+        return {name: text for name, text in dotenv_values(source).items() if text is not None}
+
+    def _name(self, prompt: str) -> str:
+        return constant_of(prompt)
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\r": "\\r"}
+
+
+def _quoted(text: str) -> str:
+    """A value in double quotes: lines stay lines, and a carriage return is escaped, since readers translate it."""
+    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+
+
+class PythonConstants(_Constants):
+    """A constant for each prompt in a Python module."""
+
+    file = PYTHON_FILE
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the file."""
+        constants = [f"{name} = {literal(text)}\n" for name, text in self._all(candidate).items()]
+        write_text(
+            folder / self.file,
+            '"""Prompts tuned by memtune: fill them with `str.format`."""\n\n' + "\n".join(constants),
+        )
+        return dict.fromkeys(candidate, self.file)
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of the module's constants; nothing of it is executed."""
+        return python_constants(source)
+
+    def _name(self, prompt: str) -> str:
+        return constant_of(prompt)

@@ -1,0 +1,167 @@
+"""Reads the prompts that a system uses today, as the seed of a run: its library's own, or those of a user's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.exporting.export import own_errors
+from experiments.systems.exporting.exporter import Exporter, HasDefaults, HasPlaces, Reads, open_exporter
+from experiments.systems.exporting.formats.constants import constant_of
+from experiments.systems.exporting.forms import TextFiles
+from experiments.systems.exporting.places import likeliest, of_stage
+from experiments.systems.exporting.sources import files_of, form_of, own_form, places_of, readable_forms
+from experiments.systems.exporting.whole_folder import whole_folder
+from tracing.errors import ContractError, RunError
+from tracing.systems.prompts import seed_candidate
+from tracing.systems.protocol import MemorySystem
+from tracing.systems.registry import open_system
+from tracing.systems.seeding import fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was read.
+
+    Attributes:
+        candidate: a text for each prompt of the system.
+        names: prompt → its name in the source. A prompt that is not here has the system's own seed text.
+        form: the exporter whose form the source has; None for the system's own seeds.
+    """
+
+    candidate: Mapping[str, str]
+    names: Mapping[str, str]
+    form: str | None
+
+
+def import_prompts(
+    system_name: str,
+    source: str | None,
+    *,
+    form: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Imported:
+    """The prompts of `source` as those of a system; without one, those that its library uses by default.
+
+    Args:
+        source: file, folder or address; None for the defaults.
+        form: the exporter whose form it has; by default that of the export's manifest, or the first that recognises it.
+        mapping: prompt → its name there, instead of the names that are looked for.
+        settings: of the system, if it cannot be made without.
+
+    Raises:
+        RunError: the source cannot be read, is in no known form, or has none of the prompts.
+        ContractError: a text breaks the contract of its prompt.
+        ConfigError: no such system or form, or the library is not installed.
+    """
+    system = open_system(system_name, settings)
+    own = own_form(system_name)
+    if source is None:
+        exporter = open_exporter(own) if own is not None else None
+        if not isinstance(exporter, HasDefaults):
+            return Imported(seed_candidate(system.prompts), {}, None)
+        with own_errors("defaults"):
+            texts = dict(exporter.defaults())
+        return _Reading(system_name, system, "its library", exporter, texts).all(mapping or {}, own)
+    form = form or form_of(source, own)
+    exporter = open_exporter(form)
+    if not isinstance(exporter, Reads):
+        raise RunError(f"--format {form}: no prompts can be read from it; choose one of {', '.join(readable_forms())}")
+    with own_errors("texts"):
+        files = [source] if exporter.recognises(source) else files_of(source)
+        texts = {name: text for file in files for name, text in exporter.texts(file).items()}
+    reading = _Reading(system_name, system, source, exporter, texts)
+    return reading.all(mapping or {}, form)
+
+
+def write_prompts(imported: Imported, out: Path) -> None:
+    """Write a file `NAME.txt` for each prompt into the new folder `out`, all at once.
+
+    Raises:
+        RunError: `out` holds something already, or cannot be written.
+    """
+    with whole_folder(out) as folder:
+        TextFiles().write(imported.candidate, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The texts of a source, for the prompts of a system."""
+
+    system_name: str
+    system: MemorySystem
+    source: str
+    exporter: Exporter
+    texts: Mapping[str, str]
+
+    def all(self, mapping: Mapping[str, str], form: str | None) -> Imported:
+        names = self._names(mapping)
+        found, problems = {}, []
+        for prompt, name in names.items():
+            contract = self.system.prompts[prompt].contract
+            try:
+                text = self.texts[name]
+                with own_errors("template"):
+                    found[prompt] = (
+                        self.exporter.template(text, contract.placeholders)
+                        if isinstance(self.exporter, Reads)
+                        else text
+                    )
+                wrong = fitted(contract, text).violations(found[prompt])
+            except ContractError as error:
+                wrong = [str(error)]
+            problems += [f"{prompt} ({name}): {problem}" for problem in wrong]
+        if problems:
+            raise ContractError(f"{self.source}: {'; '.join(problems)}")
+        beside = self._beside()
+        names |= {prompt: f"{prompt}.txt" for prompt in beside if prompt not in names}
+        return Imported({**seed_candidate(self.system.prompts), **beside, **found}, names, form)
+
+    def _beside(self) -> dict[str, str]:
+        """The prompts that an export wrote beside, since the target has no place for them."""
+        if not Path(self.source).is_dir():
+            return {}
+        return {name: text for name, text in TextFiles().texts(self.source).items() if name in self.system.prompts}
+
+    def _names(self, mapping: Mapping[str, str]) -> dict[str, str]:
+        """Prompt → its name in the source."""
+        there = ", ".join(self.texts) or "no prompts"
+        for prompt, name in mapping.items():
+            if prompt not in self.system.prompts:
+                known = ", ".join(self.system.prompts)
+                raise RunError(f"--map {prompt}={name}: {self.system_name} has no such prompt; it has {known}")
+            if name not in self.texts:
+                raise RunError(f"--map {prompt}={name}: {self.source} has no such text; it has {there}")
+        found = dict(mapping)
+        for prompt in self.system.prompts:
+            fitting = [name for name in self._looked_for(prompt) if name in self.texts]
+            if fitting:
+                found.setdefault(prompt, fitting[0])
+        if not found:
+            raise RunError(
+                f"{self.source}: has {there}, but {self.system_name} has the prompts {', '.join(self.system.prompts)}; "
+                "say which is which with --map PROMPT=NAME"
+            )
+        return {prompt: found[prompt] for prompt in self.system.prompts if prompt in found}
+
+    def _looked_for(self, prompt: str) -> Iterator[str]:
+        """Names that a prompt may have in a source, the likeliest first."""
+        exported = places_of(self.source)
+        if prompt in exported:
+            there = exported[prompt]
+            if there is not None:
+                yield there
+            return
+        if isinstance(self.exporter, HasPlaces):
+            spec = self.system.prompts[prompt]
+            for place in self.exporter.places:
+                alone = place.stage is not None and of_stage(self.system, place.stage) == [prompt]
+                if alone and place in likeliest(self.exporter.places, spec, place.stage):
+                    yield place.name
+        yield prompt
+        yield constant_of(prompt)
+        yield f"{prompt}.predict"
+        yield f"memtune.{self.system_name}.{prompt}"

@@ -1,0 +1,263 @@
+"""Runs the library that an export is for, in an environment that has it, and records the requests that it sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.libraries import installed_version
+from experiments.systems.worker.environment import Environment
+from tracing.errors import ConfigError, ContractError
+from tracing.llm.serving.loopback import LoopbackServer, Request
+from tracing.recording.redaction import excerpt
+
+SECONDS = 600
+"""How long a library may take: it is imported, sets up its stores and sends a few requests to loopback."""
+
+_LONGEST_SAID = 300
+_LONGEST_OPENING = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library that an export is for.
+
+    Attributes:
+        package: its distribution.
+        versions: beginnings of its versions that an export is for, such as `1.0.`.
+        environment: the one that `memtune system install` makes for it; None for a library of memtune's own extras.
+        extra: that brings it into memtune's own environment; empty if none does.
+    """
+
+    package: str
+    versions: tuple[str, ...]
+    environment: Environment | None
+    extra: str = ""
+
+    def python(self) -> Path:
+        """The interpreter that has it: memtune's own, or that of its environment.
+
+        Raises:
+            ConfigError: it is not installed; the message gives the command that installs it.
+        """
+        found = self.here()
+        if found is not None and self.holds(found):
+            return Path(sys.executable)
+        made = None if self.environment is None else self.environment.installed()
+        if self.environment is not None and made is not None and made.requirements == self.environment.requirements:
+            return self.environment.interpreter
+        raise self._missing(found)
+
+    def require(self) -> None:
+        """Return if it is in memtune's own environment.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        found = self.here()
+        if found is None or not self.holds(found):
+            raise self._missing(found)
+
+    def _missing(self, found: str | None) -> ConfigError:
+        has = "it is not installed" if found is None else f"{found} is installed"
+        wanted = " or ".join(f"{each}x" if each.endswith(".") else each for each in self.versions)
+        return ConfigError(f"this needs {self.package} {wanted}, but {has}: {self.install}")
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        if self.environment is not None:
+            return self.environment.command
+        return f"pip install 'memtune[{self.extra}]'"
+
+    def here(self) -> str | None:
+        """Its version beside memtune, or None."""
+        return installed_version(self.package)
+
+    def holds(self, release: str) -> bool:
+        """Whether an export is for this release."""
+        return any(release == each or (each.endswith(".") and release.startswith(each)) for each in self.versions)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a library sent.
+
+    Attributes:
+        release: the package and its version.
+        requests: the messages of each chat request, as it put them.
+        said: why the program ended, if it failed; otherwise empty.
+    """
+
+    release: str
+    requests: Sequence[Sequence[Mapping[str, Any]]]
+    said: str
+
+    def proof(self, place: str, text: str) -> str:
+        """A sentence that says which message holds a prompt whole.
+
+        Raises:
+            ContractError: none does.
+        """
+        return self.proof_between(place, [text])
+
+    def proof_between(self, place: str, parts: Sequence[str]) -> str:
+        """The same for a prompt with values in it: which message has all its own parts, in their order.
+
+        Raises:
+            ContractError: none has.
+        """
+        for number, messages in enumerate(self.requests, start=1):
+            for message in messages:
+                if _holds(_content(message), parts):
+                    where = f"the {message['role']} message of request {number} of {self.release}"
+                    return f"{place}: all {sum(map(len, parts))} characters are in {where}"
+        why = f" ({self.said})" if self.said else ""
+        raise ContractError(f"{place}: {self.release} does not send it as it is{why}; the export is unusable")
+
+    def others(self, parts: Iterable[Sequence[str]]) -> list[str]:
+        """A sentence on the requests that have none of the prompts, if there are any, by how their messages begin.
+
+        Args:
+            parts: the own parts of each prompt.
+        """
+        held = list(parts)
+        own = [
+            messages
+            for messages in self.requests
+            if not any(_holds(_content(message), each) for message in messages for each in held)
+        ]
+        if not own:
+            return []
+        counted = Counter(excerpt(" ".join(_content(messages[0]).split()), _LONGEST_OPENING) for messages in own)
+        openings = ", ".join(f"{opening!r} ({count})" for opening, count in counted.items())
+        return [
+            f"{len(own)} of the {len(self.requests)} requests of {self.release} have none of these prompts, but its "
+            f"own: {openings}"
+        ]
+
+
+Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Maps the body of a chat request to the message of the reply."""
+
+
+def sent_by(library: Library, proof: Path, given: Mapping[str, Any], reply: Reply) -> Sent:
+    """Run a proof, a program that uses a library, and record the chat requests that it makes on loopback.
+
+    Its environment has no key, no proxy and an empty home.
+
+    Raises:
+        ConfigError: no environment has the library, or it sent nothing.
+    """
+    python = library.python()
+    asked: list[Sequence[Mapping[str, Any]]] = []
+
+    def chat(request: Request) -> dict[str, Any]:
+        asked.append(request.body["messages"])
+        choice = {"index": 0, "message": {"role": "assistant", **reply(request.body)}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
+        return {**base, "choices": [choice], "usage": usage}
+
+    def embed(request: Request) -> dict[str, Any]:
+        texts = request.body["input"] if isinstance(request.body["input"], list) else [request.body["input"]]
+        size = int(request.body.get("dimensions") or DIMENSIONS)
+        data = [{"object": "embedding", "index": i, "embedding": [1.0] + [0.0] * (size - 1)} for i in range(len(texts))]
+        return {"object": "list", "model": "capture", "data": data, "usage": {"prompt_tokens": 0, "total_tokens": 0}}
+
+    server = LoopbackServer("capture", {"POST /v1/chat/completions": chat, "POST /v1/embeddings": embed})
+    server.start()
+    try:
+        release, said = _run(library, python, proof, {**given, "base_url": server.base_url, "key": server.key})
+    finally:
+        server.close()
+    if not asked:
+        raise ConfigError(f"--verify: {release} sent no request ({said or 'it said nothing'}); {library.install}")
+    return Sent(release, tuple(asked), said)
+
+
+DIMENSIONS = 8
+"""Of a vector, if the request names no other number."""
+
+
+def printed_by(library: Library, program: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object that a program which uses a library prints last.
+
+    Raises:
+        ConfigError: no environment has the library, or the program failed.
+    """
+    python = library.python()
+    done = _ended(library, python, program, given)
+    try:
+        found = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        found = None
+    if done.returncode != 0 or not isinstance(found, dict):
+        raise ConfigError(f"{library.package} cannot be read ({_last(done.stderr)}); {library.install}")
+    return found
+
+
+def _run(library: Library, python: Path, proof: Path, given: Mapping[str, Any]) -> tuple[str, str]:
+    """The release that ran, and why it failed, or nothing."""
+    done = _ended(library, python, proof, given)
+    named = [line.removeprefix("release ") for line in done.stdout.splitlines() if line.startswith("release ")]
+    return (named[-1] if named else library.package), ("" if done.returncode == 0 else _last(done.stderr))
+
+
+def _ended(library: Library, python: Path, proof: Path, given: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory(prefix="memtune-proof-") as scratch:
+        environment = {
+            "PATH": os.defpath,
+            "HOME": scratch,
+            "TMPDIR": scratch,
+            "PYTHONUTF8": "1",
+            "NO_PROXY": "127.0.0.1",
+        }
+        try:
+            return subprocess.run(  # noqa: S603 - our own program, without a shell
+                [str(python), "-I", str(proof)],
+                input=json.dumps({**given, "scratch": scratch}),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                env=environment,
+                cwd=scratch,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConfigError(
+                f"--verify: {library.package} did not end within {SECONDS} s; export without --verify"
+            ) from None
+        except OSError as error:
+            raise ConfigError(f"--verify: {python} cannot be started ({error.strerror}); {library.install}") from None
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return excerpt(lines[-1], _LONGEST_SAID) if lines else "it said nothing"
+
+
+def _holds(text: str, parts: Sequence[str]) -> bool:
+    place = 0
+    for part in parts:
+        found = text.find(part, place)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")

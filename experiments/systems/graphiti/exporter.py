@@ -1,0 +1,187 @@
+"""Graphiti's prompts as overrides of its prompt library, and the proof that it sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from experiments.systems.exporting.arguments import reply_by_schema
+from experiments.systems.exporting.formats.python_source import literal, python_constants
+from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.proving import Library, sent_by
+from experiments.systems.exporting.written_files import write_text
+from experiments.systems.worker.environment import Environment
+from tracing.systems.prompts import Candidate, placeholders_of, render
+from tracing.systems.protocol import Stage
+
+MODULE_FILE = "graphiti_prompts.py"
+
+GRAPHITI = Library(
+    "graphiti-core",
+    ("0.31.",),
+    # It imports httpx without requiring it.
+    Environment("graphiti@0.31", f"{__name__}:GraphitiLibrary", ("graphiti-core[kuzu]==0.31.1", "httpx>=0.27,<1")),
+)
+
+_MODULE = '''"""Prompts tuned by memtune, for Graphiti 0.31.
+
+    from graphiti_prompts import prompt_library
+
+    graphiti = Graphiti(..., prompt_library=prompt_library())
+"""
+
+import json
+
+PROMPTS = {{
+{prompts}}}
+
+
+def prompt_library():
+    """Graphiti's prompts, with those of PROMPTS in place of its own."""
+    from graphiti_core.prompts import create_prompt_library
+
+    overrides = {{}}
+    for place, text in PROMPTS.items():
+        group, _, function = place.partition(".")
+        overrides.setdefault(group, {{}})[function] = _builder(text)
+    return create_prompt_library(overrides)
+
+
+def _builder(text):
+    from graphiti_core.prompts.models import ChatPrompt, SystemMessage, UserMessage
+
+    def build(context):
+        values = {{key: _written(value) for key, value in context.items()}}
+        user = UserMessage(content=text.format_map(values))
+        return ChatPrompt(system=SystemMessage(content="{system}"), user=user)
+
+    return build
+
+
+def _written(value):
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+'''
+
+_SYSTEM = "Follow the instructions of the user."
+_ENTITIES = frozenset(
+    {
+        "entity_types",
+        "previous_episodes",
+        "custom_extraction_instructions",
+        "episode_timestamp",
+        "source_description",
+    }
+)
+_FACTS = frozenset(
+    {"previous_episodes", "reference_time", "edge_types", "strict_edge_types", "custom_extraction_instructions"}
+)
+_LOST = {
+    "{custom_extraction_instructions}": "what you give Graphiti as custom_extraction_instructions is not sent",
+    "{entity_types}": "the model is told of no entity types, your own among them",
+    "{edge_types}": "what you give Graphiti as edge_types is not sent",
+    "{previous_episodes}": "the episodes before are not sent",
+    "{reference_time}": "the time that you give an episode is not sent",
+    "{source_description}": "what you give an episode as source_description is not sent",
+}
+"""What the library's own prompts send."""
+
+MESSAGE, TEXT, JSON = (f"extract_nodes.extract_{kind}" for kind in ("message", "text", "json"))
+EDGE, COMBINED = "extract_edges.edge", "extract_nodes_and_edges.extract_message"
+
+_ASKED = {
+    MESSAGE: "for the entities of a message",
+    TEXT: "for the entities of a text",
+    JSON: "for the entities of a JSON episode",
+    EDGE: "for the facts of an episode",
+    COMBINED: "in add_episode_bulk, unless it is called with use_combined_extraction=False",
+}
+
+_NO_PLACE = (
+    "Graphiti asks by its own prompts for the dates, attributes, summaries and duplicates of what it extracted: there "
+    "are no places for them."
+)
+
+
+def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = (), may: frozenset[str]) -> Place:
+    """A place whose text loses nothing if it has all that the library's own prompt there sends."""
+    own = {"{custom_extraction_instructions}"}
+    own |= {"{entity_types}"} if name != EDGE else {"{reference_time}"}
+    own |= {"{edge_types}"} if name in (EDGE, COMBINED) else set()
+    own |= {"{previous_episodes}"} if name not in (TEXT, JSON) else set()
+    own |= {"{source_description}"} if name == JSON else set()
+    lost = {part: loss for part, loss in _LOST.items() if part in own}
+    return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
+
+
+class GraphitiLibrary:
+    """A Python module with the prompts as user messages; `{name}` is a key of the context that Graphiti hands over."""
+
+    environment = GRAPHITI.environment
+    places = (
+        _place(MESSAGE, stage="extract", may=_ENTITIES),
+        _place(TEXT, may=_ENTITIES),
+        _place(JSON, may=_ENTITIES),
+        _place(EDGE, needs=("nodes",), may=_FACTS),
+        _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
+    )
+
+    def require_library(self) -> None:
+        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        GRAPHITI.require()
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the module."""
+        prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in candidate.items())
+        write_text(folder / MODULE_FILE, _MODULE.format(prompts=prompts, system=_SYSTEM))
+        return dict.fromkeys(candidate, MODULE_FILE)
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One prompt as the module builds it."""
+        return self.texts(str(folder))[name].format_map(values)
+
+    def warnings(self, texts: Mapping[str, str]) -> list[str]:
+        """Where Graphiti extracts by a prompt of its own."""
+        own = [f"{place} ({asked})" for place, asked in _ASKED.items() if place not in texts]
+        there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
+        return [*there, _NO_PLACE]
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a `graphiti_prompts.py`, or a folder with one."""
+        return _module_in(source).is_file() and _module_in(source).name == MODULE_FILE
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The templates of a module, by place; nothing of it is executed."""
+        found = python_constants(str(_module_in(source)))
+        return {place.name: found[place.name] for place in self.places if place.name in found}
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text itself."""
+        return text
+
+    def prove(self, folder: Path) -> list[str]:
+        """Let Graphiti add episodes of each kind, alone and in bulk, and find each prompt in what it sends.
+
+        A request has values in the places of the placeholders, so the texts between them are looked for.
+
+        Raises:
+            ContractError: a prompt is in no request.
+            ConfigError: the library is not installed.
+        """
+        module = str((folder / MODULE_FILE).resolve())
+        parts = {place: _literals(text) for place, text in self.texts(module).items()}
+        sent = sent_by(GRAPHITI, Path(__file__).with_name("proof.py"), {"module": module}, reply_by_schema)
+        return [*(sent.proof_between(place, each) for place, each in parts.items()), *sent.others(parts.values())]
+
+
+def _module_in(source: str) -> Path:
+    return Path(source) / MODULE_FILE if Path(source).is_dir() else Path(source)
+
+
+def _literals(template: str) -> list[str]:
+    """The texts before, between and after the placeholders."""
+    mark = "\0"
+    return render(template, dict.fromkeys(placeholders_of(template), mark)).split(mark)

@@ -1,0 +1,1 @@
+"""LangMem: how prompts get into it, and the proof that it sends them."""

@@ -1,0 +1,98 @@
+"""Long context: every message is kept as it was said, and the answer reads all that fit into a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.long_context.window import Message, Window
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session, variable
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import noted
+
+
+class LongContext:
+    """Append messages to a window of about `window_tokens` tokens, trim the oldest, answer from the whole window.
+
+    Building asks no model. A trimmed message is deleted by the operation `trim`, so an answer that needed it is
+    attributed to that.
+
+    Args:
+        window_tokens: most tokens of the messages that are kept, estimated as one for four bytes. Prompt, question and
+            reply come in addition, so leave room for them in the context of the task model.
+    """
+
+    name = "long-context"
+    version = "1"
+    prompts = {"answer": ANSWER_PROMPT}  # noqa: RUF012 (the protocol's attribute, never changed)
+    operations = (
+        OperationSpec("append", "extract", None),
+        OperationSpec("trim", "update", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(self, *, window_tokens: int = 32_768) -> None:
+        check_least(1, window_tokens=window_tokens)
+        self.window_tokens = window_tokens
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {"window_tokens": self.window_tokens}
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Append every message with the time of its session, and trim after each session."""
+        window = Window(self.window_tokens)
+        for dialogue in conversation.sessions:
+            with session(dialogue.id, time=dialogue.time):
+                for turn in dialogue.turns:
+                    read = [noted(turn.spoken, name=turn.id, kind="message").variable]
+                    with operation("append", inputs={"message": read}) as op:
+                        lines = intervening().extracted(Step("append", op.id), read, [dialogue.time, turn.spoken])
+                        text = "\n".join(lines).strip()
+                        if text:
+                            name = window.next_name
+                            entry = op.output("entry", text, name=name, kind="memory_entry")
+                            window.append(Message(name, text, entry.id))
+                window.trim()
+        return window.memory()
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from the whole window, in the order in which it was said."""
+        query = noted(question.question, name=question.id, kind="query")
+        context = [Message.from_json(data).as_text() for data in memory.state["entries"]]
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Append facts instead of messages."""
+        return self._window_of([fact for facts in sessions for fact in facts], trim=True)
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A window of exactly these texts."""
+        return self._window_of(texts, trim=False)
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of the window."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        answer_again(parts, candidate[prompt], access.task)
+
+    def _window_of(self, texts: Sequence[str], *, trim: bool) -> Memory:
+        window = Window(self.window_tokens)
+        for text in texts:
+            name = window.next_name
+            window.append(Message(name, text, variable(text, name=name, kind="memory_entry").id))
+        if trim:
+            window.trim()
+        return window.memory()

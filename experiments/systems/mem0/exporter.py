@@ -1,0 +1,251 @@
+"""Mem0's own forms of its prompts and reply schemas, by generation, and the proof that the library sends them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.exporting.formats.literal_templates import escaped
+from experiments.systems.exporting.formats.python_source import literal, python_constants
+from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.proving import Library, printed_by, sent_by
+from experiments.systems.exporting.written_files import read_text, write_text
+from experiments.systems.mem0 import generations as systems
+from experiments.systems.mem0 import library
+from experiments.systems.mem0 import reply_schemas as replies
+from experiments.systems.mem0.additive_prompts import ATTRIBUTED
+from experiments.systems.mem0.additive_system import Mem0Two
+from experiments.systems.worker.isolated import environment_of
+from tracing.errors import ContractError, RunError
+from tracing.systems.prompts import Candidate, render
+
+CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
+
+FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
+INSTRUCTIONS, WHOLE = "custom_instructions", "ADDITIVE_EXTRACTION_PROMPT"
+
+_MODULE = '''"""The whole system prompt of Mem0's extraction, which its configuration has no key for.
+
+    import mem0_prompts
+
+    mem0_prompts.use()  # before memories are added
+"""
+
+from importlib import import_module
+
+{name} = {text}
+
+
+def use():
+    """Replace the prompt of the imported library in this process."""
+    import_module("mem0.memory.main").{name} = {name}
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Releases of Mem0 that take the same prompts.
+
+    Attributes:
+        name: as in `mem0@1.0`.
+        proved_in: the library that the proof runs.
+        places: for prompts.
+    """
+
+    name: str
+    proved_in: Library
+    places: tuple[Place, ...]
+
+
+def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
+    # From 1.0.6 on, Mem0 itself adds that the reply is JSON; an endpoint that is asked for a JSON object and finds the
+    # word in no message refuses the request.
+    told = ("json",) if json_told else ()
+    return (
+        Place(FACTS, "extract", reply=frozenset({"facts"}), markers=("facts",), words=told),
+        # A preamble: Mem0 adds what may be decided and how to reply.
+        Place(UPDATE, "update", reply=frozenset({"memory"})),
+    )
+
+
+def _library(system: type) -> Library:
+    """The library of a generation, in the environment that its memory system runs in."""
+    generation: library.Generation = system.generation  # type: ignore[attr-defined]
+    return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
+
+
+FIRST = Generation("mem0@0.1", _library(systems.Mem0First), _two_prompts(json_told=True))
+ONE = Generation("mem0@1.0", _library(systems.Mem0One), _two_prompts(json_told=False))
+TWO = Generation(
+    "mem0@2",
+    _library(Mem0Two),
+    (
+        Place(INSTRUCTIONS, "extract"),
+        Place(
+            WHOLE,
+            "extract",
+            reply=frozenset({"memory"}),
+            markers=('"memory"', '"text"'),
+            words=("json",),
+            losses={ATTRIBUTED: "Mem0's memories will not have it, as they have with its own prompt"},
+        ),
+    ),
+)
+GENERATIONS = (FIRST, ONE, TWO)
+
+_REPLIES: tuple[dict[str, Any], ...] = (
+    {"facts": ["Ada likes tea"], "memory": [{"id": "0", "text": "Ada likes tea"}]},
+    {"memory": [{"id": "0", "text": "Ada likes tea", "event": "ADD"}]},
+)
+
+
+class Mem0Settings:
+    """Configuration keys in a JSON file; a whole system prompt of Mem0 2.x is a constant of a module.
+
+    For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
+    """
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The places of this generation; another one's keys would be ignored without a word."""
+        return self._generation.places
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the rendered texts: for Mem0 they are no templates, and braces are plain."""
+        texts = {place: render(template, {}) for place, template in candidate.items()}
+        keys = {place: text for place, text in texts.items() if place != WHOLE}
+        if keys:
+            write_text(folder / CONFIG_FILE, json.dumps(keys, indent=2, ensure_ascii=False) + "\n")
+        if WHOLE in texts:
+            write_text(folder / MODULE_FILE, _MODULE.format(name=WHOLE, text=literal(texts[WHOLE])))
+        if UPDATE in texts:
+            (folder / REPLIES_FILE).write_bytes(Path(replies.__file__).read_bytes())
+        return {place: MODULE_FILE if place == WHOLE else CONFIG_FILE for place in candidate}
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One prompt as Mem0 gets it."""
+        return self._written(folder)[name]
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a configuration of Mem0 with a key for a prompt, of whatever generation."""
+        try:
+            return bool(_known(source)) if Path(source).is_file() else False
+        except RunError:
+            return False
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The prompts of a configuration (JSON, YAML, or Python source with its keys), by key.
+
+        Raises:
+            RunError: it has only keys of another generation.
+        """
+        found, own = _known(source), {place.name for place in self.places}
+        others = sorted(set(found) - own)
+        if others:
+            others_of = next(each.name for each in GENERATIONS if others[0] in {place.name for place in each.places})
+            raise RunError(
+                f"{source}: {others[0]} is a prompt of {others_of}, which {self._generation.name} ignores; "
+                f"import it for {others_of}, or use {' or '.join(sorted(own))}"
+            )
+        return found
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text as a template without placeholders."""
+        return escaped(text)
+
+    def defaults(self) -> dict[str, str]:
+        """The prompts that the installed library uses by itself, without the line that tells today's date.
+
+        A custom prompt cannot keep that line up to date.
+        """
+        program = Path(__file__).with_name("shipped_prompts.py")
+        prompts = printed_by(self._generation.proved_in, program, {"generation": self._generation.name})
+        return {place: str(text) for place, text in prompts.items()}
+
+    def prove(self, folder: Path) -> list[str]:
+        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
+
+        Raises:
+            ContractError: a prompt is in no request, or a reply is asked for without the module's schema.
+            ConfigError: the library is not installed, or another generation.
+        """
+        texts = self._written(folder)
+        given = {
+            "settings": {place: text for place, text in texts.items() if place != WHOLE},
+            "module": str((folder / MODULE_FILE).resolve()) if WHOLE in texts else None,
+            "replies": str((folder / REPLIES_FILE).resolve()) if UPDATE in texts else None,
+        }
+        asked, forms = iter(_REPLIES), list[str]()
+
+        def reply(body: Mapping[str, Any]) -> Mapping[str, Any]:
+            forms.append(body.get("response_format", {}).get("type", "text"))
+            return {"content": json.dumps(next(asked, _REPLIES[-1]))}
+
+        sent = sent_by(self._generation.proved_in, Path(__file__).with_name("proof.py"), given, reply)
+        proofs = [sent.proof(place, text) for place, text in texts.items()]
+        proofs += sent.others([text] for text in texts.values())
+        if UPDATE in texts:
+            if set(forms) != {"json_schema"}:
+                raise ContractError(f"{REPLIES_FILE}: {sent.release} asked for replies as {', '.join(forms)}")
+            proofs.append(f"{REPLIES_FILE}: {sent.release} asks for the replies in its schemas")
+        return proofs
+
+    def _written(self, folder: Path) -> dict[str, str]:
+        files = [folder / name for name in (CONFIG_FILE, MODULE_FILE)]
+        return {place: text for file in files if file.is_file() for place, text in _known(str(file)).items()}
+
+
+def _known(source: str) -> dict[str, str]:
+    """The texts of a file that belong to places of any generation."""
+    places = {place.name for generation in GENERATIONS for place in generation.places}
+    return {name: text for name, text in _texts(source).items() if name in places}
+
+
+def _texts(source: str) -> dict[str, str]:
+    path = Path(source)
+    if path.suffix == ".py":
+        return python_constants(source)
+    import yaml
+
+    try:
+        # JSON first: YAML's reader would not take every JSON string.
+        found = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise RunError(f"{source}: no configuration ({said}); give Mem0's JSON, YAML or Python") from None
+    return dict(_strings(found))
+
+
+def _strings(value: object) -> list[tuple[str, str]]:
+    """Keys with texts, the outer ones last, so that they count."""
+    if not isinstance(value, dict):
+        return []
+    inner = [pair for each in value.values() for pair in _strings(each)]
+    return inner + [(str(key), text) for key, text in value.items() if isinstance(text, str)]
+
+
+class Mem0FirstSettings(Mem0Settings):
+    """Mem0 0.1.x."""
+
+    def __init__(self) -> None:
+        super().__init__(FIRST)
+
+
+class Mem0OneSettings(Mem0Settings):
+    """Mem0 1.0.x."""
+
+    def __init__(self) -> None:
+        super().__init__(ONE)
+
+
+class Mem0TwoSettings(Mem0Settings):
+    """Mem0 2.x."""
+
+    def __init__(self) -> None:
+        super().__init__(TWO)

@@ -1,0 +1,208 @@
+"""The real mem0 library: loaded late, without telemetry and without a folder in the user's home."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from experiments.systems import libraries
+from tracing.errors import ConfigError
+
+PACKAGE = "mem0ai"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Releases of the library with the same steps and the same prompts; another generation ignores their keys.
+
+    Attributes:
+        prefix: of the version of each.
+        release: the one that an environment of its own gets.
+        prompt_keys: the configuration keys of its prompts.
+        finds_json: whether it finds JSON inside other text.
+        remedy: the command that installs it.
+    """
+
+    prefix: str
+    release: str
+    prompt_keys: frozenset[str]
+    finds_json: bool
+    remedy: str
+
+    @property
+    def requirement(self) -> str:
+        """What pip installs."""
+        return f"{PACKAGE}=={self.release}"
+
+
+_TWO_PROMPTS = frozenset({"custom_fact_extraction_prompt", "custom_update_memory_prompt"})
+
+FIRST = Generation("0.1.", "0.1.118", _TWO_PROMPTS, finds_json=False, remedy="memtune system install mem0@0.1")
+ONE = Generation("1.0.", "1.0.11", _TWO_PROMPTS, finds_json=True, remedy="pip install 'memtune[mem0]'")
+TWO = Generation(
+    "2.", "2.2.1", frozenset({"custom_instructions"}), finds_json=True, remedy="memtune system install mem0@2"
+)
+GENERATIONS = (FIRST, ONE, TWO)
+
+_loading = threading.Lock()
+_loaded: list[Any] = []
+
+
+def installed_version() -> str | None:
+    """The installed version of the library, or None."""
+    return libraries.installed_version(PACKAGE)
+
+
+def require(generation: Generation = ONE) -> None:
+    """Return if the library can be loaded.
+
+    Raises:
+        ConfigError: it is not installed, or another generation, whose prompts have other names.
+    """
+    found, remedy = installed_version(), generation.remedy
+    libraries.require_generation(PACKAGE, found, generation.prefix, by="mem0", remedy=remedy)
+
+
+def require_keys(keys: Collection[str], generation: Generation) -> None:
+    """Return if these are configuration keys of the generation's prompts; the library ignores those of another one.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for key in keys:
+        if key not in generation.prompt_keys:
+            known = next((each for each in GENERATIONS if key in each.prompt_keys), None)
+            belongs = f"a key of {PACKAGE} {known.prefix}x" if known is not None else "no key of a prompt"
+            raise ConfigError(
+                f"{key}: {belongs}, which {generation.prefix}x ignores without a word; "
+                f"use {', '.join(sorted(generation.prompt_keys))}"
+            )
+
+
+def recordable(memory: Any) -> Generation:
+    """The generation of somebody else's memory, which can be recorded.
+
+    Raises:
+        ConfigError: the library is of another generation, or this is none of its memories.
+    """
+    found = installed_version()
+    generation = next((one for one in (ONE, TWO) if found is not None and found.startswith(one.prefix)), None)
+    if generation is None:
+        raise ConfigError(
+            f"instrument.mem0 records {PACKAGE} {ONE.prefix}x and {TWO.prefix}x, but {found or 'none'} is installed; "
+            f"install one of them, such as {ONE.requirement} or {TWO.requirement}, which it was tried with"
+        )
+    if not all(hasattr(memory, part) for part in ("add", "search", "llm", "embedding_model", "vector_store")):
+        raise ConfigError(
+            f"instrument.mem0: {type(memory).__name__} is no mem0.Memory or mem0.AsyncMemory; of Mem0's hosted service "
+            "record the calls as operations of your own"
+        )
+    return generation
+
+
+def load(generation: Generation = ONE) -> Any:
+    """The module `mem0`.
+
+    Raises:
+        ConfigError: as `require`.
+    """
+    require(generation)
+    with _loading:
+        if not _loaded:
+            _loaded.append(_imported())
+        return _loaded[0]
+
+
+def _imported() -> Any:
+    # It reads these two on import only, and then writes a file with a user id.
+    folder = tempfile.mkdtemp(prefix="memtune-mem0-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        return import_module("mem0")
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def open_memory(
+    prompts: Mapping[str, str],
+    *,
+    base_url: str,
+    key: str,
+    chat_model: str,
+    embedding_model: str,
+    temperature: float = 0.0,
+    max_tokens: int = 1024,
+    generation: Generation = ONE,
+) -> Any:
+    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint.
+
+    Args:
+        prompts: the configuration keys of the prompts, with their texts.
+
+    Raises:
+        ConfigError: as `load` and `require_keys`.
+    """
+    require_keys(prompts, generation)
+    mem0 = load(generation)
+    import httpx
+
+    endpoint = {"api_key": key, "openai_base_url": base_url}
+    memory = mem0.Memory.from_config(
+        {
+            "llm": {
+                "provider": "openai",
+                "config": {**endpoint, "model": chat_model, "temperature": temperature, "max_tokens": max_tokens},
+            },
+            "embedder": {"provider": "openai", "config": {**endpoint, "model": embedding_model}},
+            "vector_store": {
+                "provider": "qdrant",
+                "config": {"path": ":memory:", "collection_name": "memtune", "embedding_model_dims": 1},
+            },
+            "history_db_path": ":memory:",
+            **prompts,
+        }
+    )
+    if generation == FIRST:
+        # It always asks for a number of dimensions, which not every model can be asked for.
+        import openai
+
+        memory.embedding_model.config.embedding_dims = openai.NOT_GIVEN
+    for part in (memory.llm, memory.embedding_model):
+        # With OPENROUTER_API_KEY set, it would send everything there, and it would reach the gateway through a proxy
+        # that the environment names. The gateway waits and retries itself.
+        direct = httpx.Client(trust_env=False, timeout=None)  # noqa: S113 - the gateway answers or refuses in time
+        part.client = part.client.with_options(
+            api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=direct
+        )
+    return memory
+
+
+def fit(memory: Any, size: int) -> None:
+    """Prepare the store of an empty memory for vectors of this size."""
+    if memory.vector_store.embedding_model_dims != size:
+        memory.vector_store.delete_col()
+        memory.vector_store.create_col(size, False)
+        memory.vector_store.embedding_model_dims = size
+
+
+def close(memory: Any) -> None:
+    """Release a memory's resources."""
+    # Releases before 1.0 have no method for it.
+    (memory.close if hasattr(memory, "close") else memory.db.close)()
+    memory.vector_store.client.close()
+    memory.llm.client.close()
+    memory.embedding_model.client.close()

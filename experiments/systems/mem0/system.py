@@ -1,0 +1,201 @@
+"""Mem0 as a memory system: its own `add` builds, its own search recalls, and the shared answer operation replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
+from experiments.systems.building_blocks.facts import MAX_FACTS
+from experiments.systems.building_blocks.recall import as_context, given_entries, recorded
+from experiments.systems.mem0.connection import ConnectedMemory
+from experiments.systems.mem0.library import ONE, installed_version, require
+from experiments.systems.mem0.prompts import PROMPTS, library_prompts
+from experiments.systems.mem0.writer import Writer
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate, PromptSpec
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import noted, noted_again
+
+SEED_CHOICES = ("short", "library")
+
+
+class AnyMem0:
+    """What the generations of Mem0 have in common: the library is there, builds, is searched and answers.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: maximum length of a reply of extraction and update.
+        reply_schema: see `Mem0`.
+
+    Raises:
+        ConfigError: `reply_schema` is none of the known choices, or a number is too small.
+    """
+
+    generation = ONE
+    prompts: Mapping[str, PromptSpec] = PROMPTS
+    operations: Sequence[OperationSpec]
+
+    def __init__(self, *, top_k: int, window: int, max_tokens: int, reply_schema: str) -> None:
+        check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
+        check_least(1, window=window)
+        check_least(0, top_k=top_k)
+        self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
+
+    def require_library(self) -> None:
+        """Return if the library can be loaded.
+
+        Raises:
+            ConfigError: it is not installed, or another generation.
+        """
+        require(self.generation)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {
+            "top_k": self.top_k,
+            "window": self.window,
+            "max_tokens": self.max_tokens,
+            "reply_schema": self.reply_schema,
+        }
+
+    def enforces_schema(self, *, embedded: bool) -> bool:
+        """Whether reply schemas are enforced with such a model, which Mem0 alone does not do."""
+        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        if not self.enforces_schema(embedded=embedded):
+            return []
+        return [
+            "Replies to Mem0's extraction and update requests were constrained to a JSON schema (one item a new fact, "
+            "its text fixed), where Mem0 alone asks for any JSON object: with Mem0 alone the prompts may do worse."
+        ]
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation, a window of turns at a time; a failed call raises, whatever Mem0 makes of it."""
+        with self._writer(candidate, access) as writer:
+            for dialogue in conversation.sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    for start in range(0, len(dialogue.turns), self.window):
+                        turns = dialogue.turns[start : start + self.window]
+                        messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
+                        writer.read(messages, dialogue.time)
+            return _state(writer.entries.values())
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from what Mem0's search finds."""
+        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        query = noted(question.question, name=question.id, kind="query")
+        inputs = {"query": query.variable, "entries": recorded(entries)}
+        with (
+            self._connected(access) as restored,
+            operation("retrieve", kind="retrieval", inputs=inputs) as op,
+        ):
+            restored.restore(entries)
+            found = restored.search(question.question, self.top_k)
+            found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
+            context = as_context(op, found)
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Let Mem0 decide on these facts, as many at a time as an extraction finds, and store them."""
+        with self._writer(candidate, access) as writer:
+            for number, texts in enumerate(sessions, start=1):
+                with session(f"given{number}"):
+                    facts = [noted(text, name="given", kind="fact") for text in texts]
+                    for start in range(0, len(facts), MAX_FACTS):
+                        writer.take(facts[start : start + MAX_FACTS])
+            return _state(writer.entries.values())
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these facts."""
+        vectors = access.embedding.embed(texts) if texts else []
+        return _state(given_entries(texts, vectors, "m"))
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of a search."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
+        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
+        return Writer(access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation)
+
+    def _connected(self, access: ModelAccess) -> ConnectedMemory:
+        return ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+
+
+class Mem0(AnyMem0):
+    """The real Mem0 1.0.x, unmodified: extract, decide, store, search, answer.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: maximum length of a reply of extraction and update.
+        reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
+            embedded model, which stores almost nothing otherwise, "always" or "never".
+        seed_prompts: what tuning starts from: "short" prompts, or those that the "library" uses by default.
+
+    Raises:
+        ConfigError: `reply_schema` or `seed_prompts` is none of these; or the library's are wanted, and it is missing.
+    """
+
+    name = "mem0"
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        # `update_memory`, the request for the decisions on all new facts, is split into these.
+        OperationSpec("decide_update", "update", "update"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self,
+        *,
+        top_k: int = 4,
+        window: int = 4,
+        max_tokens: int = 1024,
+        reply_schema: str = "embedded",
+        seed_prompts: str = "short",
+    ) -> None:
+        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
+        if seed_prompts == "library":
+            self.prompts = library_prompts()
+        # Memories built by another release of the library are other memories.
+        self.version = f"1 with mem0ai {installed_version() or 'missing'}"
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        said = super().caveats(embedded=embedded)
+        return said and [*said, "An export's mem0_replies.py constrains the replies of your Mem0 in the same way."]
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
+        if prompt == "answer":
+            return answer_again(parts, candidate["answer"], access.task)
+        with self._writer(candidate, access) as writer:
+            if prompt == "extract":
+                return writer.extract_again(noted_again(parts["conversation"]))
+            shown = noted_again(parts.get("memories", ()))
+            vectors = [access.embedding.embed([memory.text])[0] for memory in shown]
+            entries = [
+                Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
+                for memory, vector in zip(shown, vectors, strict=True)
+            ]
+            return writer.decide_again(noted_again(parts["fact"]), entries)
+
+
+def _state(entries: Any) -> Memory:
+    return Memory({"entries": [entry.as_json() for entry in entries]})

@@ -1,0 +1,222 @@
+"""Building a memory with Mem0, recorded step by step through hooks on the instance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from experiments.systems.building_blocks.recall import recorded
+from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
+from experiments.systems.mem0.connection import USER, ConnectedMemory, id_of
+from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
+from experiments.systems.mem0.library import Generation
+from experiments.systems.mem0.prompts import EXTRACT_PROMPT
+from experiments.systems.mem0.reply_schemas import update_schema
+from tracing.errors import MalformedReplyError, ModelError
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.redaction import excerpt
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Change, Step, intervening
+from tracing.systems.prompts import Candidate, render
+from tracing.systems.texts import Text, variables_of
+
+CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
+"""Prompt name → Mem0's configuration key for it."""
+
+
+def native_prompts(candidate: Candidate) -> dict[str, str]:
+    """The prompts of a candidate as Mem0 takes them: by configuration key, and rendered, since it has no templates."""
+    return {key: render(candidate[name], {}) for name, key in CONFIG_KEYS.items()}
+
+
+@dataclass(slots=True)
+class _Step:
+    """One call of `Memory.add`: its input, and its results so far; `alone`: nothing follows from the model's reply."""
+
+    time: str
+    messages: Sequence[Text] = ()
+    given: Sequence[Text] | None = None
+    facts: list[Text] | None = None
+    shown: dict[str, None] = field(default_factory=dict)
+    decided: list[Decided] = field(default_factory=list)
+    alone: bool = False
+
+
+class Writer(ConnectedMemory):
+    """Adds messages or facts to a new Mem0, and records extraction, decisions and storing."""
+
+    def __init__(
+        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
+    ) -> None:
+        """`enforced` says whether reply schemas replace `json_object`."""
+        super().__init__(access, native_prompts(candidate), max_tokens=max_tokens, generation=generation)
+        self._enforced = enforced
+        self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
+        self._step = _Step("")
+        self._extracted = self._added = 0
+        store = self.memory.vector_store
+        self._search, self._update, self._delete = store.search, store.update, store.delete
+        store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
+        self.memory.llm.generate_response = self._asked
+
+    def read(self, messages: Sequence[Text], time: str) -> None:
+        """Let Mem0 read messages; all have the role `user`, the only one that it extracts from.
+
+        Raises:
+            ModelError, BudgetExceededError: a model call failed, even if Mem0 swallowed the error.
+        """
+        self._add([message.text for message in messages], _Step(time, messages=messages))
+
+    def take(self, facts: Sequence[Text], time: str = "") -> None:
+        """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
+        self._add([fact.text for fact in facts], _Step(time, given=facts))
+
+    def extract_again(self, messages: Sequence[Text]) -> None:
+        """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
+        self._add([message.text for message in messages], _Step("", messages=messages, alone=True))
+
+    def decide_again(self, facts: Sequence[Text], shown: Sequence[Entry]) -> None:
+        """Let a new Mem0 decide on recorded facts and the memories shown, and do nothing of it. Raises as `read`."""
+        self.restore(shown)
+        self._add([fact.text for fact in facts], _Step("", given=facts, alone=True))
+
+    def _add(self, texts: Sequence[str], step: _Step) -> None:
+        self._step = step
+        self._cross_threads("_add_to_vector_store")
+        messages = [{"role": "user", "content": text} for text in texts]
+        self.through(lambda: self.memory.add(messages, user_id=USER))
+        if step.alone:
+            return
+        # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
+        lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
+        if lost is not None:
+            raise ModelError(f"mem0 should have added {lost!r} but did not; its log says why")
+
+    def embedding_of(self, text: str) -> Mapping[str, Any]:
+        """The fact that is embedded, or the text if the model reworded it."""
+        facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
+        return {"facts": facts} if facts else {"text": text}
+
+    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """Hook of `llm.generate_response`: the first request of an `add` extracts, the second decides."""
+        if self._step.facts is None:
+            return self._extract(messages, response_format)
+        return self._decide(messages, response_format)
+
+    def _extract(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        if step.given is not None:
+            step.facts = list(step.given)
+            return json.dumps({"facts": [fact.text for fact in step.given]})
+        schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
+        messages_read = variables_of(step.messages)
+        inputs = {"messages": messages_read, "prompt": self._prompts["extract"]}
+        with operation("extract_facts", kind="llm", inputs=inputs) as op:
+            reply = self.ask(messages, response_format, schema)
+            try:
+                texts = facts_of(reply, finds_json=self.generation.finds_json)
+            except MalformedReplyError as error:
+                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
+                texts, reply = [], json.dumps({"facts": []})
+            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
+            step.facts = [self._fact(op, text) for text in kept]
+        if step.alone:
+            return json.dumps({"facts": []})
+        return reply if kept == texts else json.dumps({"facts": kept})
+
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
+        self._extracted += 1
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
+
+    def _decide(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        facts = variables_of(step.facts or ())
+        texts = [fact.text for fact in step.facts or ()]
+        shown = [self.entries[each] for each in step.shown]
+        memories, prompt = recorded(shown), self._prompts["update"]
+        schema = update_schema(texts, len(shown)) if self._enforced else None
+        # One request decides on all new facts; blame needs to know what was decided on each.
+        inputs = {"facts": facts, "memories": memories, "prompt": prompt}
+        with operation("update_memory", kind="llm", inputs=inputs):
+            reply = self.ask(messages, response_format, schema)
+            try:
+                made = decisions_of(reply, texts, len(shown), finds_json=self.generation.finds_json)
+                answered = reply
+            except MalformedReplyError as error:
+                made, answered = left_alone(texts, str(error)), reply_of(())
+            decisions: list[Decision] = []
+            for decision in made:
+                about = [facts[number] for number in decision.facts]
+                with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
+                    if decision.problem is not None:
+                        op.annotate(malformed=decision.problem, reply=excerpt(reply, LONGEST_SHOWN))
+                    decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
+                    decisions.append(decision)
+                    target = None if decision.target is None else shown[decision.target].id
+                    value = {"event": decision.event, "target": target}
+                    recorded_as = op.output("decision", value, name="decision", kind="value")
+                    step.decided.append(Decided(decision, target, about, recorded_as))
+        if step.alone:
+            return reply_of(())
+        return answered if decisions == made else reply_of(decisions)
+
+    def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
+        """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
+        # All memories that were shown together are shown again, for whichever fact they were found.
+        most = max(limit, len(self.entries)) if self._step.alone else limit
+        hits = self._search(query=query, vectors=vectors, limit=most, filters=filters)
+        self._step.shown.update((hit.id, None) for hit in hits)
+        return hits
+
+    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Hook of `vector_store.insert`; sets the id and the times, so that they are reproducible."""
+        (vector,), (payload,) = vectors, payloads
+        with self._stored("ADD", payload["data"]) as op:
+            self._added += 1
+            pinned, name = id_of(self._added), f"m{self._added}"
+            times = {"created_at": self._step.time, "updated_at": self._step.time}
+            self._insert(vectors=[vector], payloads=[{**payload, **times}], ids=[pinned])
+            stored = op.output("entry", payload["data"], name=name, kind="memory_entry")
+            self.entries[pinned] = Entry(name, payload["data"], tuple(vector), stored.id)
+
+    def _changed(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
+        """Hook of `vector_store.update`."""
+        old = self.entries[vector_id]
+        with self._stored("UPDATE", payload["data"], old.id) as op:
+            self._update(vector_id=vector_id, vector=vector, payload={**payload, "updated_at": self._step.time})
+            stored = op.output(
+                "entry", payload["data"], name=old.id, kind="memory_entry", previous=old.variable or None
+            )
+            self.entries[vector_id] = Entry(old.id, payload["data"], tuple(vector), stored.id)
+
+    def _dropped(self, vector_id: str) -> None:
+        """Hook of `vector_store.delete`."""
+        old = self.entries[vector_id]
+        with self._stored("DELETE", None, old.id) as op:
+            self._delete(vector_id=vector_id)
+            op.output("entry", None, name=old.id, kind="delete_marker", previous=old.variable or None)
+            del self.entries[vector_id]
+
+    def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
+        """The operation that carries out the first matching decision not yet carried out."""
+        for decided in self._step.decided:
+            same = (decided.decision.event, decided.target) == (event, target)
+            if same and text in (None, decided.decision.text):
+                self._step.decided.remove(decided)
+                return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
+        return operation("store")
+
+
+def _intervened(step: Step, decision: Decision, texts: Sequence[str], shown: Sequence[Entry]) -> Decision:
+    """A decision as it is carried out; an unchanged one keeps its problem."""
+    target = None if decision.target is None else shown[decision.target].id
+    made = Change(decision.event, target, decision.text)
+    fact = " ".join(texts[number] for number in decision.facts)
+    change = intervening().decided(step, fact, shown, made)
+    if change == made:
+        return decision
+    number = next((at for at, entry in enumerate(shown) if entry.id == change.target), None)
+    return Decision(change.event, number, change.text, decision.facts)

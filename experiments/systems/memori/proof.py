@@ -1,0 +1,132 @@
+"""The proof of an export for Memori: it is loaded in the real library, which sends its text.
+
+Runs where the library is; `python -m experiments.systems.memori.proof FOLDER` prints its sentences as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.memori import library
+from experiments.systems.memori.augmentation import PROMPTS_FILE
+from tracing.errors import ContractError, MemtuneError
+from tracing.llm.serving.loopback import LoopbackServer, Request
+
+AUGMENTATION_FILE = "memori_augmentation.py"
+
+_SAID, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes tea."
+
+
+def here() -> bool:
+    """Whether this process has the library."""
+    return (library.installed_version() or "").startswith(library.GENERATION)
+
+
+def prove(folder: Path) -> list[str]:
+    """Register the exported augmentation, let Memori read an exchange, and find the prompt in the request it sends.
+
+    Raises:
+        ContractError: the request has another text, or Memori stores nothing of the reply.
+        ConfigError: the library is not installed, or another generation.
+    """
+    library.load()
+    template = json.loads((folder / PROMPTS_FILE).read_bytes())["extract"]
+    asked: list[list[dict[str, Any]]] = []
+
+    def chat(request: Request) -> dict[str, Any]:
+        asked.append(request.body["messages"])
+        message = {"role": "assistant", "content": json.dumps({"facts": [_FACT]})}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {"id": "1", "object": "chat.completion", "created": 0, "model": "capture", "choices": [choice]}
+
+    server = LoopbackServer("capture", {"POST /v1/chat/completions": chat})
+    server.start()
+    try:
+        stored = _stored_with(folder, server.base_url, server.key)
+    finally:
+        server.close()
+    release = f"{library.PACKAGE} {library.installed_version()}"
+    wanted = template.format(conversation=f"{_SAID}\n{_REPLIED}")
+    if [messages[-1]["content"] for messages in asked] != [wanted]:
+        raise ContractError(f"extract: {release} does not send it in its extraction request; the export is unusable")
+    if stored != [_FACT]:
+        raise ContractError(f"extract: {release} stored {stored} of the reply {_FACT!r}; the export is unusable")
+    role = asked[0][-1]["role"]
+    return [
+        f"extract: all {len(template)} characters are in the {role} message of {release}'s extraction request, and "
+        f"the fact of its reply is stored"
+    ]
+
+
+def _stored_with(folder: Path, base_url: str, key: str) -> list[str]:
+    """What a Memori with the exported augmentation holds after one exchange."""
+    import openai
+    from memori.memory.augmentation._registry import Registry
+
+    client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0)
+
+    def ask(text: str) -> str:
+        reply = client.chat.completions.create(model="capture", messages=[{"role": "user", "content": text}])
+        return reply.choices[0].message.content or ""
+
+    before = Registry._augmentations
+    try:
+        _module(folder / AUGMENTATION_FILE).register(ask)
+        with tempfile.TemporaryDirectory(prefix="memtune-memori-") as scratch:
+            memori = library.open_memori(Path(scratch) / "memori.sqlite", "memtune-proof", _Constant(), lambda: "")
+            with closing(_Closing(memori)):
+                memori.attribution(entity_id="proof", process_id="proof")
+                replaying = library.replaying_client(lambda: _REPLIED)
+                memori.llm.register(replaying)
+                replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _SAID}])
+                library.settle(memori)
+                return [fact.content for fact in memori.recall("tea")]
+    finally:
+        Registry._augmentations = before
+
+
+class _Constant:
+    """Every vector is the same."""
+
+    def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts]
+
+    def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        return inject()
+
+
+class _Closing:
+    def __init__(self, memori: Any) -> None:
+        self._memori = memori
+
+    def close(self) -> None:
+        library.close(self._memori)
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # noqa: S101 - it is a Python file
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Print the proof of the folder named, or why there is none, as JSON."""
+    try:
+        said: dict[str, Any] = {"result": prove(Path(sys.argv[1]))}
+    except MemtuneError as error:
+        said = {"error": [type(error).__name__, str(error)]}
+    print(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Memori as a memory system: its own SDK reads, stores and recalls, and the shared answer operation replies."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.building_blocks.recall import given_entries, recorded
+from experiments.systems.memori.connection import ConnectedMemori, Stored
+from experiments.systems.memori.ingestion import Extractor, Reader
+from experiments.systems.memori.library import RELEASE, require
+from experiments.systems.memori.prompts import PROMPTS
+from experiments.systems.worker import in_worker
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import Text, noted, noted_again, variables_of
+
+_GIVEN = "given"
+
+
+@in_worker(requirements=[f"memori=={RELEASE}", "openai>=2.20,<4"])
+class Memori:
+    """The real Memori 3.3.x on sqlite: recall for each exchange, extract from it, store, recall, answer.
+
+    What Memori recalls for an exchange, it puts into it, so that the extraction reads it too.
+
+    Args:
+        top_k: facts given to the answer.
+        window: turns of one exchange.
+        max_tokens: maximum length of a reply of the extraction.
+    """
+
+    name = "memori"
+    # Memories built by another release of the library are other memories.
+    version = f"2 with memori {RELEASE}"
+    prompts = PROMPTS
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        OperationSpec("store", "update", None),
+        # Also what Memori recalls for an exchange while it reads.
+        OperationSpec("recall", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
+        check_least(1, window=window)
+        check_least(0, top_k=top_k)
+        self.top_k, self.window, self.max_tokens = top_k, window, max_tokens
+
+    def require_library(self) -> None:
+        """Return if the library can be loaded.
+
+        Raises:
+            ConfigError: it is not installed, or another generation.
+        """
+        require()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {"top_k": self.top_k, "window": self.window, "max_tokens": self.max_tokens}
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        return [
+            "Memori's facts were extracted with a prompt of ours: by itself it has its cloud extract them, with a "
+            "prompt that is not public."
+        ]
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation as one entity's; a failed call raises, whatever Memori makes of it."""
+        with (
+            _file() as path,
+            Reader(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens) as reader,
+        ):
+            for dialogue in conversation.sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    reader.read(dialogue, self.window)
+            return _memory(conversation.id, reader.stored.values())
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from what Memori recalls."""
+        facts = [Stored.from_json(data) for data in memory.state["entries"]]
+        entries = [fact.entry for fact in facts]
+        query = noted(question.question, name=question.id, kind="query")
+        inputs = {"query": query.variable, "entries": recorded(entries)}
+        with (
+            _file() as path,
+            ConnectedMemori(access, path, memory.state["entity"]) as restored,
+            operation("recall", kind="retrieval", inputs=inputs) as op,
+        ):
+            restored.restore(facts)
+            found = [fact.entry for fact in restored.search(question.question, self.top_k)]
+            found = intervening().retrieved(Step("recall", op.id), query.variable, entries, found)
+            shown = {fact.entry: fact.shown for fact in facts}
+            context = [
+                Text(
+                    text := shown.get(entry, entry.text),
+                    op.output("context", text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
+                )
+                for rank, entry in enumerate(found, start=1)
+            ]
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Let Memori store these facts."""
+        with _file() as path, ConnectedMemori(access, path, _GIVEN) as memori:
+            for number, texts in enumerate(sessions, start=1):
+                with session(f"given{number}"):
+                    facts = [noted(text, name="given", kind="fact") for text in texts]
+                    if facts:
+                        memori.keep(variables_of(facts), texts, access.embedding.embed(texts))
+            return _memory(_GIVEN, memori.stored.values())
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these facts."""
+        vectors = access.embedding.embed(texts) if texts else []
+        return _memory(_GIVEN, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of recall."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        if prompt == "extract":
+            Extractor(access, candidate["extract"], self.max_tokens).extract(noted_again(parts["conversation"]))
+        else:
+            answer_again(parts, candidate["answer"], access.task)
+
+
+def _memory(entity: str, facts: Iterable[Stored]) -> Memory:
+    return Memory({"entity": entity, "entries": [fact.as_json() for fact in facts]})
+
+
+@contextmanager
+def _file() -> Iterator[Path]:
+    """A new sqlite file, removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="memtune-memori-") as folder:
+        yield Path(folder) / "memori.sqlite"

@@ -1,0 +1,171 @@
+"""RAG: messages into chunks, chunks into an index, the best chunks into the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.building_blocks.ranking import check_retrieval, ranked
+from experiments.systems.building_blocks.recall import found_as_context, given_entries
+from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank, rerank_again
+from tracing.errors import ConfigError
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import operation, session
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Step, intervening
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate, PromptSpec
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import Text, noted, variables_of
+
+
+class Rag:
+    """Buffer messages into chunks of about `chunk_tokens` tokens, embed them, answer from the `top_k` best.
+
+    Args:
+        chunk_tokens: size at which a chunk ends, in words and punctuation marks (about the BPE tokens of English
+            chat); a message is never split, and a chunk never spans two sessions.
+        overlap: most tokens of the last messages of a chunk with which the next of the session begins too.
+        top_k: chunks given to the answer.
+        retrieval: `dense` (by embedding), `sparse` (by words, BM25; nothing is embedded) or `hybrid` (both, by
+            reciprocal rank fusion).
+        rerank: chunks that the model is shown to choose the `top_k` best of them; 0 for none. With it there is a second
+            prompt, `rerank`.
+    """
+
+    name = "rag"
+    version = "1"
+    prompts: Mapping[str, PromptSpec] = {"answer": ANSWER_PROMPT}
+    operations: Sequence[OperationSpec] = (
+        OperationSpec("chunk", "extract", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+
+    def __init__(
+        self,
+        *,
+        chunk_tokens: int = 200,
+        overlap: int = 0,
+        top_k: int = 2,
+        retrieval: str = "dense",
+        rerank: int = 0,
+    ) -> None:
+        if not 0 <= overlap < chunk_tokens:
+            raise ConfigError(
+                f"system_settings.overlap: {overlap} does not fit chunks of {chunk_tokens} tokens; "
+                f"give 0 to {chunk_tokens - 1}"
+            )
+        check_least(0, top_k=top_k, rerank=rerank)
+        self.chunk_tokens, self.overlap, self.top_k, self.rerank = chunk_tokens, overlap, top_k, rerank
+        self.retrieval = check_retrieval(retrieval)
+        if rerank:
+            self.prompts = {"rerank": RERANK_PROMPT, **Rag.prompts}
+            chunk, retrieve, answer = Rag.operations
+            self.operations = (chunk, retrieve, OperationSpec("rerank", "retrieve", "rerank"), answer)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything besides prompts and models that shapes the result."""
+        return {
+            "chunk_tokens": self.chunk_tokens,
+            "overlap": self.overlap,
+            "top_k": self.top_k,
+            "retrieval": self.retrieval,
+            "rerank": self.rerank,
+        }
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Chunk and embed the conversation."""
+        entries: list[Entry] = []
+        for dialogue in conversation.sessions:
+            with session(dialogue.id, time=dialogue.time):
+                messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
+                for group in self._chunks(messages):
+                    lines = [dialogue.time, *(message.text for message in group)]
+                    read = variables_of(group)
+                    with operation("chunk", inputs={"messages": read}) as op:
+                        lines = intervening().extracted(Step("chunk", op.id), read, lines)
+                        text = "\n".join(lines).strip()
+                        (vector,) = self._embedded([text], access)
+                        name = f"c{len(entries) + 1}"
+                        chunk = op.output("chunks", text, name=name, kind="memory_entry")
+                        entries.append(Entry(name, text, tuple(vector), chunk.id))
+        return Memory({"entries": [entry.as_json() for entry in entries]})
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from the best chunks."""
+        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        query = noted(question.question, name=question.id, kind="query")
+        count = max(self.rerank, self.top_k)
+
+        def find() -> list[Entry]:
+            return ranked(self.retrieval, question.question, entries, access.embedding)[:count]
+
+        found, context = found_as_context("retrieve", {"query": [query]}, entries, find)
+        if self.rerank and found:
+            _, context = rerank(query, found, context, candidate["rerank"], access.task, self.top_k)
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Chunk and embed facts instead of messages."""
+        chunks: list[str] = []
+        for facts in sessions:
+            lines = [noted(fact, name="given", kind="fact") for fact in facts]
+            chunks += ["\n".join(line.text for line in group) for group in self._chunks(lines)]
+        return self.with_entries(chunks, access)
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these chunks."""
+        vectors = self._embedded(texts, access) if texts else []
+        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "c")]})
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of retrieval."""
+        return answer_given(question, context, candidate["answer"], access.task)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        if prompt == "rerank":
+            rerank_again(parts, candidate[prompt], access.task, self.top_k)
+        else:
+            answer_again(parts, candidate[prompt], access.task)
+
+    def _embedded(self, texts: Sequence[str], access: ModelAccess) -> list[list[float]]:
+        """A vector for each text; an empty one where retrieval goes by words."""
+        return [[] for _ in texts] if self.retrieval == "sparse" else access.embedding.embed(texts)
+
+    def _chunks(self, messages: Sequence[Text]) -> list[list[Text]]:
+        groups: list[list[Text]] = []
+        size = self.chunk_tokens
+        for message in messages:
+            length = _length(message)
+            if size + length > self.chunk_tokens:
+                room = min(self.overlap, self.chunk_tokens - length)
+                groups.append(_last(groups[-1], room) if groups else [])
+                size = sum(map(_length, groups[-1]))
+            groups[-1].append(message)
+            size += length
+        return groups
+
+
+def _length(message: Text) -> int:
+    """Words and punctuation marks."""
+    return len(re.findall(r"\w+|[^\w\s]", message.text))
+
+
+def _last(messages: Sequence[Text], room: int) -> list[Text]:
+    """As many of the last messages as have room."""
+    kept: list[Text] = []
+    for message in reversed(messages):
+        room -= _length(message)
+        if room < 0:
+            break
+        kept.insert(0, message)
+    return kept

@@ -1,0 +1,197 @@
+"""The process with the run: one worker, started, given steps, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from experiments.systems.worker.fingerprint import fingerprint
+from tracing.errors import ConfigError, MemorySystemError, WorkerDiedError
+from tracing.llm.forwarding.answering import unmade
+from tracing.llm.threads import GivenUp, end_if_given_up
+from tracing.recording.redaction import redact
+from tracing.systems.protocol import Memory
+
+Answer = Callable[[str, str], str]
+"""Answers a worker's request: what it is about, and the request."""
+
+_POLL_S = 0.5
+_START_S = 300.0
+"""How long it may take to start; importing a large library on a busy machine takes a minute."""
+_END_S = 5.0
+_CALLS_AT_ONCE = 64
+_LAST_LINES = 20
+_LONGEST = 600
+_PASSED_ON = {"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"}
+"""Variables of this process's environment that a worker gets, with those of the locale: no key is among them."""
+_LOCALE = re.compile(r"LC_[A-Z]+")
+
+
+class Worker:
+    """A worker process. It does one step at a time.
+
+    Attributes:
+        python: version of its Python.
+        holds: the memory of its last step, which it need not be sent again.
+    """
+
+    def __init__(self, name: str, interpreter: Path, install: str) -> None:
+        """Start it.
+
+        Args:
+            name: of its environment, for messages.
+            interpreter: the Python of the environment.
+            install: the command that installs the environment.
+
+        Raises:
+            ConfigError: it does not start, or its memtune is another one.
+            WorkerDiedError: it is killed.
+            MemorySystemError: it does not get ready.
+        """
+        self._name, self._numbers = name, itertools.count(1)
+        self.holds: Memory | None = None
+        kept = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
+                [interpreter, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=kept,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ConfigError(f"{name}: its worker cannot be started ({error.strerror}): {install}") from None
+        self._arrived: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._writing = threading.Lock()
+        self._readers = [self._reading(self._listen), self._reading(self._keep_errors)]
+        try:
+            said = self._next(_START_S)
+            if said is None:
+                last = self._last_words()
+                if self._process.returncode < 0:  # what kills it, such as a machine without memory, may be over
+                    raise WorkerDiedError(f"{name}: its worker died while it started ({last})")
+                raise ConfigError(f"{name}: its worker does not start ({last}): {install}")
+            if said.get("fingerprint") != fingerprint():
+                raise ConfigError(f"{name}: its environment belongs to another memtune; bring it up to date: {install}")
+        except BaseException:
+            self.kill()
+            raise
+        self.python = str(said["python"])
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a step."""
+        return self._process.poll() is None
+
+    def step(self, given: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+        """Let it do a step, and answer its requests; `answer` is called in threads and raises nothing.
+
+        Raises:
+            WorkerDiedError: it died.
+            GivenUp: the result is no longer wanted; the worker is ended.
+        """
+        number = next(self._numbers)
+
+        def answered(asked: Mapping[str, Any]) -> None:
+            self._say({"number": asked["ask"], "answer": answer(asked["about"], asked["request"])})
+
+        try:
+            with ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="memtune-calls") as calls:
+                self._say({**given, "step": number})
+                while (said := self._next()) is not None:
+                    if said.get("done") == number:
+                        return said
+                    if said.get("step") == number:
+                        calls.submit(answered, said)
+                    elif "ask" in said:
+                        self._say({"number": said["ask"], "answer": unmade(GivenUp())})
+        except BaseException:
+            self.kill()
+            raise
+        raise WorkerDiedError(f"{self._name}: its worker died in {given['method']} ({self._last_words()})")
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    @property
+    def _stdin(self) -> IO[str]:
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        return self._process.stdin
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        line = json.dumps(message)
+        # A dead worker is noticed where its output ends.
+        with contextlib.suppress(OSError, ValueError), self._writing:
+            self._stdin.write(f"{line}\n")
+            self._stdin.flush()
+
+    def _next(self, seconds: float | None = None) -> dict[str, Any] | None:
+        """Its next message; None if it has ended.
+
+        Raises:
+            MemorySystemError: it says nothing for so many seconds.
+            GivenUp: nobody waits for it any more.
+        """
+        waited = 0.0
+        while seconds is None or waited < seconds:
+            try:
+                return self._arrived.get(timeout=_POLL_S)
+            except queue.Empty:
+                waited += _POLL_S
+                end_if_given_up()
+        raise MemorySystemError(f"{self._name}: its worker said nothing for {seconds:.0f} s; see whether it is blocked")
+
+    def _reading(self, read: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=read, name="memtune-worker-reader", daemon=True)
+        thread.start()
+        return thread
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(ValueError):
+            for line in self._process.stdout:
+                self._arrived.put(json.loads(line))
+        self._arrived.put(None)
+
+    def _keep_errors(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101 - it is a pipe
+        for line in self._process.stderr:
+            self._last.append(line)
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self.kill()  # what it started may hold its output open
+        for reader in self._readers:
+            reader.join(_END_S)
+        code = self._process.returncode
+        how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        said = redact(" ".join(" ".join(self._last).split()))
+        return f"{how}; it said last: {said[-_LONGEST:]}" if said else how

@@ -1,5 +1,0 @@
-"""The stages of EverMemOS in one process: episodes, atomic facts, profiles, and a search that checks itself."""
-
-from tracing.systems.evermemos.system import EverMemOS
-
-__all__ = ["EverMemOS"]

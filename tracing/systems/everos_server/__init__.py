@@ -1,5 +1,0 @@
-"""EverOS 1.5: the real server on loopback, traced by the requests that it makes."""
-
-from tracing.systems.everos_server.system import EverOs
-
-__all__ = ["EverOs"]

@@ -1,1 +1,0 @@
-"""The memory libraries that prompts are exported to: their places for prompts, and the proof that they send them."""

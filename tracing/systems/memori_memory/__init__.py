@@ -1,5 +1,0 @@
-"""Memori 3.3.x: the real SDK on sqlite, with fact extraction by a local prompt in place of its cloud's."""
-
-from tracing.systems.memori_memory.system import Memori
-
-__all__ = ["Memori"]

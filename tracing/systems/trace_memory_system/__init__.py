@@ -1,5 +1,0 @@
-"""Trace memory as a memory system: an agent's turns as events, what they taught as statements, answers from both."""
-
-from tracing.systems.trace_memory_system.system import TraceMemorySystem
-
-__all__ = ["TraceMemorySystem"]
