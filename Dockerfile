@@ -7,7 +7,8 @@ FROM python:3.12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home --uid 1000 memtune
 WORKDIR /opt/memtune
-COPY pyproject.toml README.md LICENSE memtune.py ./
+COPY pyproject.toml README.md LICENSE ./
+COPY memtune memtune
 COPY tracing tracing
 COPY attribution attribution
 COPY optimizer optimizer

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
+PACKAGES = ("memtune", "tracing", "attribution", "optimizer", "experiments")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def sources() -> set[str]:
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == sources() | {"memtune.py"}
+    assert names == sources()
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_the_source_distribution_holds_the_same_and_the_licence_and_no_tests(bui
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    assert sources() | {"memtune.py", "LICENSE", "README.md", "pyproject.toml"} <= names
+    assert sources() | {"LICENSE", "README.md", "pyproject.toml"} <= names
     assert not [name for name in names if name.startswith("tests")]
 
 
@@ -91,7 +91,7 @@ def dockerfile() -> list[list[str]]:
 def test_the_image_copies_what_exists_and_what_is_not_ignored() -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     copied = {source for word, *given in dockerfile() if word == "COPY" for source in given[:-1]}
-    assert copied >= {*PACKAGES, "memtune.py", "pyproject.toml"}
+    assert copied >= {*PACKAGES, "pyproject.toml"}
     assert [source for source in copied if not (ROOT / source).exists()] == []
     assert {line[1:] for line in ignored if line.startswith("!")} == copied
     assert "*" in ignored

@@ -7,11 +7,20 @@ import functools
 
 from openai import OpenAI
 
-from tracing import instrument, operation, session, variable
-from tracing.errors import ConfigError
-from tracing.systems.prompts import Contract, PromptSpec, render
-from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import recalled
+from memtune.systems import (
+    Answer,
+    ConfigError,
+    Contract,
+    Memory,
+    OperationSpec,
+    PromptSpec,
+    instrument,
+    operation,
+    recalled,
+    render,
+    session,
+    variable,
+)
 
 NOTE = PromptSpec(
     name="note",

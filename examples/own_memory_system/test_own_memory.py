@@ -1,8 +1,7 @@
 from own_exporter import JsonPrompts
 from own_memory import NoteMemory
 
-from experiments.systems.exporting.conformance import ExporterConformance
-from tracing.systems.conformance import MemorySystemConformance
+from memtune.systems import ExporterConformance, MemorySystemConformance
 
 
 class TestNoteMemory(MemorySystemConformance):

@@ -8,13 +8,27 @@ docs/extending.md explains each of them.
 from collections.abc import Sequence
 from typing import TypedDict
 
-from tracing import operation, session, variable
-from tracing.llm.access import ModelAccess
-from tracing.systems.conversations import Conversation, Question
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate, Contract, PromptSpec, render
-from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, noted_again, recalled, variables_of
+from memtune.systems import (
+    Answer,
+    Candidate,
+    Contract,
+    Conversation,
+    Memory,
+    ModelAccess,
+    OperationSpec,
+    Parts,
+    PromptSpec,
+    Question,
+    Text,
+    noted,
+    noted_again,
+    operation,
+    recalled,
+    render,
+    session,
+    variable,
+    variables_of,
+)
 
 # The prompts that memtune may rewrite. Each names its operation, the placeholders that it must keep, and its purpose.
 NOTE = PromptSpec(

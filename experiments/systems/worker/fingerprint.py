@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[3]
-PARTS = ("tracing", "experiments/__init__.py", "experiments/systems")
-"""Of memtune, relative to the folder of its packages: recording, model access and the systems; not the loop."""
+PARTS = ("tracing", "experiments/__init__.py", "experiments/systems", "memtune/systems.py")
+"""Of memtune, relative to the folder of its packages: what a system needs, built-in or a user's; not the loop."""
 
 
 def sources() -> Iterator[tuple[str, Path]]:

@@ -6,7 +6,7 @@
     result.verdict, result.prompts, result.blame
 
 Recording needs the base dependencies only; `run`, `attribute` and `load` need the extra `run`. Heavy libraries are
-imported when they are first used.
+imported when they are first used. `memtune.systems` has what a memory system of your own needs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from tracing.trace_memory import TraceMemory
 
 PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
-"""The packages that come with this module."""
+"""The packages that come with this one."""
 
 
 def _shadowed() -> str | None:
     """An error message if Python would import one of our packages from elsewhere; None if all are ours."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     for name in PACKAGES:
         loaded = sys.modules.get(name)
         spec = loaded.__spec__ if loaded is not None else find_spec(name)
@@ -55,7 +55,7 @@ def _shadowed() -> str | None:
 _HIDDEN = _shadowed()
 if _HIDDEN is None:
     from tracing import operation, session, trace, traced, variable
-elif Path(sys.argv[0] or "-").stem != "memtune":  # the command reports it in one line, see `main`
+elif Path(sys.argv[0] or "-").stem not in ("memtune", "-m"):  # the command reports it in one line, see `main`
     raise ImportError(_HIDDEN)
 
 __all__ = ["TraceMemory", "attribute", "load", "operation", "run", "session", "trace", "traced", "variable"]
@@ -219,7 +219,3 @@ def main() -> None:
     from experiments.command import main as command
 
     command()
-
-
-if __name__ == "__main__":
-    main()

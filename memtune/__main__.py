@@ -1,0 +1,5 @@
+"""`python -m memtune` is the `memtune` command."""
+
+from memtune import main
+
+main()
