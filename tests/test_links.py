@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(?:#([^)\s]+))?\)")
 _CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 
@@ -50,7 +50,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             target = (page.parent / file).resolve()
             if file and target.suffix == ".md" and target.exists() and target not in {*seen, *queue}:
                 queue.append(target)
-    assert set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"} <= seen
+    assert set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "index.md"} <= seen
 
 
 def test_the_licence_of_every_dependency_is_listed() -> None:
