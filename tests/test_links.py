@@ -37,6 +37,13 @@ def test_every_program_of_ours_that_a_page_runs_is_there(page: Path) -> None:
     assert [file for file in named if not (ROOT / file).exists()] == []
 
 
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    files = re.findall(r"`((?:tracing|attribution|optimizer|experiments)/[\w/]+(?:\.py|/))`", page)
+    assert files
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
 def test_the_site_has_every_page() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == set(re.findall(r"\b([\w-]+\.md)\b", site))
