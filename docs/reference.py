@@ -16,6 +16,8 @@ WRITTEN = "<!-- written by docs/reference.py -->"
 _CONFIG = f"""{WRITTEN}
 # Configuration
 
+After this page you can write a configuration by hand.
+
 `memtune run FILE.yaml` reads a YAML file; options of the command override it, and `memtune init` writes one with every
 key. A dot stands for a section: `budget.minutes` is `minutes` under `budget`. `{ROLE}` is `task`, `proposer`, `judge`
 or `embedding`. Relative paths are relative to the folder of the file. An unknown key is refused, with the nearest known
@@ -43,8 +45,8 @@ _VARIABLES = """
 _COMMANDS = f"""{WRITTEN}
 # Commands
 
-What `memtune COMMAND --help` says. Exit codes: 0 success, 1 a negative result that the command's help explains, 2 an
-error, told in one line, 130 interrupted.
+After this page you can call any command: it is what `memtune COMMAND --help` says. Exit codes: 0 success, 1 a negative
+result that the command's help explains, 2 an error, told in one line, 130 interrupted.
 """
 
 

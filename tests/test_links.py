@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(?:#([^)\s]+))?\)")
 _CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 
@@ -37,6 +37,13 @@ def test_every_program_of_ours_that_a_page_runs_is_there(page: Path) -> None:
     assert [file for file in named if not (ROOT / file).exists()] == []
 
 
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    files = re.findall(r"`((?:tracing|attribution|optimizer|experiments)/[\w/]+(?:\.py|/))`", page)
+    assert files
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
 def test_the_site_has_every_page() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == set(re.findall(r"\b([\w-]+\.md)\b", site))
@@ -50,7 +57,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             target = (page.parent / file).resolve()
             if file and target.suffix == ".md" and target.exists() and target not in {*seen, *queue}:
                 queue.append(target)
-    assert set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"} <= seen
+    assert set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "index.md"} <= seen
 
 
 def test_the_licence_of_every_dependency_is_listed() -> None:
