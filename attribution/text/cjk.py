@@ -29,12 +29,12 @@ _GRAMMAR = re.compile(
 
 def without_function_words(text: str) -> str:
     """A text with numbers in digits before what they count, and spaces in place of function words."""
-    return _GRAMMAR.sub(lambda found: found["word"] or " ", _COUNTED.sub(_in_digits, cjk_in_digits(text)))
+    return _GRAMMAR.sub(lambda match: match["word"] or " ", _COUNTED.sub(_in_digits, cjk_in_digits(text)))
 
 
-def _in_digits(found: re.Match[str]) -> str:
-    if found["digits"]:
-        return f"{found['digits']} "
-    number = cjk_number(found["numeral"])
-    counter = found["counter"] if found["counter"] in _DATED else " "
+def _in_digits(match: re.Match[str]) -> str:
+    if match["digits"]:
+        return f"{match['digits']} "
+    number = cjk_number(match["numeral"])
+    counter = match["counter"] if match["counter"] in _DATED else " "
     return f"{number}{counter}"

@@ -56,9 +56,9 @@ def time_words(text: str) -> frozenset[str]:
 
 def is_date(text: str) -> bool:
     """Whether an answer is a point or span of time, so that it may be stated relative to when it was said."""
-    found = content_of(without_figures(text, language()))
-    years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
-    return years or bool(found & _DATE_STEMS)
+    words = content_of(without_figures(text, language()))
+    years = any(len(word) == 4 and word[:2] in ("19", "20") for word in words if word.isdigit())
+    return years or bool(words & _DATE_STEMS)
 
 
 class Vocabulary:
@@ -78,10 +78,10 @@ class Vocabulary:
 
     def weight(self, word: str) -> float:
         """Smoothed inverse frequency over the conversation's turns, greater than 0."""
-        known = self._weights.get(word)
-        if known is None:
-            known = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
-        return known
+        weight = self._weights.get(word)
+        if weight is None:
+            weight = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+        return weight
 
     def content_of(self, text: str) -> frozenset[str]:
         """The content words of a text in the language of these."""
@@ -96,15 +96,15 @@ class Vocabulary:
             return is_read([question, *answers[:1], *self._few])
         return self._is_read and is_read([question])
 
-    def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
-        """The share of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
+    def coverage(self, needed: frozenset[str], words: frozenset[str]) -> float:
+        """The share of `needed`, by weight, that is in `words`, from 0 to 1; 0 if nothing is needed.
 
         If any needed number is missing, the share is below half, however many words agree; 1 is
         excepted, since "one" is rarely a number.
         """
         if not needed:
             return 0.0
-        common = needed & found
+        common = needed & words
         if not common:
             return 0.0
         if len(common) == len(needed):
@@ -120,18 +120,18 @@ def _words_of(text: str, language: Language) -> tuple[str, ...]:
     if language == "en":
         text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
     text = without_function_words(text) if CJK_CHARACTER.search(text) else text
-    found: list[str] = []
+    content: list[str] = []
     run = ""
     for word in (*cased_words(text), ""):
         if CJK_CHARACTER.fullmatch(word):
             run += word
             continue
-        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
         run = ""
         # May is a month.
         if word == "May" or (word and word.casefold() not in FUNCTION_WORDS[language]):
-            found.append("may" if word == "May" else stem(word))
-    return tuple(found)
+            content.append("may" if word == "May" else stem(word))
+    return tuple(content)
 
 
 @lru_cache(maxsize=16384)

@@ -76,16 +76,16 @@ def whole_halves(text: str) -> str:
     """A text in digits whose `2 and a half`, `2000000 and a half` and `half a 1000000` are one number."""
     for pattern in _HALVES:
         text = pattern.sub(_of_halves, text)
-    text = _MANY_AND_A_HALF.sub(lambda one: _of_halves(one, int("1" + one["unit"])), text)
+    text = _MANY_AND_A_HALF.sub(lambda match: _of_halves(match, int("1" + match["unit"])), text)
     return _AND_A_HALF.sub(r"\1.5", text)
 
 
 def german_halves(text: str) -> str:
     """A German text with 2.5 for zweieinhalb, and 1.5 for anderthalb."""
 
-    def in_digits(found: re.Match[str]) -> str:
-        number = _GERMAN_NUMBERS.get((found["n"] or "ein").casefold())
-        return f"{number}.5" if number else found[0]
+    def in_digits(match: re.Match[str]) -> str:
+        number = _GERMAN_NUMBERS.get((match["n"] or "ein").casefold())
+        return f"{number}.5" if number else match[0]
 
     return _HALF_ENDING.sub(in_digits, text)
 
@@ -107,8 +107,8 @@ def with_currencies_named(text: str, language: Language, names: frozenset[str]) 
     """A text in which one word stands for each currency beside a number, of `names` if it is one of them."""
 
     def named(figure: re.Match[str]) -> str:
-        known = _currencies_of(figure)
-        name = min(known & names or known, default="")
+        currencies = _currencies_of(figure)
+        name = min(currencies & names or currencies, default="")
         return f"{figure['number']}{figure['many'] or ''} {name}" if name else figure[0]
 
     # Of a range it is named once, at its end.
@@ -167,11 +167,11 @@ def _value(number: str, language: Language, *, exact: bool) -> str | None:
 
 def _exponent(many: str, language: Language, *, money: bool) -> int | None:
     letters = many.strip(" .").casefold()
-    known = _EXPONENTS.get(letters, _WORDS[language].get(letters))
+    exponent = _EXPONENTS.get(letters, _WORDS[language].get(letters))
     if letters == "k" and many[:1].isspace() and not money:
         return None
     # Of the letters only a capital M is hardly ever a unit: 2M views, a wall of 2m.
-    return _MONEY_EXPONENTS.get(letters) if known is None and (money or many == "M") else known
+    return _MONEY_EXPONENTS.get(letters) if exponent is None and (money or many == "M") else exponent
 
 
 def _is_money(figure: re.Match[str]) -> bool:
@@ -197,9 +197,9 @@ def _written(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def _of_halves(found: re.Match[str], unit: int | None = None) -> str:
-    number = Decimal(found.groupdict().get("n") or 0) + Decimal("0.5")
-    return _written(number * (unit or int(found["unit"])))
+def _of_halves(match: re.Match[str], unit: int | None = None) -> str:
+    number = Decimal(match.groupdict().get("n") or 0) + Decimal("0.5")
+    return _written(number * (unit or int(match["unit"])))
 
 
 def _has_digits(text: str) -> bool:

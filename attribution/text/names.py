@@ -63,10 +63,10 @@ def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
 
     A word that merely begins like a name, such as pet for Petra, does not abbreviate it.
     """
-    said = {word.casefold() for word in _CAPITALISED.findall(text)}
+    capitalised = {word.casefold() for word in _CAPITALISED.findall(text)}
     parts = [part for name in names for part in cased_words(name)]
     return frozenset(
-        word for part in parts if any(is_short_for(short, part) for short in said) for word in content_of(part)
+        word for part in parts if any(is_short_for(short, part) for short in capitalised) for word in content_of(part)
     )
 
 
@@ -82,7 +82,7 @@ def is_word(name: str) -> bool:
 
 def has_capital(text: str, name: str) -> bool:
     """Whether a text has a name with a capital anywhere, as a common word has none but where a sentence begins."""
-    return any(found[0][0].isupper() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I))
+    return any(match[0][0].isupper() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I))
 
 
 def written_as_name(text: str, name: str) -> bool:
@@ -90,8 +90,8 @@ def written_as_name(text: str, name: str) -> bool:
 
     It has a capital that no sentence, line or month gives it, or what follows makes it a person: Will's, Mark is.
     """
-    for found in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
-        before, after = text[: found.start()], text[found.end() :]
+    for match in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
+        before, after = text[: match.start()], text[match.end() :]
         if _OF_A_PERSON.match(after):
             return True
         begins = _BEGINS.search(before) is not None
@@ -103,7 +103,7 @@ def written_as_name(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names_in(text: str, language: Language) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     with reading(language):
         for word in _CAPITALISED.finditer(text):
             begins = not text[: word.start()].strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", text[: word.start()])
@@ -112,8 +112,8 @@ def _names_in(text: str, language: Language) -> frozenset[str]:
                 continue
             noun = language == "de" and _BEFORE_A_NOUN.search(text[: word.start()]) is not None and not titled
             if _may_name(word[0], language, after_article=noun):
-                found |= content_of(word[0])
-    return frozenset(found)
+                names |= content_of(word[0])
+    return frozenset(names)
 
 
 def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
@@ -146,8 +146,8 @@ def _is_short_for(short: str, name: str, language: Language) -> bool:
         formal = FORMAL_NAMES[language].get(short, frozenset())
     if name in formal:
         return True
-    left = name[len(short) :]
-    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(left) is None
+    ending = name[len(short) :]
+    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 @lru_cache(maxsize=1)

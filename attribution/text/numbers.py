@@ -69,12 +69,12 @@ def in_digits(text: str, language: Language) -> str:
     text = cjk_in_digits(text)
     text = plain_figures(german_halves(text) if language == "de" else text, language)
     # Half a surrogate pair is text in Python, but not for this library.
-    said: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
-    if said != text:
+    digits: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
+    if digits != text:
         # 1994 is said in two numbers: nineteen ninety-four.
-        said = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], said)
-    said = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], said)
-    return _dozens(language).sub(_number_of_dozens, whole_halves(said))
+        digits = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], digits)
+    digits = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], digits)
+    return _dozens(language).sub(_number_of_dozens, whole_halves(digits))
 
 
 def without_ordinals(text: str, language: Language) -> str:
@@ -84,7 +84,7 @@ def without_ordinals(text: str, language: Language) -> str:
 
 def cjk_in_digits(text: str) -> str:
     """A text with Chinese and Japanese numbers that have a unit in digits: 三千, 两万, 二十三, 1億5千万."""
-    return _CJK_NUMBER.sub(lambda found: str(_cjk_large(found[0])), text) if not text.isascii() else text
+    return _CJK_NUMBER.sub(lambda match: str(_cjk_large(match[0])), text) if not text.isascii() else text
 
 
 def _cjk_large(numeral: str) -> int:
@@ -103,8 +103,8 @@ def _cjk_large(numeral: str) -> int:
 
 def quantity_of(text: str | None) -> int:
     """The number that a text of `QUANTITY` means: a couple is 2, a few are 3, several are 4; 1 if there is none."""
-    said = next((word for word in in_digits((text or "").lower(), "en").split() if word not in _FILLERS), "1")
-    return int(said) if said.isdecimal() else _VAGUE.get(said, 1)
+    quantity = next((word for word in in_digits((text or "").lower(), "en").split() if word not in _FILLERS), "1")
+    return int(quantity) if quantity.isdecimal() else _VAGUE.get(quantity, 1)
 
 
 def cjk_number(numeral: str) -> int:
@@ -121,10 +121,10 @@ def cjk_number(numeral: str) -> int:
     return total + digit
 
 
-def _number_of_dozens(found: re.Match[str]) -> str:
-    number = 6 if found["half"] else 12 * int(found["n"] or 1)
+def _number_of_dozens(match: re.Match[str]) -> str:
+    number = 6 if match["half"] else 12 * int(match["n"] or 1)
     # French joins the next word to it: une demi-douzaine d'œufs.
-    return f"{number} " if found[0].endswith(("'", "’")) else str(number)
+    return f"{number} " if match[0].endswith(("'", "’")) else str(number)
 
 
 @lru_cache

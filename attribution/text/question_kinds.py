@@ -31,13 +31,13 @@ def is_yes_or_no(question: Question) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _concludes(asked: str, language: Language) -> bool:
+def _concludes(question: str, language: Language) -> bool:
     """Whether a question asks what is to be supposed, rather than what somebody said of it."""
     patterns = QUESTIONS[language]
-    asked = patterns.polite.sub(" ", asked.strip())
-    found = [one.start() for one in patterns.concludes.finditer(asked)]
-    found += [one.start() for one in _WORD.finditer(asked) if is_conditional(one[0].lower(), language)]
-    return bool(found) and patterns.reported.search(asked[: min(found)]) is None
+    question = patterns.polite.sub(" ", question.strip())
+    places = [match.start() for match in patterns.concludes.finditer(question)]
+    places += [match.start() for match in _WORD.finditer(question) if is_conditional(match[0].lower(), language)]
+    return bool(places) and patterns.reported.search(question[: min(places)]) is None
 
 
 def expected_count(question: Question) -> int:
@@ -62,9 +62,9 @@ def asks_a_name(question: Question) -> bool:
 
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
-    asked = question.question.strip()
-    return QUESTIONS[language()].counts.match(asked) is not None or _CJK_NUMBER.match(asked) is not None
+    text = question.question.strip()
+    return QUESTIONS[language()].counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
 
 
-def _how_many(asked: str) -> bool:
-    return QUESTIONS[language()].how_many.match(asked.strip()) is not None or _CJK_NUMBER.match(asked) is not None
+def _how_many(question: str) -> bool:
+    return QUESTIONS[language()].how_many.match(question.strip()) is not None or _CJK_NUMBER.match(question) is not None

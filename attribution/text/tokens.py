@@ -67,11 +67,11 @@ def contains(text: str, value: str) -> bool:
 
     Nothing contains a value without tokens. Of money the currency counts where both name one: $1500 is 1,500 dollars.
     """
-    said, accepted = compared(text, value)
-    if _occurs(accepted, said):
+    text_tokens, value_tokens = compared(text, value)
+    if _occurs(value_tokens, text_tokens):
         return True
-    said, accepted = compared(_POSSESSIVE.sub("", text), _POSSESSIVE.sub("", value))
-    return _occurs(accepted, said)
+    text_tokens, value_tokens = compared(_POSSESSIVE.sub("", text), _POSSESSIVE.sub("", value))
+    return _occurs(value_tokens, text_tokens)
 
 
 def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -79,8 +79,8 @@ def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     text, value = money_alike(text, value)
     read = language()
     with reading((shared_language(text, value) if read == "en" else None) or read):
-        said, accepted = normalise(text), normalise(value)
-        return as_in(said, accepted, without_turkish_case(text) | without_turkish_case(value)), accepted
+        text_tokens, value_tokens = normalise(text), normalise(value)
+        return as_in(text_tokens, value_tokens, without_turkish_case(text) | without_turkish_case(value)), value_tokens
 
 
 def money_alike(text: str, value: str) -> tuple[str, str]:

@@ -55,12 +55,12 @@ _NEGATIVE = re.compile(r"(?<![^\s(])(?<!\d )(?:[-\u2212]|minus )(?=\d)", re.IGNO
 def with_shares(text: str) -> str:
     """A text with 1.5 for 1½ and % for percent; other fractions stay."""
     text = _HALF.sub(r"\1½", _PERCENT.sub("%", text))
-    return _WITH_FRACTION.sub(lambda one: f"{one[1] or 0}.{_FRACTIONS[one[2]]}", text)
+    return _WITH_FRACTION.sub(lambda match: f"{match[1] or 0}.{_FRACTIONS[match[2]]}", text)
 
 
 def with_units(text: str) -> str:
     """A text in digits with one name for each unit beside a number, and a sign of its own for a negative number."""
-    return _NEGATIVE.sub("\u2212", _WITH_UNIT.sub(lambda one: f" {_NAMES[(one.lastindex or 0) - 1]}", text))
+    return _NEGATIVE.sub("\u2212", _WITH_UNIT.sub(lambda match: f" {_NAMES[(match.lastindex or 0) - 1]}", text))
 
 
 def with_ranges(text: str, language: Language) -> str:

@@ -22,9 +22,9 @@ def _courtesies(request: str, remember: str, keep: str, that: str, ends: str, as
         asides: phrases that say nothing: by the way, thank you.
     """
     objects, ends = rf"(?:\s+(?:{that})\b)", rf"(?:,?\s+(?:{ends})(?!\w))*"
-    asked = rf"(?:{remember})(?!\w){objects}*{ends}|(?:{keep})(?!\w){objects}+{ends}"
+    requested = rf"(?:{remember})(?!\w){objects}*{ends}|(?:{keep})(?!\w){objects}+{ends}"
     # A verb is a request where a clause begins, or after words of request wherever they stand.
-    orders = rf"(?:{_BEGINS}|\b(?:(?:{request}),?\s+)+)(?:{asked})"
+    orders = rf"(?:{_BEGINS}|\b(?:(?:{request}),?\s+)+)(?:{requested})"
     return re.compile(rf"{orders}|(?<!\w)(?:{asides})(?!\w)", re.IGNORECASE)
 
 

@@ -34,7 +34,7 @@ class QuestionPatterns:
 
 
 def _questions(*patterns: str) -> QuestionPatterns:
-    return QuestionPatterns(*(re.compile(one, re.I) for one in patterns))
+    return QuestionPatterns(*(re.compile(pattern, re.I) for pattern in patterns))
 
 
 QUESTIONS: dict[Language, QuestionPatterns] = {
@@ -103,8 +103,11 @@ def is_conditional(word: str, language: Language) -> bool:
         return False
     verb = _unaccented(dictionary_form(word, language).lower())
     # A verb is its own infinitive; `quería` is the imperfect of querer, not the infinitive *quer.
-    known = any(stem == one or (len(one) > 4 and stem.endswith(one)) for one in irregular)
-    return known or (verb != _unaccented(word) and _unaccented(stem) in (verb, verb.removesuffix("e")))
+    listed = any(
+        stem == irregular_stem or (len(irregular_stem) > 4 and stem.endswith(irregular_stem))
+        for irregular_stem in irregular
+    )
+    return listed or (verb != _unaccented(word) and _unaccented(stem) in (verb, verb.removesuffix("e")))
 
 
 def _unaccented(word: str) -> str:

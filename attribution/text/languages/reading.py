@@ -52,9 +52,9 @@ def language_of(texts: Iterable[str]) -> Language:
 
     A text in another language must have clearly more words of that language than of any other.
     """
-    seen = Counter(word for text in islice(texts, LANGUAGE_SAMPLE) for word in _words(text))
-    found = {language: sum(seen[word] for word in own) for language, own in FUNCTION_WORDS.items()}
-    (first, most), (_, second) = sorted(found.items(), key=lambda one: -one[1])[:2]
+    counts = Counter(word for text in islice(texts, LANGUAGE_SAMPLE) for word in _words(text))
+    hits = {language: sum(counts[word] for word in own) for language, own in FUNCTION_WORDS.items()}
+    (first, most), (_, second) = sorted(hits.items(), key=lambda hit: -hit[1])[:2]
     return first if most >= LANGUAGE_WORDS and most >= LANGUAGE_LEAD * second else "en"
 
 

@@ -159,10 +159,10 @@ def in_english(text: str, language: Language) -> tuple[tuple[str, ...], str]:
     text = text.replace("’", "'")
     phrases: list[str] = []
     for pattern, english in _rules(language):
-        for found in pattern.finditer(text):
-            said = {name: _in_english(name, part, language) for name, part in found.groupdict().items() if part}
-            phrases.append(english.format_map(said))
-        text = pattern.sub(lambda found: "¦" * len(found[0]), text)
+        for match in pattern.finditer(text):
+            parts = {name: _in_english(name, part, language) for name, part in match.groupdict().items() if part}
+            phrases.append(english.format_map(parts))
+        text = pattern.sub(lambda match: "¦" * len(match[0]), text)
     return tuple(phrases), text
 
 
@@ -201,4 +201,4 @@ def _filled(template: str, groups: dict[str, str]) -> str:
 
 def _in_english(name: str, part: str, language: Language) -> str:
     patterns = _names(language).get(name, {})
-    return next((english for english, one in patterns.items() if re.fullmatch(one, part, re.I)), part)
+    return next((english for english, pattern in patterns.items() if re.fullmatch(pattern, part, re.I)), part)

@@ -15,37 +15,37 @@ class WithdrawalPatterns:
     Attributes:
         ended: phrases that always say that something no longer holds.
         order: imperatives of the verbs of removal, where a clause begins or after words of request.
-        said: objects that mean what was said: that, what I told you.
+        statement: objects that mean what was said: that, what I told you.
         removal: all forms of the verbs of removal, without those that only report: forgot, ignored.
         facts: what can be said and taken back: an address, a statement, a plan.
-        kept: verbs with which something is kept.
+        keeping: verbs with which something is kept.
         hidden: how it is kept.
     """
 
     ended: re.Pattern[str]
     order: re.Pattern[str]
-    said: re.Pattern[str]
+    statement: re.Pattern[str]
     removal: re.Pattern[str]
     facts: re.Pattern[str]
-    kept: re.Pattern[str]
+    keeping: re.Pattern[str]
     hidden: re.Pattern[str]
 
     def take_back(self, clause: str, *, denied: bool) -> bool:
         """Whether a clause takes something back. What it denies (don't forget my address!) is not taken back."""
         if self.ended.search(clause):
             return True
-        ordered = self.order.search(clause) is not None and self.said.search(clause) is not None
+        ordered = self.order.search(clause) is not None and self.statement.search(clause) is not None
         removed = self.removal.search(clause) is not None and self.facts.search(clause) is not None
-        about = self.kept.search(clause) is not None or self.facts.search(clause) is not None
+        about = self.keeping.search(clause) is not None or self.facts.search(clause) is not None
         return not denied and (ordered or removed or (about and self.hidden.search(clause) is not None))
 
 
 def _withdrawals(
-    ended: str, request: str, order: str, said: str, removal: str, facts: str, kept: str, hidden: str
+    ended: str, request: str, order: str, statement: str, removal: str, facts: str, keeping: str, hidden: str
 ) -> WithdrawalPatterns:
     order = rf"(?:^\W*|[,:]\s*|\b(?:{request}),?\s+)(?:{order})\b"
-    some = [rf"\b(?:{removal})\b|{order}", rf"\b(?:{facts})\b", rf"\b(?:{kept})\b", rf"\b(?:{hidden})"]
-    patterns = (re.compile(one, re.I) for one in (rf"\b(?:{ended})\b", order, rf"\b(?:{said})", *some))
+    some = [rf"\b(?:{removal})\b|{order}", rf"\b(?:{facts})\b", rf"\b(?:{keeping})\b", rf"\b(?:{hidden})"]
+    patterns = (re.compile(pattern, re.I) for pattern in (rf"\b(?:{ended})\b", order, rf"\b(?:{statement})", *some))
     return WithdrawalPatterns(*patterns)
 
 
@@ -67,14 +67,14 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         r"|(?:me|you|us|assistant|system) to|(?:ask|want|request|need|prefer)(?:s|ed)?(?: \w+){0,2} to"
         r"|would like(?: \w+)? to",
         order="forget|erase|delete|disregard|ignore|scratch|strike|withdraw|drop|discard|remove",
-        said=rf"(?:that|this|it){_END}|about (?:it|that|this|what)\b"
+        statement=rf"(?:that|this|it){_END}|about (?:it|that|this|what)\b"
         r"|what(?:ever)? \w+ (?:\w+ )?(?:said|told|wrote|mentioned|shared|asked)\b",
         removal="forgotten|eras(?:e[sd]?|ing)|delet(?:e[sd]?|ing)|remov(?:e[sd]?|ing)|disregard(?:s|ed)?"
         "|dropped|discard(?:s|ed)?|withdr(?:ew|awn|aws?)|struck|stricken",
         facts="address(?:es)?|(?:phone |telephone )?numbers?|e-?mails?|birthday|salary|statements?|remarks?|comments?"
         "|claims?|requests?|information|info|details?|facts?|data|records?|entr(?:y|ies)|memor(?:y|ies)|mentions?"
         "|messages?|answers?|plans?|ideas?|appointments?|names?",
-        kept="keep|keeps|kept|keeping|stay|stays|remain|remains",
+        keeping="keep|keeps|kept|keeping|stay|stays|remain|remains",
         hidden=r"(?<!in )(?:private|secret|confidential)(?! \w+(?<!and)(?<!for)(?<!from)(?<!now)(?<!until)\b)",
     ),
     "de": _withdrawals(
@@ -90,7 +90,7 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         request="bitte|dann|also|nun|jetzt|einfach",
         order="vergiss|vergesst|vergessen sie|streiche?|streicht|streichen sie|lösche?|löscht|löschen sie|ignoriere?"
         "|ignorieren sie|entferne|entfernen sie",
-        said=r"(?:das|dies|es)(?=\s*(?:$|[,.!?:;]|bitte\b|wieder\b|aus\b))|was\b[^.;]*\b(?:sag|erzähl|schr[ie]+b"
+        statement=r"(?:das|dies|es)(?=\s*(?:$|[,.!?:;]|bitte\b|wieder\b|aus\b))|was\b[^.;]*\b(?:sag|erzähl|schr[ie]+b"
         r"|erwähn)\w*"
         r"|was\b[^.;]*\bge(?:sagt|schrieben)\b",
         removal="gelöscht|löschen|gestrichen|streichen|entfernt|entfernen|zurückgezogen|zurückziehen|zieht|zog"
@@ -99,7 +99,7 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         facts=r"adressen?|\w*nummern?|angaben?|aussagen?|bemerkung(?:en)?|äußerung(?:en)?|einträge?|eintrag"
         r"|notiz(?:en)?"
         r"|pl[aä]ne?|ideen?|information(?:en)?|daten|antwort(?:en)?|gehalt|namen?|e-?mails?|geburtstag|termine?",
-        kept=r"bleib\w*|behalt\w*|behält|gehalten|behandel\w*",
+        keeping=r"bleib\w*|behalt\w*|behält|gehalten|behandel\w*",
         hidden=r"(?:privat|geheim|vertraulich)\b",
     ),
     "es": _withdrawals(
@@ -111,12 +111,12 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         request="por favor|entonces|ahora|mejor|y|que se",
         order="olvida|olvide|olviden|borra|borre|borren|bórral[oa]s?|elimina|elimine|eliminen|ignora|ignore|tacha"
         "|descarta",
-        said=r"(?:eso|esto)\b|lo que\b[^.;]*\b(?:dij\w+|dicho|cont\w+|escrib\w+|mencion\w+)",
+        statement=r"(?:eso|esto)\b|lo que\b[^.;]*\b(?:dij\w+|dicho|cont\w+|escrib\w+|mencion\w+)",
         removal="borrar|borrad[oa]s?|borró|eliminar|eliminad[oa]s?|eliminó|retirar|retirad[oa]s?|retiró|descartar"
         "|descartad[oa]s?|olvidar",
         facts="direcci(?:ón|ones)|números?|teléfonos?|declaraci(?:ón|ones)|comentarios?|datos?|información|plan(?:es)?"
         "|ideas?|notas?|mensajes?|respuestas?|sueldo|salario|nombres?|correos?|citas?|cumpleaños",
-        kept=r"qued\w+|manten\w+|mantien\w+|permane\w+|guard\w+|sea",
+        keeping=r"qued\w+|manten\w+|mantien\w+|permane\w+|guard\w+|sea",
         hidden=r"(?:(?:en )?(?:privad|secret)[oa]s?|confidencial(?:es)?)\b",
     ),
     "fr": _withdrawals(
@@ -126,11 +126,11 @@ WITHDRAWALS: dict[Language, WithdrawalPatterns] = {
         r"|(?:veut|souhaite|demand|préfèr)\w*\b[^.;]*\b(?:oubliée?s?|effacée?s?|supprimée?s?)|inconnue?s?|indécise?s?",
         request="(?:te|vous) plaît|alors|donc|maintenant|et|veuillez",
         order="oublie|oubliez|efface|effacez|supprime|supprimez|ignore|ignorez|raye|rayez",
-        said=r"(?:ça|cela|ceci)\b|ce qu(?:e |['’])[^.;]*\b(?:dit|dis|raconté|écrit|mentionné)\b",
+        statement=r"(?:ça|cela|ceci)\b|ce qu(?:e |['’])[^.;]*\b(?:dit|dis|raconté|écrit|mentionné)\b",
         removal="effacer|effacée?s?|supprimer|supprimée?s?|retirer|retirée?s?|oublier",
         facts="adresses?|numéros?|téléphones?|déclarations?|remarques?|données?|informations?|plans?|idées?|projets?"
         "|messages?|réponses?|salaires?|noms?|e-?mails?|rendez-vous|anniversaires?",
-        kept=r"rest\w+|gard\w+|demeur\w+|soit",
+        keeping=r"rest\w+|gard\w+|demeur\w+|soit",
         hidden=r"(?:privée?s?|secr(?:et|ète)s?|confidentiel\w*)\b",
     ),
 }
