@@ -20,8 +20,8 @@ def replied_value(
     Raises:
         BudgetExceededError, ModelError: the call was refused or failed.
     """
-    said = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
+    completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
     try:
-        return strict_json(said.text)[key]
+        return strict_json(completion.text)[key]
     except (MalformedReplyError, KeyError, TypeError):
         return None
