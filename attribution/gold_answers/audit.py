@@ -36,9 +36,9 @@ class Audit:
     def suspicions(self) -> Iterator[Suspicion]:
         """The suspicious gold answers of all questions, in their order."""
         for question in self._conversation.questions:
-            found = self.suspicion(question)
-            if found is not None:
-                yield found
+            suspicion = self.suspicion(question)
+            if suspicion is not None:
+                yield suspicion
 
     def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:
         """The strongest evidence that a gold answer is wrong; None if there is none that counts.
@@ -48,10 +48,10 @@ class Audit:
             reply: an answer that was judged wrong; where it is what the conversation supports, that counts too.
         """
         prior = IN_FAILURES if reply else IN_DATA
-        counting = [one for one in self.findings(question, reply) if one.strong or one.supported]
+        counting = [finding for finding in self.findings(question, reply) if finding.strong or finding.supported]
         if not counting:
             return None
-        main = max(counting, key=lambda one: confidence_of(one, prior=prior))
+        main = max(counting, key=lambda finding: confidence_of(finding, prior=prior))
         calibrated = is_calibrated(main) and len(self._conversation.speakers) == _SPEAKERS
         reason = main.reason if calibrated else main.reason + NOT_CALIBRATED
         sure = confidence_of(main, prior=prior)
@@ -60,19 +60,19 @@ class Audit:
     @in_its_language
     def findings(self, question: Question, reply: str = "") -> list[Finding]:
         """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known."""
-        known = any(answer.strip() and not is_unknown(answer, question.question) for answer in question.answers)
-        if question.unanswerable or not known:
+        answerable = any(answer.strip() and not is_unknown(answer, question.question) for answer in question.answers)
+        if question.unanswerable or not answerable:
             return []
         talk, claim = self._talk, claim_of(question, self._talk)
         timed = other_date(claim, reply, talk, self._days)
         if CJK_CHARACTER.search("".join((question.question, *question.answers))):
             # Pairs of characters are no words, so what is missing among them says little.
             return [timed] if timed is not None else []
-        found = (
+        findings = (
             timed,
             other_speaker(claim, reply, talk),
             unsaid(claim, reply, talk),
             other_event(claim, reply, talk),
             false_premise(claim, reply, talk, self._days),
         )
-        return [one for one in found if one is not None]
+        return [finding for finding in findings if finding is not None]

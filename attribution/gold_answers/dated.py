@@ -37,7 +37,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     cited = [talk.turns[at].id for at in sorted(claim.cited)]
     near = [talk.turns[at].id for at in sorted(claim.around - claim.cited)]
-    told, nearby = times_of(cited, talk, days, claim.topic), times_of((*cited, *near), talk, days)
+    told_times, nearby = times_of(cited, talk, days, claim.topic), times_of((*cited, *near), talk, days)
     if is_count(question):
         return other_length(claim, reply, talk, [*nearby, *_days(cited, days)])
     gold = [span for answer in question.answers for span in spans_of(answer)]
@@ -45,49 +45,59 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     # A turn of several that names no time tells of its day.
     undated = _days((turn for turn in cited if not times_of([turn], talk, days, claim.topic)), days)
-    if any(_may_be(one, span) for one in gold for span in (*told, *nearby, *(undated if told else ()))):
+    if any(
+        _may_be(gold_span, span)
+        for gold_span in gold
+        for span in (*told_times, *nearby, *(undated if told_times else ()))
+    ):
         return None
-    if told and any(
-        _gap(one, span) <= 1 and max(_length(one), _length(span)) <= _SHORT for one in gold for span in told
+    if told_times and any(
+        _gap(gold_span, span) <= 1 and max(_length(gold_span), _length(span)) <= _SHORT
+        for gold_span in gold
+        for span in told_times
     ):
         return None
     spoken = _days(cited, days)
     # "Recently", or no time at all, may be weeks ago.
-    if not told and (not spoken or any(_gap(one, span) <= _UNDATED for one in gold for span in (*spoken, *nearby))):
+    if not told_times and (
+        not spoken or any(_gap(gold_span, span) <= _UNDATED for gold_span in gold for span in (*spoken, *nearby))
+    ):
         return None
-    supported = any(_may_be(one, span) for one in spans_of(reply, days[cited[-1]]) for span in (*told, *spoken))
-    when = " or ".join(map(_shown, dict.fromkeys(told or spoken)))
+    supported = any(
+        _may_be(reply_span, span) for reply_span in spans_of(reply, days[cited[-1]]) for span in (*told_times, *spoken)
+    )
+    when = " or ".join(map(_days_of_span, dict.fromkeys(told_times or spoken)))
     says = f"{', '.join(cited)} {'gives' if len(cited) == 1 else 'give'}"
-    what = f"{says} {when}" if told else f"{says} no time and was said on {when}"
+    what = f"{says} {when}" if told_times else f"{says} no time and was said on {when}"
     reason = f"{what}, not the gold answer {quoted(question.answers[0])}"
     if supported:
         reason += f"; the reply {quoted(reply)} agrees with that"
-    return Finding("date", bool(told), supported, reason, tuple(cited))
+    return Finding("date", bool(told_times), supported, reason, tuple(cited))
 
 
 def times_of(turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()) -> list[Span]:
     """The times that turns name, in each way that people mean them; of a topic, those of the clauses that tell it."""
-    found: list[Span] = []
+    times: list[Span] = []
     for turn in turns:
-        text, said = talk.turns[talk.place[turn]].text, days[turn]
+        text, day = talk.turns[talk.place[turn]].text, days[turn]
         if topic:
             text = telling(text, lambda clause: sum(talk.in_text(word, clause) for word in topic))
-        for span in spans_of(text, said):
-            found += _readings(span, text, said)
-    return found
+        for span in spans_of(text, day):
+            times += _readings(span, text, day)
+    return times
 
 
-def _readings(span: Span, text: str, said: date | None) -> Iterator[Span]:
+def _readings(span: Span, text: str, spoken_on: date | None) -> Iterator[Span]:
     """A time as it was resolved, and as it may be meant too.
 
     "Last Tuesday" on a Friday may be ten days ago, "last summer" in December the one just over, and "after three years"
     looks back as often as ahead.
     """
     yield span
-    if said is None:
+    if spoken_on is None:
         return
-    day = said.toordinal()
-    if _length(span) == 1 and day - said.weekday() <= span[0] < day and _LAST_WEEKDAY.search(text):
+    day = spoken_on.toordinal()
+    if _length(span) == 1 and day - spoken_on.weekday() <= span[0] < day and _LAST_WEEKDAY.search(text):
         yield span[0] - _WEEK, span[1] - _WEEK
     if _SEASON <= _length(span) < _YEAR and span[1] + _YEAR < day:
         yield span[0] + _YEAR, span[1] + _YEAR
@@ -99,23 +109,23 @@ def _days(turns: Iterable[str], days: Days) -> list[Span]:
     return [(day.toordinal(), day.toordinal()) for turn in turns if (day := days[turn])]
 
 
-def _may_be(one: Span, other: Span) -> bool:
+def _may_be(first: Span, second: Span) -> bool:
     """Whether two times may be the same: one contains the other, or they share a good part of the shorter one."""
-    length = min(_length(one), _length(other))
-    common = min(one[1], other[1]) - max(one[0], other[0]) + 1
+    length = min(_length(first), _length(second))
+    common = min(first[1], second[1]) - max(first[0], second[0]) + 1
     if 1 < length <= 2 * _WEEK:
         common += 2
     return common >= max(1.0, _SHARED * length)
 
 
-def _gap(one: Span, other: Span) -> int:
-    return max(0, one[0] - other[1], other[0] - one[1])
+def _gap(first: Span, second: Span) -> int:
+    return max(0, first[0] - second[1], second[0] - first[1])
 
 
 def _length(span: Span) -> int:
     return span[1] - span[0] + 1
 
 
-def _shown(span: Span) -> str:
+def _days_of_span(span: Span) -> str:
     first, last = date.fromordinal(span[0]), date.fromordinal(span[1])
     return f"{first}" if first == last else f"{first} to {last}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attribution.gold_answers.claim import NEARBY, SAID, AnnotatedClaim, is_supported, names
+from attribution.gold_answers.claim import NEARBY, SUPPORTING, AnnotatedClaim, is_supported, names
 from attribution.gold_answers.suspicion import Finding, quoted
 from attribution.gold_answers.transcript import Transcript
 
@@ -46,6 +46,6 @@ def _told_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcrip
     """Whether a turn away from the cited ones says most of an answer's words near those of the question."""
     for at in frozenset[int]().union(*map(talk.where, words)) - claim.around:
         near = talk.near([talk.turns[at].id], 1)
-        if talk.share(words, [at]) >= SAID and talk.share(claim.topic, near) >= _SAME_EVENT:
+        if talk.share(words, [at]) >= SUPPORTING and talk.share(claim.topic, near) >= _SAME_EVENT:
             return True
     return not words

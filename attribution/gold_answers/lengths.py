@@ -27,32 +27,38 @@ def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Seq
     """
     question = claim.question
     gold = [length for answer in question.answers for length in _lengths(answer)]
-    said = [length for at in claim.around for length in _lengths(talk.turns[at].text)]
-    between = [float(abs(one - other)) for one, other in combinations(sorted({span[0] for span in times}), 2)]
-    told = [*said, *between]
-    if not gold or not told or any(_as_long(one, other) for one in gold for other in told):
+    spoken_lengths = [length for at in claim.around for length in _lengths(talk.turns[at].text)]
+    between = [float(abs(first - second)) for first, second in combinations(sorted({span[0] for span in times}), 2)]
+    told_lengths = [*spoken_lengths, *between]
+    if (
+        not gold
+        or not told_lengths
+        or any(_as_long(gold_length, told_length) for gold_length in gold for told_length in told_lengths)
+    ):
         return None
     numbers = {word for answer in question.answers for word in content_of(answer) if word.isdigit()}
     if any(talk.share([number], claim.around) for number in numbers):
         return None
-    supported = any(_as_long(one, other) for one in _lengths(reply) for other in told)
+    supported = any(
+        _as_long(reply_length, told_length) for reply_length in _lengths(reply) for told_length in told_lengths
+    )
     cited = [talk.turns[at].id for at in sorted(claim.cited)]
-    length = " or ".join(f"{days:.0f} days" for days in dict.fromkeys(said or between))
-    source = "tell of" if said else "are apart by"
+    length = " or ".join(f"{days:.0f} days" for days in dict.fromkeys(spoken_lengths or between))
+    source = "tell of" if spoken_lengths else "are apart by"
     reason = (
         f"{', '.join(cited)} and the turns around {source} {length}, not the gold answer {quoted(question.answers[0])}"
     )
     if supported:
         reason += f"; the reply {quoted(reply)} agrees with that"
-    return Finding("date", bool(said) or len(cited) > 1, supported, reason, tuple(cited))
+    return Finding("date", bool(spoken_lengths) or len(cited) > 1, supported, reason, tuple(cited))
 
 
 def _lengths(text: str) -> list[float]:
     """The lengths of time that a text names, in days."""
-    return [quantity_of(each["count"]) * _UNITS[each["unit"].lower()] for each in _LENGTH.finditer(text)]
+    return [quantity_of(match["count"]) * _UNITS[match["unit"].lower()] for match in _LENGTH.finditer(text)]
 
 
-def _as_long(one: float, other: float) -> bool:
-    longer = max(one, other)
+def _as_long(first: float, second: float) -> bool:
+    longer = max(first, second)
     unit = max((days for days in _UNITS.values() if days <= longer), default=1.0)
-    return abs(one - other) <= max(_SLACK * longer, _SLACK_OF_UNIT * unit)
+    return abs(first - second) <= max(_SLACK * longer, _SLACK_OF_UNIT * unit)

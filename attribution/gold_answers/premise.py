@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attribution.gold_answers.claim import ON_TOPIC, SAID, AnnotatedClaim
+from attribution.gold_answers.claim import ON_TOPIC, SUPPORTING, AnnotatedClaim
 from attribution.gold_answers.dated import Days, times_of
 from attribution.gold_answers.suspicion import Doubt, Finding, quoted
 from attribution.gold_answers.transcript import Transcript
@@ -38,10 +38,10 @@ def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Day
     """
     if claim.concludes or not claim.cited:
         return None
-    found = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
-    if found is None:
+    objection = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
+    if objection is None:
         return None
-    doubt, reason = found
+    doubt, reason = objection
     supported = says_unknown(reply)
     if supported:
         reason += f"; the reply {quoted(reply)} says that there is no answer"
@@ -52,8 +52,10 @@ def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, str] |
     question = claim.question
     unheard = [word for word in claim.topic if not talk.where(word) and not _MONTH.fullmatch(word)]
     rest = claim.topic.difference(unheard)
-    held = any(talk.share(claim.words_of(answer, talk), claim.cited) >= SAID for answer in question.answers)
-    if len(unheard) != 1 or len(rest) < _FEWEST_WORDS or not held or talk.share(rest, claim.around) < _FITS:
+    supported_answer = any(
+        talk.share(claim.words_of(answer, talk), claim.cited) >= SUPPORTING for answer in question.answers
+    )
+    if len(unheard) != 1 or len(rest) < _FEWEST_WORDS or not supported_answer or talk.share(rest, claim.around) < _FITS:
         return None
     words = _WORD.findall(question.question)
     at = next((at for at, word in enumerate(words) if unheard[0] in content_of(word)), 0)
@@ -74,14 +76,18 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     """
     question = claim.question
     # `As of` is when it is looked back from, not when it was.
-    asked = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
+    question_times = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
     spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
-    if not asked or not spoken:
+    if not question_times or not spoken:
         return None
-    told = times_of((talk.turns[at].id for at in claim.around), talk, days)
-    if any(first - _EARLY <= span[1] and span[0] <= last + _EARLY for first, last in asked for span in told):
+    told_times = times_of((talk.turns[at].id for at in claim.around), talk, days)
+    if any(
+        first - _EARLY <= span[1] and span[0] <= last + _EARLY for first, last in question_times for span in told_times
+    ):
         return None
-    if any(first - _EARLY <= day.toordinal() <= last + _LATE for first, last in asked for day in spoken.values()):
+    if any(
+        first - _EARLY <= day.toordinal() <= last + _LATE for first, last in question_times for day in spoken.values()
+    ):
         return None
     when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
     reason = f"{when} and tells of no time that the question names, for the gold answer {quoted(question.answers[0])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attribution.gold_answers.claim import ON_TOPIC, SAID, AnnotatedClaim, addresses, clauses_with
+from attribution.gold_answers.claim import ON_TOPIC, SUPPORTING, AnnotatedClaim, addresses, clauses_with
 from attribution.gold_answers.suspicion import Finding, quoted
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.phrases import says_unknown
@@ -24,21 +24,21 @@ def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Findin
     if person is None or not turns or is_yes_or_no(question) or any(turn.speaker == person for turn in turns):
         return None
     forms = [claim.words_of(answer, talk) for answer in question.answers]
-    holds = max(talk.share(form, claim.cited) for form in forms) >= SAID
-    told = talk.share(claim.topic, claim.cited)
-    if not holds and told < ON_TOPIC:
+    holds = max(talk.share(form, claim.cited) for form in forms) >= SUPPORTING
+    topic_share = talk.share(claim.topic, claim.cited)
+    if not holds and topic_share < ON_TOPIC:
         return None
-    wanted = frozenset[str]().union(*forms) if holds else claim.topic
-    clauses = [clause for turn in turns for clause in clauses_with(turn, wanted, talk)]
+    answer_words = frozenset[str]().union(*forms) if holds else claim.topic
+    clauses = [clause for turn in turns for clause in clauses_with(turn, answer_words, talk)]
     own = any(map(_OWN.search, clauses))
     if any(addresses(clause, person) for clause in clauses) or not (holds or own):
         return None
-    said = [at for at, turn in enumerate(talk.turns) if turn.speaker == person]
-    if holds and any(_says_too(at, forms, claim, talk) for at in said):
+    own_places = [at for at, turn in enumerate(talk.turns) if turn.speaker == person]
+    if holds and any(_says_too(at, forms, claim, talk) for at in own_places):
         return None
     tells = any(
-        talk.share(claim.topic, [at]) >= told and _OWN.search(talk.turns[at].text)
-        for at in claim.around.intersection(said)
+        talk.share(claim.topic, [at]) >= topic_share and _OWN.search(talk.turns[at].text)
+        for at in claim.around.intersection(own_places)
     )
     if tells and not (own and holds):
         return None
@@ -57,4 +57,4 @@ def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Findin
 def _says_too(at: int, forms: list[frozenset[str]], claim: AnnotatedClaim, talk: Transcript) -> bool:
     """Whether a turn says the answer, where the question's matter is spoken of."""
     near = talk.near([talk.turns[at].id], 1)
-    return any(talk.share(form, [at]) >= SAID for form in forms) and talk.share(claim.topic, near) >= ON_TOPIC
+    return any(talk.share(form, [at]) >= SUPPORTING for form in forms) and talk.share(claim.topic, near) >= ON_TOPIC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SAID, AnnotatedClaim, is_supported
+from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SUPPORTING, AnnotatedClaim, is_supported
 from attribution.gold_answers.suspicion import Finding, quoted
 from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
@@ -48,9 +48,9 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
     question = claim.question
     if claim.concludes or is_count(question):
         return None
-    found = [_unsaid_of(answer, claim, talk) for answer in question.answers]
-    missing = [one for one in found if one is not None]
-    if len(missing) < len(found):
+    unsaid_items = [_unsaid_of(answer, claim, talk) for answer in question.answers]
+    missing = [unsaid_item for unsaid_item in unsaid_items if unsaid_item is not None]
+    if len(missing) < len(unsaid_items):
         return None
     item, nowhere = missing[0]
     gold, cited = question.answers[0], ", ".join(question.evidence)
@@ -117,6 +117,6 @@ def _said_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcrip
     """Whether turns say most of the words where they are about what is asked."""
     for at in frozenset[int]().union(*map(talk.where, words)):
         near = talk.near([talk.turns[at].id], NEARBY)
-        if talk.share(words, near) >= SAID and talk.share(claim.topic, near) >= ON_TOPIC:
+        if talk.share(words, near) >= SUPPORTING and talk.share(claim.topic, near) >= ON_TOPIC:
             return True
     return False
