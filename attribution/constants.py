@@ -164,7 +164,7 @@ MISJUDGED = 0.02
 The limit for wrong replies called right.
 """
 
-TOLD = 0.5
+FEWEST_TOLD = 0.5
 """Part of the known replies that deserve a verdict which a model has to give it for that verdict to count.
 
 Chosen once the held-out replies had shown that `MISJUDGED` alone lets a model through that sees no difference.

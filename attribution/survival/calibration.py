@@ -39,11 +39,11 @@ class Calibration:
 
 def signs_of(grounds: Grounds) -> dict[str, float]:
     """What the regression reads; each sign but the first is 0 where all is as it should be."""
-    said = stated_of(grounds)
+    stated = stated_of(grounds)
     kind = grounds.error_type
     off = 1 - grounds.about
     return {
-        "said": math.log(said / (1 - said)),
+        "said": math.log(stated / (1 - stated)),
         "UpdateError": float(kind == "UpdateError"),
         "DeletionError": float(kind == "DeletionError"),
         "RetrievalError": float(kind == "RetrievalError"),
@@ -61,7 +61,7 @@ def signs_of(grounds: Grounds) -> dict[str, float]:
 
 def stated_of(grounds: Grounds) -> float:
     """The product of factors that a verdict states, within what any verdict may claim."""
-    return min(MOST_CONFIDENT, max(LEAST_CONFIDENT, grounds.said))
+    return min(MOST_CONFIDENT, max(LEAST_CONFIDENT, grounds.stated))
 
 
 SURVIVAL = Calibration(
@@ -131,5 +131,5 @@ def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
 
 def is_calibrated(grounds: Grounds) -> bool:
     """Whether such verdicts are among those it was fitted on. Errors of the annotation say so themselves."""
-    known = grounds.language == "en" and grounds.error_type != "JudgeError"
-    return known or grounds.error_type == "AnnotationError"
+    learnt_from = grounds.language == "en" and grounds.error_type != "JudgeError"
+    return learnt_from or grounds.error_type == "AnnotationError"

@@ -19,7 +19,7 @@ class Grounds:
 
     Attributes:
         error_type: of the blame.
-        said: the product of how strong the kind of verdict is, how the need is known, and how clear-cut its
+        stated: the product of how strong the kind of verdict is, how the need is known, and how clear-cut its
             survival is.
         named: a text that carried the content last names whom the question is about; true if no text carried it.
         about: part of the question's subject in such a text, 0 to 1; 1 if no text carried it.
@@ -37,7 +37,7 @@ class Grounds:
     """
 
     error_type: ErrorType
-    said: float
+    stated: float
     named: bool
     about: float
     traced: bool
@@ -78,7 +78,7 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
         trail is None or trail.traced,
         trail is not None,
         blame.operation_id is not None,
-        all(view.flow.entry_of(given) is not None or given.kind != "context" for given in view.answering.context),
+        all(view.flow.entry_of(piece) is not None or piece.kind != "context" for piece in view.answering.context),
         view.case.knows_answer,
         says_unknown(view.case.reply),
         trail is not None and _is_disputed(blame, trail, view),

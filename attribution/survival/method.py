@@ -66,7 +66,7 @@ NOT_READ = (
 )
 """Ends the reason of a verdict on a conversation in a language whose reading was not measured."""
 
-_EARLIEST_FIRST = tuple(one for one in get_args(ErrorType) if one not in OUTSIDE_THE_SYSTEM)
+_EARLIEST_FIRST = tuple(kind for kind in get_args(ErrorType) if kind not in OUTSIDE_THE_SYSTEM)
 
 
 def attribute(
@@ -87,7 +87,7 @@ class _Talk:
     """A conversation, as its cases read it; what they share is computed once."""
 
     def __init__(self, conversation: Conversation, matcher: Matcher | None) -> None:
-        self.conversation, self.given = conversation, matcher
+        self.conversation, self.own_matcher = conversation, matcher
         self.vocabulary = Vocabulary(turn.text for turn in conversation.turns())
         self.matcher = matcher or WordMatcher(conversation, self.vocabulary)
         self.embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
@@ -134,41 +134,41 @@ class Survival:
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
-        past, known = self._as_of(case)
-        return replace(past._attributed(known), case=case)
+        past, case_then = self._as_of(case)
+        return replace(past._attributed(case_then), case=case)
 
     def verdicts(self, case: Case) -> list[GroundedBlame] | str:
         """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
-        past, known = self._as_of(case)
-        return past._grounded(known)
+        past, case_then = self._as_of(case)
+        return past._grounded(case_then)
 
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with what carries each need at every stage."""
-        past, known = self._as_of(case)
-        found = past._explained(known)
-        return replace(found, attribution=replace(found.attribution, case=case))
+        past, case_then = self._as_of(case)
+        explained = past._explained(case_then)
+        return replace(explained, attribution=replace(explained.attribution, case=case))
 
     def _as_of(self, case: Case) -> tuple[Survival, Case]:
         """The same for what there was when the case was answered, and the case as far as it was known then."""
         past = self._history.at(case)
         if past is self._history.recording:
             return self, case
-        known = as_known_in(case, past)
+        case_then = as_known_in(case, past)
         then = copy(self)
         then._flow = ContentFlow(past.graph, past.operations)
         if past.conversation is not self._talk.conversation:
-            then._talk = _Talk(past.conversation, self._talk.given)
-            then._untold = then._told_by(self._history.later_than(past), case, known)
-        return then, known
+            then._talk = _Talk(past.conversation, self._talk.own_matcher)
+            then._untold = then._told_by(self._history.later_than(past), case, case_then)
+        return then, case_then
 
     @in_its_language
-    def _told_by(self, later: Sequence[Turn], case: Case, known: Case) -> str | None:
+    def _told_by(self, later: Sequence[Turn], case: Case, case_then: Case) -> str | None:
         """What says that only later turns tell what the answer needs; None if others do, or nothing tells it."""
         question = case.question
         forms = [form for form in map(content_of, question.answers) if form]
         literal = forms and not (is_unknowable(question) or is_inferred(question) or is_count(question))
         stated = literal and stating(self._talk.conversation.turns(), forms, self._talk.vocabulary)
-        if known.question.evidence or stated:
+        if case_then.question.evidence or stated:
             return None
         telling: Sequence[str] = question.evidence
         if literal and not telling:
@@ -185,9 +185,9 @@ class Survival:
     @in_its_language
     def _explained(self, case: Case) -> Explained:
         view = self._view(case)
-        said = self._judged(case, view)
+        attribution = self._judged(case, view)
         trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
-        return Explained(said, steps_of(trails, case))
+        return Explained(attribution, steps_of(trails, case))
 
     @in_its_language
     def _attributed(self, case: Case) -> Attribution:
@@ -196,10 +196,10 @@ class Survival:
     def _judged(self, case: Case, view: CaseView | str) -> Attribution:
         if isinstance(view, str):
             return Attribution(case, abstained=view)
-        found = self._verdicts(view, case)
-        if isinstance(found, str):
-            return Attribution(case, abstained=found)
-        blames = tuple(_calibrated(blame, grounds) for blame, grounds in found)
+        verdicts = self._verdicts(view, case)
+        if isinstance(verdicts, str):
+            return Attribution(case, abstained=verdicts)
+        blames = tuple(_calibrated(blame, grounds) for blame, grounds in verdicts)
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 
     def _view(self, case: Case) -> CaseView | str:
@@ -210,17 +210,24 @@ class Survival:
             return f"the trace has no answer operation for {case.question.id}"
         flow, talk = self._flow, self._talk
         assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
-        asked = self._with_evidence(case, assertion)
+        case_with_evidence = self._with_evidence(case, assertion)
         return CaseView(
-            asked, answering, flow, talk.conversation, talk.vocabulary, talk.matcher, self._review, assertion
+            case_with_evidence,
+            answering,
+            flow,
+            talk.conversation,
+            talk.vocabulary,
+            talk.matcher,
+            self._review,
+            assertion,
         )
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
-        found = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
-        if isinstance(found, str):
-            return found
-        return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in found]
+        verdicts = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
+        if isinstance(verdicts, str):
+            return verdicts
+        return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in verdicts]
 
     def _suspicion(self, case: Case) -> Suspicion | None:
         """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
@@ -228,16 +235,16 @@ class Survival:
 
     def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
         """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
-        left = (1 - main.confidence) * NEXT_BEST
+        remainder = (1 - main.confidence) * NEXT_BEST
         if main.error_type == "ExtractionError":
             answer = view.answering.answer
             reason = "the context may have said it in words that were not recognised"
-            return (Blame(answer.name, answer.id, "ResponseError", left, reason),)
+            return (Blame(answer.name, answer.id, "ResponseError", remainder, reason),)
         readers = [reader for turn in view.case.question.evidence for reader in self._flow.readers(turn)]
         fault = readers[-1] if readers else None
         name = fault.name if fault is not None else self._flow.named("extract")
         reason = "what was extracted may not be what the answer needed"
-        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", left, reason),)
+        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", remainder, reason),)
 
     def _with_evidence(self, case: Case, assertion: Assertion | None) -> Case:
         """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer.
@@ -248,28 +255,30 @@ class Survival:
         if question.evidence or is_unknowable(question):
             return case
         ranking: Ranking = "words" if self._talk.embedding is None else "both"
-        found = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
+        likely_turns = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
         if assertion is not None:
             spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
-            likeliest = assertion.without_it((turn, spoken[turn]) for turn in found)[:COMPLAINT_EVIDENCE]
+            likeliest = assertion.without_it((turn, spoken[turn]) for turn in likely_turns)[:COMPLAINT_EVIDENCE]
             return replace(case, question=question.model_copy(update={"evidence": tuple(likeliest)}))
         turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
         forms = list(map(content_of, question.answers))
         saying = [
-            turn for turn in found if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
+            turn
+            for turn in likely_turns
+            if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
         ]
-        assumed = tuple((saying or found)[:ASSUMED_EVIDENCE])
+        assumed = tuple((saying or likely_turns)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
     def _is_hidden(self, question: Question) -> bool:
         """Whether the evidence says an answer only in text that is redacted from every recording."""
         forms = list(map(content_of, question.answers))
         for turn in self._talk.conversation.turns():
-            shown = redact(turn.text) if turn.id in question.evidence else turn.text
-            if shown != turn.text:
-                said, left = content_of(turn.text), content_of(shown)
+            redacted = redact(turn.text) if turn.id in question.evidence else turn.text
+            if redacted != turn.text:
+                words, redacted_words = content_of(turn.text), content_of(redacted)
                 coverage = self._talk.vocabulary.coverage
-                if any(coverage(form, said) >= STATED > coverage(form, left) for form in forms):
+                if any(coverage(form, words) >= STATED > coverage(form, redacted_words) for form in forms):
                     return True
         return False
 
@@ -295,13 +304,13 @@ class Survival:
             return (
                 f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
             )
-        known = self._known_needs(view)
-        if not known:
+        needs_in_trace = self._known_needs(view)
+        if not needs_in_trace:
             return (
                 f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
             )
         outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
-        trails = self._trails(view, known)
+        trails = self._trails(view, needs_in_trace)
         if not self._flow.shows_memory() and not any(trail.context for trail in trails):
             return (
                 f"the trace shows no operation that writes a memory, and {quote(question.answers[0])} is not in what "
@@ -325,10 +334,10 @@ class Survival:
         """Those of which the trace has a turn."""
         return [need for need in self._needs(view) if any(self._flow.messages(turn) for turn in need.turns)]
 
-    def _trails(self, view: CaseView, known: Sequence[Need]) -> list[Trail]:
+    def _trails(self, view: CaseView, needs: Sequence[Need]) -> list[Trail]:
         """Where what the answer needs and the reply lacks has survived."""
         # What the reply gives has survived.
-        missing = [need for need in known if not view.reply_says(need)] or known
+        missing = [need for need in needs if not view.reply_says(need)] or needs
         return [view.trail(need) for need in missing]
 
 
@@ -357,12 +366,12 @@ def _hedged(case: Case) -> bool:
     return all(map(is_number, content_of(case.question.answers[0]))) and len(numbers) > 1
 
 
-def _decisive(found: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail | None]]:
+def _decisive(verdicts: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail | None]]:
     """The blames that count: if a part was lost on the way, the rest could not make a complete answer."""
-    lost = [one for one in found if one[0].error_type != "ResponseError"] or list(found)
-    lost.sort(key=lambda one: _EARLIEST_FIRST.index(one[0].error_type))
+    losses = [verdict for verdict in verdicts if verdict[0].error_type != "ResponseError"] or list(verdicts)
+    losses.sort(key=lambda verdict: _EARLIEST_FIRST.index(verdict[0].error_type))
     distinct: dict[tuple[str, str | None], tuple[Blame, Trail | None]] = {
-        (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(lost)
+        (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(losses)
     }
     return list(reversed(distinct.values()))[:MOST_BLAMES]
 

@@ -11,10 +11,10 @@ from tracing.systems.conversations import Conversation, Fact, Question
 
 def outdated_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
     """The value that an update or a deletion should have removed, if annotated."""
-    said = _outdated_value(question, conversation)
-    if said is None:
+    annotated = _outdated_value(question, conversation)
+    if annotated is None:
         return None
-    label, form, turn = said
+    label, form, turn = annotated
     # The turn that ends a value often repeats it.
     silent = [other for other in conversation.turns() if other.id not in (turn, *question.evidence)]
     return Need((form,), (turn,), label, unique=not stating(silent, (form,), vocabulary))
@@ -32,8 +32,8 @@ def _outdated_value(question: Question, conversation: Conversation) -> tuple[str
     if old is None or fact is None:
         return None
     speakers = frozenset().union(*map(content_of, conversation.speakers))
-    known = content_of(fact.text) | content_of(question.question) | speakers
-    value = content_of(old.text) - known
+    context_words = content_of(fact.text) | content_of(question.question) | speakers
+    value = content_of(old.text) - context_words
     return (old.text, value, old.turn) if value else None
 
 

@@ -31,10 +31,10 @@ def _steps(trail: Trail) -> Iterable[ExplainedStep]:
 
 
 def _stage(title: str, carriers: Sequence[Variable], nothing: str) -> ExplainedStep:
-    quoted = "; ".join(quote(text_of(one.value)) for one in carriers[:_MOST_QUOTED])
+    quoted = "; ".join(quote(text_of(carrier.value)) for carrier in carriers[:_MOST_QUOTED])
     more = f" and {len(carriers) - _MOST_QUOTED} more" if len(carriers) > _MOST_QUOTED else ""
     return ExplainedStep(
-        title, f"carried by {quoted}{more}" if carriers else nothing, tuple(one.id for one in carriers)
+        title, f"carried by {quoted}{more}" if carriers else nothing, tuple(carrier.id for carrier in carriers)
     )
 
 

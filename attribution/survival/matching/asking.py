@@ -22,7 +22,7 @@ MOST_ASKED = 4
 _SURE = 0.95
 
 
-class Asked:
+class ModelOpinions:
     """Opinions of a chat model.
 
     Args:
@@ -37,8 +37,8 @@ class Asked:
 
     def worth(self, claim: Claim, texts: Sequence[str]) -> Sequence[bool]:
         """Those that share most words with what the need's turns say."""
-        said = content_of("\n".join(turn.text for turn in self._said(claim)))
-        shared = [len(said & content_of(text)) for text in texts]
+        evidence_words = content_of("\n".join(turn.text for turn in self._evidence_of(claim)))
+        shared = [len(evidence_words & content_of(text)) for text in texts]
         least = sorted(shared, reverse=True)[:MOST_ASKED][-1] if shared else 0
         return [count >= max(1, least) for count in shared]
 
@@ -65,15 +65,15 @@ class Asked:
     def _tells(self, claim: Claim, passage: Passage) -> float | None:
         content = claim.need.label
         if claim.need.basis == "implied":
-            content = " ".join(turn.spoken for turn in self._said(claim))
+            content = " ".join(turn.spoken for turn in self._evidence_of(claim))
         tells = self._model.tells(claim.question.question, content, passage.text, self._language)
         return None if tells is None else _SURE if tells else 1 - _SURE
 
-    def _said(self, claim: Claim) -> list[Turn]:
+    def _evidence_of(self, claim: Claim) -> list[Turn]:
         return [self._turns[turn] for turn in claim.need.turns if turn in self._turns]
 
 
 def by_asking(conversation: Conversation, access: ModelAccess) -> Reviewed:
     """The matcher that asks the judge's model of `access`."""
     words = WordMatcher(conversation)
-    return Reviewed(words, Asked(conversation, words.language, trial_of(access)))
+    return Reviewed(words, ModelOpinions(conversation, words.language, trial_of(access)))

@@ -47,14 +47,16 @@ def contrary(statement: str, text: str) -> Contrary | None:
     """
     mine, theirs, same = _plain(statement), _plain(text), False
     for choice in _choices():
-        chosen, given = (frozenset(at for at, side in enumerate(choice) if side.search(one)) for one in (mine, theirs))
-        if not chosen or not given:
+        my_sides, their_sides = (
+            frozenset(at for at, side in enumerate(choice) if side.search(side_text)) for side_text in (mine, theirs)
+        )
+        if not my_sides or not their_sides:
             continue
-        if chosen & given:
-            same = same or chosen == given
+        if my_sides & their_sides:
+            same = same or my_sides == their_sides
             continue
         # The terms may hold a denial of their own: `can't stand`.
-        rest = [_without(choice, chosen, mine), _without(choice, given, theirs)]
+        rest = [_without(choice, my_sides, mine), _without(choice, their_sides, theirs)]
         denied = _denied(rest[0]) != _denied(rest[1])
         return None if denied and len(choice) == _TWO else "opposed"
     if _denied(mine) == _denied(theirs):

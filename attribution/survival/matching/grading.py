@@ -25,39 +25,39 @@ class Grader:
         self, question: Question, conversation: Conversation, vocabulary: Vocabulary, *, confused: bool = False
     ) -> None:
         speakers = frozenset().union(*map(content_of, conversation.speakers))
-        asked = content_of(without_courtesies(question.question))
+        question_words = content_of(without_courtesies(question.question))
         self._vocabulary, self._confused = vocabulary, confused
-        self._persons = (asked & speakers) | short_for(question.question, conversation.speakers)
+        self._persons = (question_words & speakers) | short_for(question.question, conversation.speakers)
         self._others = frozenset(speakers) - self._persons
         self._names = names_in(question.question) - speakers
         fact = fact_of(question, conversation)
         value = frozenset().union(*map(content_of, question.answers))
         self._speakers = conversation.speakers
         self._turns = {turn.id: turn for turn in conversation.turns()}
-        self._topics = [asked - speakers]
+        self._topics = [question_words - speakers]
         if fact is not None:
             self._topics.append(content_of(fact.text) - speakers - value)
 
-    def person(self, found: frozenset[str]) -> Person:
+    def person(self, words: frozenset[str]) -> Person:
         """Whose the text is: a third party that the question names is as good as the person asked about."""
-        if not self._persons or found & self._persons:
+        if not self._persons or words & self._persons:
             return "right"
-        if found & self._others:
+        if words & self._others:
             return "other"
-        return "right" if found & self._names else "absent"
+        return "right" if words & self._names else "absent"
 
-    def names_whom(self, found: frozenset[str]) -> bool:
+    def names_whom(self, words: frozenset[str]) -> bool:
         """Whether the text names whom the question is about: a third party, else the speaker; true if nobody."""
-        wanted = self._names or self._persons
-        return not wanted or not wanted.isdisjoint(found)
+        persons = self._names or self._persons
+        return not persons or not persons.isdisjoint(words)
 
     def gives_whole(self, need: Need, text: str) -> bool:
         """Whether a text names whom the question is about and holds all of the content, which it does not deny."""
-        found = content_of(text)
+        words = content_of(text)
         if need.times:
-            return _gives_time(need, text) and self.names_whom(found)
-        whole = need.basis in ("stated", "elsewhere") and any(form <= found for form in need.forms if form)
-        return whole and self.names_whom(found) and not self._denied(need, text)
+            return _gives_time(need, text) and self.names_whom(words)
+        whole = need.basis in ("stated", "elsewhere") and any(form <= words for form in need.forms if form)
+        return whole and self.names_whom(words) and not self._denied(need, text)
 
     def is_plain(self, need: Need, text: str) -> bool:
         """Whether a text says of the owner little more than the content, so that it is what was asked for.
@@ -66,12 +66,14 @@ class Grader:
         """
         if need.times:
             return False  # many things happen at one time
-        told = content_of(text).difference(self._persons, self._names, time_words(text), *need.forms, *self._topics)
-        return len(told) <= PLAIN_WORDS and self.gives_whole(need, text)
+        remaining_words = content_of(text).difference(
+            self._persons, self._names, time_words(text), *need.forms, *self._topics
+        )
+        return len(remaining_words) <= PLAIN_WORDS and self.gives_whole(need, text)
 
-    def about(self, found: frozenset[str]) -> float:
+    def about(self, words: frozenset[str]) -> float:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
-        return max(self._vocabulary.coverage(topic, found) for topic in self._topics)
+        return max(self._vocabulary.coverage(topic, words) for topic in self._topics)
 
     def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
         """Grade a text in somebody's own words.
@@ -89,41 +91,44 @@ class Grader:
         A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
         its value. A text without the turns carries what a passage of it says on the subject.
         """
-        held = [one for turn in need.turns if (one := repeated(self._turns[turn], text, self._speakers))]
-        if held:
+        repetitions = [
+            repetition for turn in need.turns if (repetition := repeated(self._turns[turn], text, self._speakers))
+        ]
+        if repetitions:
             return max(
-                (self._grade_repeated(need, one) for one in held), key=lambda grade: (grade.carries, grade.coverage)
+                (self._grade_repeated(need, repetition) for repetition in repetitions),
+                key=lambda grade: (grade.carries, grade.coverage),
             )
-        wanted = frozenset().union(*need.forms)
-        passages = [part for part in passages_of(text) if not wanted.isdisjoint(content_of(part))]
+        need_words = frozenset().union(*need.forms)
+        passages = [part for part in passages_of(text) if not need_words.isdisjoint(content_of(part))]
         if need.times or not passages:
             passages = [text]
         grades = [self._grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
 
-    def _grade_repeated(self, need: Need, held: Repeated) -> Grade:
-        found = content_of(held.line)
+    def _grade_repeated(self, need: Need, repetition: Repeated) -> Grade:
+        words = content_of(repetition.line)
         coverage = 1.0
-        if held.share < 1:
-            left = held.share if need.basis in ("unstated", "implied") else 0.0
-            coverage = max(left, *(self._vocabulary.coverage(form, found) for form in need.forms))
+        if repetition.share < 1:
+            share_left = repetition.share if need.basis in ("unstated", "implied") else 0.0
+            coverage = max(share_left, *(self._vocabulary.coverage(form, words) for form in need.forms))
             if need.times:
-                coverage = float(_gives_time(need, held.line))
-        right = not held.misascribed
+                coverage = float(_gives_time(need, repetition.line))
+        right = not repetition.misascribed
         carries = right and coverage >= need.threshold
-        return Grade(coverage, "right" if right else "other", self.about(found), right, carries, True, found)
+        return Grade(coverage, "right" if right else "other", self.about(words), right, carries, True, words)
 
     def _grade(self, need: Need, text: str, *, traced: bool, possible: bool, verbatim: bool) -> Grade:
-        found = whose_words = content_of(text)
-        about = self.about(found)
+        answer_words = whose_words = content_of(text)
+        about = self.about(answer_words)
         if need.times:
             coverage = float(_gives_time(need, text))
         else:
             # The numbers of a time stamp answer only "when".
-            found = content_of(without_stamp(text)[1])
-            coverage = max((self._vocabulary.coverage(form, found) for form in need.forms), default=0.0)
+            answer_words = content_of(without_stamp(text)[1])
+            coverage = max((self._vocabulary.coverage(form, answer_words) for form in need.forms), default=0.0)
             if coverage >= STATED and self._denied(need, text):
-                coverage, found = LEFT_OF_A_DENIED_ANSWER, frozenset()
+                coverage, answer_words = LEFT_OF_A_DENIED_ANSWER, frozenset()
             elif self._says_indirectly(need, text, about=about, traced=traced):
                 coverage = 1.0
         person: Person = "right" if verbatim else self.person(whose_words)
@@ -138,13 +143,13 @@ class Grader:
             which = need.unique or about >= ABOUT or (traced and (phrase or about > 0))
         which = which or ((traced or possible) and self.is_plain(need, text))
         relevant = whose and which
-        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, found)
+        return Grade(coverage, person, about, relevant, relevant and coverage >= need.threshold, traced, answer_words)
 
     def _says_indirectly(self, need: Need, text: str, *, about: float, traced: bool) -> bool:
         """Whether a text gives the time from which a span of time follows, or names the things that are counted."""
         same = about >= ABOUT or (traced and about > 0)
-        then = spans_of(text, need.said) if need.since and same else ()
-        since = any(as_precise_as(span, one) for span in then for one in need.since)
+        then = spans_of(text, need.day) if need.since and same else ()
+        since = any(as_precise_as(span, need_span) for span in then for need_span in need.since)
         return since or (need.count > 0 and same and listed(text) == need.count)
 
     def _denied(self, need: Need, text: str) -> bool:
@@ -155,10 +160,12 @@ class Grader:
 
 def _gives_time(need: Need, text: str) -> bool:
     """Whether a text gives a needed time, in words or, for what was said on the day it happened, by its time stamp."""
-    said, rest = without_stamp(text)
-    day = said or need.said
-    if any(as_precise_as(span, wanted) for span in spans_of(rest, day) for wanted in need.times):
+    stamped_day, rest = without_stamp(text)
+    day = stamped_day or need.day
+    if any(as_precise_as(span, need_span) for span in spans_of(rest, day) for need_span in need.times):
         return True
     return (
-        need.on_that_day and day is not None and any(as_precise_as((day.toordinal(),) * 2, one) for one in need.times)
+        need.on_that_day
+        and day is not None
+        and any(as_precise_as((day.toordinal(),) * 2, need_span) for need_span in need.times)
     )

@@ -52,8 +52,8 @@ class ReplyTwins:
 
 def known_pairs(language: str) -> list[ClaimPair]:
     """The pairs in a language; in English if there are none in it."""
-    found = language if language in KNOWN_LANGUAGES else KNOWN_LANGUAGES[0]
-    return list(read_pairs(_text(f"{found}.txt"), found))
+    nearest = language if language in KNOWN_LANGUAGES else KNOWN_LANGUAGES[0]
+    return list(read_pairs(_text(f"{nearest}.txt"), nearest))
 
 
 def known_replies() -> list[ReplyTwins]:
@@ -64,8 +64,8 @@ def known_replies() -> list[ReplyTwins]:
 def read_pairs(text: str, language: str) -> Iterator[ClaimPair]:
     """The pairs in a text of lines `kind|question|answer|text|yes`, or `no`."""
     for line in text.splitlines():
-        kind, question, answer, said, carries = line.split("|")
-        yield ClaimPair(language, kind, question, answer, said, carries == "yes")
+        kind, question, answer, reply_text, carries = line.split("|")
+        yield ClaimPair(language, kind, question, answer, reply_text, carries == "yes")
 
 
 def read_replies(text: str) -> Iterator[ReplyTwins]:

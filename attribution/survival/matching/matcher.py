@@ -77,7 +77,7 @@ class Grade:
         relevant: whether person and subject are near enough for the coverage to count.
         carries: whether it is relevant and its coverage is enough.
         traced: whether the graph shows that it was made from the need's turns.
-        found: its content words, to see what several texts carry together; empty if a text counts only alone.
+        words: its content words, to see what several texts carry together; empty if a text counts only alone.
     """
 
     coverage: float
@@ -86,7 +86,7 @@ class Grade:
     relevant: bool
     carries: bool
     traced: bool = False
-    found: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 class Matcher(Protocol):

@@ -71,11 +71,11 @@ class Meaning:
         if not self._is_read or not all(is_read([text]) for text in (*question.answers, reply)):
             # How near two replies are was measured in the languages that are read alone.
             return None
-        asked = question.question
+        question_text = question.question
         return any(
-            contrary(f"{asked} {answer}", f"{asked} {reply}") is None
-            and not swapped(asked, answer, reply)
-            and self._cosine(f"{asked} {answer}", f"{asked} {reply}") >= _SAME_REPLY
+            contrary(f"{question_text} {answer}", f"{question_text} {reply}") is None
+            and not swapped(question_text, answer, reply)
+            and self._cosine(f"{question_text} {answer}", f"{question_text} {reply}") >= _SAME_REPLY
             for answer in question.answers
             if answer.strip() and not _is_value(answer) and not _is_value(reply)
         )
@@ -90,54 +90,59 @@ class Meaning:
 
     def _finds(self, claim: Claim, passage: Passage, grade: Grade) -> float | None:
         """A high opinion of a passage that says in other words what it is to carry; else none."""
-        need, asked = claim.need, claim.question.question
+        need, question_text = claim.need, claim.question.question
         if need.times or grade.person == "other":
             return None
-        held = same_value(need.label, passage.text, need.said)
-        if held is not None:
-            return _SAME if held and (passage.traced or grade.about >= _ON_SUBJECT) else None
+        equal_value = same_value(need.label, passage.text, need.day)
+        if equal_value is not None:
+            return _SAME if equal_value and (passage.traced or grade.about >= _ON_SUBJECT) else None
         if not passage.traced and grade.about < ABOUT:
             # Hardly ever a match, and there are too many of them to embed.
             return None
-        statement = f"{asked} {need.label}"
-        near, nearer = self._scale(asked, statement).of(*self._cosines(asked, statement, passage.text))
-        wanted = (_NEAR, _NEARER) if passage.traced else (_NEAR_UNTRACED, _NEARER_UNTRACED)
-        return _LIKE if near >= wanted[0] and nearer >= wanted[1] else None
+        statement = f"{question_text} {need.label}"
+        near, nearer = self._scale(question_text, statement).of(*self._cosines(question_text, statement, passage.text))
+        thresholds = (_NEAR, _NEARER) if passage.traced else (_NEAR_UNTRACED, _NEARER_UNTRACED)
+        return _LIKE if near >= thresholds[0] and nearer >= thresholds[1] else None
 
     def _contradicts(self, claim: Claim, text: str, grade: Grade) -> bool:
-        asked, label = claim.question.question, claim.need.label
-        statement = f"{asked} {label}"
+        question_text, label = claim.question.question, claim.need.label
+        statement = f"{question_text} {label}"
         how = contrary(statement, text)
-        if how == "opposed" or swapped(asked, label, text) or unreal(statement, text) or of_another(statement, text):
+        if (
+            how == "opposed"
+            or swapped(question_text, label, text)
+            or unreal(statement, text)
+            or of_another(statement, text)
+        ):
             return True
-        about = len(content_of(asked) & content_of(text)) / max(1, len(content_of(asked)))
+        about = len(content_of(question_text) & content_of(text)) / max(1, len(content_of(question_text)))
         return how == "denied" and (grade.coverage >= _ON_SUBJECT or about >= _ON_SUBJECT)
 
-    def _scale(self, asked: str, statement: str) -> _Scale:
+    def _scale(self, question: str, statement: str) -> _Scale:
         if statement not in self._scales:
             turns = [turn.spoken for turn in self._conversation.turns()]
             sample = turns[:: max(1, len(turns) // _BACKGROUND)][:_BACKGROUND]
             self._embed(sample, query=False)
-            self._scales[statement] = _Scale([self._cosines(asked, statement, turn) for turn in sample])
+            self._scales[statement] = _Scale([self._cosines(question, statement, turn) for turn in sample])
         return self._scales[statement]
 
-    def _cosines(self, asked: str, statement: str, text: str) -> tuple[float, float]:
+    def _cosines(self, question: str, statement: str, text: str) -> tuple[float, float]:
         """How near a text is to a statement, and how much nearer than to the question alone."""
-        self._embed([asked, statement], query=True)
+        self._embed([question, statement], query=True)
         self._embed([text], query=False)
         vector = self._vectors[text, False]
         near = _dot(self._vectors[statement, True], vector)
-        return near, near - _dot(self._vectors[asked, True], vector)
+        return near, near - _dot(self._vectors[question, True], vector)
 
-    def _cosine(self, one: str, other: str) -> float:
-        self._embed([one, other], query=False)
-        return _dot(self._vectors[one, False], self._vectors[other, False])
+    def _cosine(self, first: str, second: str) -> float:
+        self._embed([first, second], query=False)
+        return _dot(self._vectors[first, False], self._vectors[second, False])
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> None:
         missing = list(dict.fromkeys(text for text in texts if (text, query) not in self._vectors))
         if missing:
-            made = self._model.embed(missing, query=query)
-            self._vectors.update(((text, query), vector) for text, vector in zip(missing, made, strict=True))
+            vectors = self._model.embed(missing, query=query)
+            self._vectors.update(((text, query), vector) for text, vector in zip(missing, vectors, strict=True))
 
 
 def _is_value(text: str) -> bool:
@@ -161,8 +166,8 @@ def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
     return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values))) or 1.0
 
 
-def _dot(one: Vector, other: Vector) -> float:
-    return float(sum(map(mul, one, other)))
+def _dot(first: Vector, second: Vector) -> float:
+    return float(sum(map(mul, first, second)))
 
 
 class ByMeaning(Reviewed):

@@ -57,10 +57,10 @@ class Reviewed:
         """How well each passage carries the claim: by words, corrected where there is an opinion."""
         grades = self._words.grades(claim, passages)
         # A turn that is held as it was said is compared with what was said, which needs no opinion.
-        asked = [at for at, passage in enumerate(passages) if passage.wording != "verbatim" and passage.text.strip()]
-        said = self._opinions.opinions(claim, [passages[at] for at in asked], [grades[at] for at in asked])
+        reworded = [at for at, passage in enumerate(passages) if passage.wording != "verbatim" and passage.text.strip()]
+        opinions = self._opinions.opinions(claim, [passages[at] for at in reworded], [grades[at] for at in reworded])
         corrected = list(grades)
-        for at, opinion in zip(asked, said, strict=True):
+        for at, opinion in zip(reworded, opinions, strict=True):
             if opinion is not None:
                 corrected[at] = _corrected(grades[at], opinion, claim.need)
         return corrected
@@ -75,9 +75,9 @@ def _corrected(grade: Grade, opinion: float, need: Need) -> Grade:
     """The grade whose coverage is on the same side of the need's threshold as the opinion is of one half."""
     if opinion < CARRIES:
         coverage = min(grade.coverage, need.threshold * opinion / CARRIES)
-        return replace(grade, coverage=coverage, carries=False, found=frozenset())
+        return replace(grade, coverage=coverage, carries=False, words=frozenset())
     coverage = need.threshold + (1 - need.threshold) * (opinion - CARRIES) / (1 - CARRIES)
-    found = grade.found.union(*need.forms[:1])
+    words = grade.words.union(*need.forms[:1])
     return replace(
         grade,
         coverage=max(grade.coverage, coverage),
@@ -86,5 +86,5 @@ def _corrected(grade: Grade, opinion: float, need: Need) -> Grade:
         about=max(grade.about, opinion),
         relevant=True,
         carries=True,
-        found=found,
+        words=words,
     )

@@ -51,10 +51,12 @@ def swapped(question: str, answer: str, text: str) -> bool | None:
         # It may come in any order.
         return None
     theirs = _names(text)
-    shared = [known for name in _parts(question, answer) if (known := _same_name(name, theirs)) is not None]
+    shared = [shared_name for name in _parts(question, answer) if (shared_name := _same_name(name, theirs)) is not None]
     if not 2 <= len(shared) <= _MOST_NAMES or _TOGETHER.search(text) or _are_joined(text, shared):
         return None
-    moved = sum(one != other for one, other in zip(shared, _in_order(text, shared), strict=True))
+    moved = sum(
+        stated_name != text_name for stated_name, text_name in zip(shared, _in_order(text, shared), strict=True)
+    )
     # More than two places differ where a language lets words change places without changing parts.
     return {0: False, 2: True}.get(moved)
 
@@ -62,11 +64,11 @@ def swapped(question: str, answer: str, text: str) -> bool | None:
 def _parts(question: str, answer: str) -> list[str]:
     """The names of a statement, the one who acts first."""
     answered = _names(answer)
-    asked = _in_order(question, _names(question))
-    named = [name for name in asked if _same_name(name, answered) is None]
+    question_names = _in_order(question, _names(question))
+    named = [name for name in question_names if _same_name(name, answered) is None]
     if not answered or not named:
-        return asked or answered
-    if len(asked) > len(named):
+        return question_names or answered
+    if len(question_names) > len(named):
         # Which of two: the answer says who it is.
         return [*answered, *named]
     if _ASKED_FROM.search(question):
@@ -94,30 +96,32 @@ def _in_order(text: str, names: list[str]) -> list[str]:
 
 
 def _place(text: str, name: str) -> int:
-    found = re.search(rf"\b{re.escape(name)}(?:['’]?s)?\b", text)
-    return found.start() if found else len(text)
+    match = re.search(rf"\b{re.escape(name)}(?:['’]?s)?\b", text)
+    return match.start() if match else len(text)
 
 
 def _are_joined(text: str, names: list[str]) -> bool:
-    one, other = map(re.escape, names[:2])
-    return re.search(rf"\b(?:{one}{_JOINED}{other}|{other}{_JOINED}{one})\b", text) is not None
+    first, second = map(re.escape, names[:2])
+    return re.search(rf"\b(?:{first}{_JOINED}{second}|{second}{_JOINED}{first})\b", text) is not None
 
 
 def _same_name(name: str, names: list[str]) -> str | None:
     """The one of some names that is this one, in the genitive or not."""
-    return next((one for one in names if name in (one, f"{one}s") or one == f"{name}s"), None)
+    return next(
+        (candidate for candidate in names if name in (candidate, f"{candidate}s") or candidate == f"{name}s"), None
+    )
 
 
 def _names(text: str) -> list[str]:
     """The words that look like names: capital, without an article, and not only as the first of a sentence."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for word in _NAME.finditer(text):
         name = word[0]
         if not name[0].isupper() or _DETERMINED.search(text[: word.start()]) or _is_common(name):
             continue
-        known = _same_name(name, list(found))
-        found[name if known is None else known] = None
-    return list(found)
+        same_name = _same_name(name, list(names))
+        names[name if same_name is None else same_name] = None
+    return list(names)
 
 
 def _is_common(word: str) -> bool:

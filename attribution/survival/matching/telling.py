@@ -38,8 +38,10 @@ def tells(model: ChatModel, question: str, content: str, text: str) -> bool | No
         BudgetExceededError, ModelError: the call was refused or failed.
     """
     # As JSON strings, so that a text cannot pass for a part of the task.
-    asked, told, said = (json.dumps(each, ensure_ascii=False) for each in (question, content, text[:_LONGEST_TEXT]))
-    messages = [{"role": "user", "content": _TASK.format(question=asked, content=told, text=said)}]
+    question_json, content_json, text_json = (
+        json.dumps(argument, ensure_ascii=False) for argument in (question, content, text[:_LONGEST_TEXT])
+    )
+    messages = [{"role": "user", "content": _TASK.format(question=question_json, content=content_json, text=text_json)}]
     with trace(), operation("matcher", kind="llm"):
-        found = replied_value(model, messages, _SCHEMA, "tells", max_tokens=_REPLY_TOKENS)
-    return found if isinstance(found, bool) else None
+        verdict = replied_value(model, messages, _SCHEMA, "tells", max_tokens=_REPLY_TOKENS)
+    return verdict if isinstance(verdict, bool) else None

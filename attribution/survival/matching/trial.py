@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from attribution.constants import BELIEVED, MISJUDGED, TOLD
+from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
 from attribution.judging.llm_judge import LlmJudge
 from attribution.survival.matching.known import known_pairs, known_replies
 from attribution.survival.matching.telling import tells
@@ -57,21 +57,28 @@ def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
     """The margins beyond which at most `MISJUDGED` of the wrong replies, and of the right ones, lie.
 
     If that leaves a gap that either verdict would fit, its middle parts them. A verdict that would be given to less
-    than `TOLD` of the replies that deserve it does not count: beyond such a margin chance alone leaves no wrong one.
+    than `FEWEST_TOLD` of the replies that deserve it does not count: beyond such a margin chance alone leaves no
+    wrong one.
     """
     above = sorted(wrong, reverse=True)[round(MISJUDGED * len(wrong))]
     below = sorted(right)[round(MISJUDGED * len(right))]
     if above < below:
         above = below = (above + below) / 2
-    tells_right = sum(each > above for each in right) >= TOLD * len(right)
-    tells_wrong = sum(each < below for each in wrong) >= TOLD * len(wrong)
+    tells_right = sum(margin > above for margin in right) >= FEWEST_TOLD * len(right)
+    tells_wrong = sum(margin < below for margin in wrong) >= FEWEST_TOLD * len(wrong)
     return Margins(above if tells_right else math.inf, below if tells_wrong else -math.inf)
 
 
 def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:
     """Which verdicts count, by pairs of a verdict and the truth."""
-    truths = {said: [truth for found, truth in verdicts if found is said] for said in (True, False)}
-    return frozenset(said for said, found in truths.items() if found and found.count(said) >= BELIEVED * len(found))
+    truths = {
+        verdict: [truth for given_verdict, truth in verdicts if given_verdict is verdict] for verdict in (True, False)
+    }
+    return frozenset(
+        verdict
+        for verdict, given_truths in truths.items()
+        if given_truths and given_truths.count(verdict) >= BELIEVED * len(given_truths)
+    )
 
 
 class Trial:
@@ -96,8 +103,8 @@ class Trial:
             BudgetExceededError, ModelError: as `telling.tells`.
         """
         counting = self.counting(language)
-        found = tells(self._model, question, content, text) if counting else None
-        return found if found in counting else None
+        verdict = tells(self._model, question, content, text) if counting else None
+        return verdict if verdict in counting else None
 
     def right(self, question: Question, reply: str) -> bool | None:
         """Whether a reply is right; None if the model does not know, or is not believed.
@@ -120,24 +127,39 @@ class Trial:
         with self._trying:
             if language not in self._believed:
                 pairs = known_pairs(language)
-                said = self._threads.map(lambda each: tells(self._model, each.question, each.answer, each.text), pairs)
-                found = believed([(each, pair.carries) for each, pair in zip(said, pairs, strict=True)])
-                if not found:
+                verdicts = self._threads.map(
+                    lambda pair: tells(self._model, pair.question, pair.answer, pair.text), pairs
+                )
+                counting = believed([(verdict, pair.carries) for verdict, pair in zip(verdicts, pairs, strict=True)])
+                if not counting:
                     self._warn("whether a text tells an answer")
-                self._believed[language] = found
+                self._believed[language] = counting
             return self._believed[language]
 
     def _calibrated(self) -> Margins:
         with self._trying:
             if self._margins is None:
                 self._judge.calibrate(
-                    (_asked(question, answer), said) for question, answer, wrong in _PLAIN for said in (answer, wrong)
+                    (_question(question, answer), reply)
+                    for question, answer, wrong in _PLAIN
+                    for reply in (answer, wrong)
                 )
-                twins = [(_asked(each.question, each.answer), each) for each in known_replies()]
-                replies = [(asked, said) for asked, each in twins for said in (each.right, each.wrong)]
-                found = list(self._threads.map(lambda each: self._judge.opinion(*each).margin, replies))
+                twins = [
+                    (_question(known_reply.question, known_reply.answer), known_reply)
+                    for known_reply in known_replies()
+                ]
+                replies = [
+                    (question, reply)
+                    for question, known_reply in twins
+                    for reply in (known_reply.right, known_reply.wrong)
+                ]
+                margins = list(
+                    self._threads.map(
+                        lambda question_and_reply: self._judge.opinion(*question_and_reply).margin, replies
+                    )
+                )
                 # Where it says nothing it is neither right nor wrong.
-                right, wrong = ([0.0 if each is None else each for each in found[at::2]] for at in (0, 1))
+                right, wrong = ([0.0 if margin is None else margin for margin in margins[at::2]] for at in (0, 1))
                 self._margins = margins_of(right, wrong)
                 if self._margins == _NEVER:
                     self._warn("whether a reply is right")
@@ -151,7 +173,7 @@ class Trial:
         )
 
 
-def _asked(question: str, answer: str) -> Question:
+def _question(question: str, answer: str) -> Question:
     return Question(id="known", question=question, answers=(answer,), evidence=())
 
 

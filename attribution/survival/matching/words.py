@@ -45,8 +45,8 @@ class WordMatcher:
     @in_its_language
     def may_carry(self, claim: Claim, texts: Sequence[str]) -> Sequence[bool]:
         """Those with any word of the need."""
-        wanted = frozenset().union(*claim.need.forms)
-        return [not wanted.isdisjoint(content_of(text)) for text in texts]
+        need_words = frozenset().union(*claim.need.forms)
+        return [not need_words.isdisjoint(content_of(text)) for text in texts]
 
     @in_its_language
     def grades(self, claim: Claim, passages: Sequence[Passage]) -> Sequence[Grade]:
@@ -62,14 +62,16 @@ class WordMatcher:
 
     def _grade_reply(self, need: Need, reply: str) -> Grade:
         """A reply is about what was asked, so that it only has to give the content."""
-        found = content_of(reply)
+        words = content_of(reply)
         if need.times:
-            given = any(as_precise_as(span, wanted) for span in spans_of(reply, need.said) for wanted in need.times)
-            coverage = float(given)
+            carried = any(
+                as_precise_as(span, need_span) for span in spans_of(reply, need.day) for need_span in need.times
+            )
+            coverage = float(carried)
         else:
-            coverage = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
-            given = coverage >= STATED
-        return Grade(coverage, "right", 1.0, True, given, found=found)
+            coverage = max((self.vocabulary.coverage(form, words) for form in need.forms), default=0.0)
+            carried = coverage >= STATED
+        return Grade(coverage, "right", 1.0, True, carried, words=words)
 
 
 def by_words(conversation: Conversation, access: ModelAccess | None = None) -> WordMatcher:

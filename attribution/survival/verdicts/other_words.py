@@ -32,10 +32,10 @@ def is_right(view: CaseView) -> bool:
 def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
     """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
     plain = unframed(reply)
-    said = same_form_as_any(question.question, question.answers, plain)
-    if said is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
-        said = judge.right(question, reply)
-    return same_answer(plain, question.answers, question.question) if said is None else said
+    verdict = same_form_as_any(question.question, question.answers, plain)
+    if verdict is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
+        verdict = judge.right(question, reply)
+    return same_answer(plain, question.answers, question.question) if verdict is None else verdict
 
 
 def unframed(reply: str) -> str:
@@ -45,29 +45,29 @@ def unframed(reply: str) -> str:
     return reply
 
 
-def same_answer(reply: str, answers: Sequence[str], asked: str) -> bool:
+def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
     """Whether a reply is an accepted answer in other words: the same time, or the same content, and nothing else.
 
     The question's name may stand for a pronoun: Nora's uncle for her uncle.
     """
-    said = content_of(reply)
+    reply_words = content_of(reply)
     for answer in answers:
-        wanted = content_of(answer)
-        same = said == wanted or _named_instead(asked, answer, reply)
-        if wanted and same and not denies(reply) and not denies(answer):
+        answer_words = content_of(answer)
+        same = reply_words == answer_words or _named_instead(question, answer, reply)
+        if answer_words and same and not denies(reply) and not denies(answer):
             return True
-        spans, given = spans_of(answer), spans_of(reply)
-        if spans and spans == given and is_date(answer) and is_date(reply):
+        answer_spans, reply_spans = spans_of(answer), spans_of(reply)
+        if answer_spans and answer_spans == reply_spans and is_date(answer) and is_date(reply):
             return True
     return False
 
 
-def _named_instead(asked: str, answer: str, reply: str) -> bool:
+def _named_instead(question: str, answer: str, reply: str) -> bool:
     """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
     pronoun = POSSESSIVE[reading_language()]
     if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
         return False
-    owner, wanted, said = names_in(f"¦ {asked}"), content_of(answer), content_of(reply)
-    named = (said if pronoun.search(answer) else wanted) & owner
+    owner, answer_words, reply_words = names_in(f"¦ {question}"), content_of(answer), content_of(reply)
+    named = (reply_words if pronoun.search(answer) else answer_words) & owner
     # Of two names it may be either's.
-    return bool(owner) and named == owner and wanted - owner == said - owner != frozenset()
+    return bool(owner) and named == owner and answer_words - owner == reply_words - owner != frozenset()
