@@ -83,7 +83,7 @@ class _Progress:
     rules: str = ""
     deadline: float | None = None
     notes: list[Note] = field(default_factory=list)
-    asked: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    times_used: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tokens: int = 0
     steps: int = 0
     repeated: str | None = None
@@ -132,8 +132,8 @@ class Agent:
         """As `attribute`, with each tool that it used and what the tool told."""
         past = self._as_of(case)
         progress = _Progress(prompts.case_task(case, self._specs, past._exploration))
-        said = past._verdict(case, progress)
-        return Explained(said, tuple(ExplainedStep(note.asked, note.reply) for note in progress.notes))
+        attribution = past._verdict(case, progress)
+        return Explained(attribution, tuple(ExplainedStep(note.request, note.reply) for note in progress.notes))
 
     def _explored(self, graph: ExecutionGraph) -> Exploration:
         # A character is a token at worst, and a request has room for several replies.
@@ -168,16 +168,16 @@ class Agent:
         """
         progress = _Progress(prompts.question_task(question, self._exploration))
         try:
-            said = self._explore(progress, prompts.QUESTION, prompts.Prose, self._unfounded)
+            prose = self._explore(progress, prompts.QUESTION, prompts.Prose, self._unfounded)
         except CallFailedError:
             raise
         except (OutOfTimeError, ModelError) as error:
-            said = str(error)
-        if isinstance(said, str):
-            return AgentAnswer(None, (), said, progress.steps, progress.tokens)
+            prose = str(error)
+        if isinstance(prose, str):
+            return AgentAnswer(None, (), prose, progress.steps, progress.tokens)
         handles = self._exploration.handles
-        answer = handles.spelled_out(said.answer.strip())
-        return AgentAnswer(answer, self._ids(said.evidence), None, progress.steps, progress.tokens)
+        answer = handles.spelled_out(prose.answer.strip())
+        return AgentAnswer(answer, self._ids(prose.evidence), None, progress.steps, progress.tokens)
 
     def _explore(
         self, progress: _Progress, rules: str, kind: type[_Reply], wrong_with: Callable[[_Reply], str | None]
@@ -190,21 +190,21 @@ class Agent:
             while progress.steps < self._steps and garbage < MOST_GARBAGE:
                 due = prompts.STEP.format(left=self._steps - progress.steps)
                 schema = prompts.step_schema(progress.repeated)
-                said = self._next_reply(progress, due, prompts.AgentStep, schema, STEP_TOKENS)
-                if isinstance(said, str):
+                step = self._next_reply(progress, due, prompts.AgentStep, schema, STEP_TOKENS)
+                if isinstance(step, str):
                     garbage += 1
-                    progress.notes.append(Note("(your reply)", f"is no step: {said}"))
+                    progress.notes.append(Note("(your reply)", f"is no step: {step}"))
                     continue
                 garbage = 0
-                if said.tool == "conclude":
+                if step.tool == "conclude":
                     break
                 progress.steps += 1
-                if not self._take(progress, said):
+                if not self._take(progress, step):
                     break
             why = "it never gave a usable reply"
             for _ in range(CONCLUSIONS):
-                shown = "\n".join([progress.task, *(note.reply for note in progress.notes)])
-                schema = prompts.conclusion_schema(kind, self._exploration.handles.shown_in(shown))
+                reading = "\n".join([progress.task, *(note.reply for note in progress.notes)])
+                schema = prompts.conclusion_schema(kind, self._exploration.handles.shown_in(reading))
                 verdict = self._next_reply(progress, prompts.CONCLUDE, kind, schema, CONCLUSION_TOKENS)
                 why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
                 if not why and not isinstance(verdict, str):
@@ -215,15 +215,15 @@ class Agent:
     def _take(self, progress: _Progress, step: prompts.AgentStep) -> bool:
         """Use a tool; False if the step was repeated too often."""
         key = (step.tool, step.target, step.text)
-        asked = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
-        times = progress.asked[key] = progress.asked.get(key, 0) + 1
+        request = f"{step.tool}({', '.join(filter(None, (step.target, step.text)))})"
+        times = progress.times_used[key] = progress.times_used.get(key, 0) + 1
         progress.repeated = step.tool if times > 1 else None
         if times > 1:
             progress.notes.append(
-                Note(asked, "You asked this before; its reply is above. Ask something else or conclude.")
+                Note(request, "You asked this before; its reply is above. Ask something else or conclude.")
             )
             return times <= MOST_REPEATS
-        progress.notes.append(Note(asked, self._exploration.use(*key)))
+        progress.notes.append(Note(request, self._exploration.use(*key)))
         return True
 
     def _next_reply(
@@ -237,9 +237,9 @@ class Agent:
         if progress.deadline is not None and self._clock() > progress.deadline:
             raise OutOfTimeError(f"not done after {self._seconds:g} seconds; raise --timeout, or use a faster model")
         room = self._room - most - sum(map(tokens_at_most, (progress.rules, progress.task, due)))
-        asked = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}\n\n{due}"
+        request = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}\n\n{due}"
         reply = self._model.chat(
-            [{"role": "system", "content": progress.rules}, {"role": "user", "content": asked}],
+            [{"role": "system", "content": progress.rules}, {"role": "user", "content": request}],
             max_tokens=most,
             schema=schema,
             temperature=0.0,
@@ -258,35 +258,39 @@ class Agent:
         if self._exploration.handles.find_operation(verdict.operation) is None:
             executions = self._graph.find_operations(name=verdict.operation)
             if executions:
-                shown = ", ".join(self._exploration.handles.operation(one.id) for one in executions[:_MOST_SHOWN])
-                return f"{verdict.operation} ran {len(executions)} times ({shown}, …); give the id of one execution"
+                ids = ", ".join(
+                    self._exploration.handles.operation(execution.id) for execution in executions[:_MOST_SHOWN]
+                )
+                return f"{verdict.operation} ran {len(executions)} times ({ids}, …); give the id of one execution"
             return f"there is no operation {verdict.operation!r}; give the id of one that the tools showed"
         return None
 
-    def _unfounded(self, said: prompts.Prose) -> str | None:
+    def _unfounded(self, prose: prompts.Prose) -> str | None:
         handles = self._exploration.handles
-        unknown = handles.unknown(said.answer) + [one for one in said.evidence if not self._ids([one])]
+        unknown = handles.unknown(prose.answer) + [cited for cited in prose.evidence if not self._ids([cited])]
         if unknown:
             return f"{', '.join(unknown)} is in no graph; cite ids that the tools showed"
-        if not said.answer.strip():
+        if not prose.answer.strip():
             return "the answer is empty"
-        return None if said.evidence else "evidence is empty; cite the ids that the answer rests on"
+        return None if prose.evidence else "evidence is empty; cite the ids that the answer rests on"
 
     def _blame(self, verdict: prompts.AgentVerdict) -> Blame:
         handles = self._exploration.handles
         assert verdict.error_type != "none"  # noqa: S101 (told apart by the caller)
         beyond = {"AnnotationError": "annotation", "JudgeError": "judge"}.get(verdict.error_type)
-        found = None if beyond else handles.find_operation(verdict.operation)
+        oid = None if beyond else handles.find_operation(verdict.operation)
         return Blame(
-            operation=beyond or self._graph.operations[found or ""].name,
-            operation_id=found,
+            operation=beyond or self._graph.operations[oid or ""].name,
+            operation_id=oid,
             error_type=verdict.error_type,
             confidence=CONFIDENCE[verdict.confidence],
             reason=handles.spelled_out(" ".join(verdict.reason.split())),
-            evidence=tuple(one for one in self._ids(verdict.evidence) if one in self._graph.variables),
+            evidence=tuple(
+                element_id for element_id in self._ids(verdict.evidence) if element_id in self._graph.variables
+            ),
         )
 
-    def _ids(self, said: Any) -> tuple[str, ...]:
+    def _ids(self, cited: Any) -> tuple[str, ...]:
         handles = self._exploration.handles
-        found = [handles.find_variable(one) or handles.find_operation(one) for one in said]
-        return tuple(dict.fromkeys(one for one in found if one is not None))
+        ids = [handles.find_variable(handle) or handles.find_operation(handle) for handle in cited]
+        return tuple(dict.fromkeys(element_id for element_id in ids if element_id is not None))

@@ -27,31 +27,31 @@ _MOST_CITABLE = 200
 _TYPES = {name.casefold(): name for name in (*get_args(ErrorType), "none")}
 
 
-def _text(said: Any, about: ValidationInfo) -> Any:
+def _text(raw: Any, about: ValidationInfo) -> Any:
     """A value as text: empty for null, digits for a number; cut if too long."""
-    if said is None:
+    if raw is None:
         return ""
-    text = str(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
+    text = str(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else raw
     return text[: _LENGTHS.get(about.field_name or "", len(text))] if isinstance(text, str) else text
 
 
-def _ids(said: Any) -> Any:
+def _ids(raw: Any) -> Any:
     """A value as a list of ids: from a single id, null, or a list that is too long (the first are kept)."""
-    listed = [said] if isinstance(said, str) else said or []
-    return [str(one) for one in listed[:_MOST_IDS]] if isinstance(listed, list) else listed
+    listed = [raw] if isinstance(raw, str) else raw or []
+    return [str(element_id) for element_id in listed[:_MOST_IDS]] if isinstance(listed, list) else listed
 
 
-def _error_type(said: Any) -> Any:
+def _error_type(raw: Any) -> Any:
     """An error type however it is spelled."""
-    return _TYPES.get(re.sub(r"[^a-z]", "", said.casefold()), said) if isinstance(said, str) else said
+    return _TYPES.get(re.sub(r"[^a-z]", "", raw.casefold()), raw) if isinstance(raw, str) else raw
 
 
-def _confidence(said: Any) -> Any:
+def _confidence(raw: Any) -> Any:
     """A level however it is written; numbers by the nearest level's."""
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        share = said / 100 if said > 1 else said
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        share = raw / 100 if raw > 1 else raw
         return "high" if share >= _HIGH else "medium" if share >= _MEDIUM else "low"
-    return said.casefold().strip() if isinstance(said, str) else said or "low"
+    return raw.casefold().strip() if isinstance(raw, str) else raw or "low"
 
 
 _LENGTHS = {"thought": 300, "target": 120, "text": 120, "reason": 600, "operation": 200, "answer": 900}
@@ -126,12 +126,12 @@ STEP = """Reply with one JSON object for the next step: \
 CONCLUDE = """Conclude now from your steps. Reply with one JSON object, and cite only ids that the tools showed."""
 
 
-def conclusion_schema(kind: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
+def conclusion_schema(kind: type[BaseModel], citable: Sequence[str]) -> dict[str, Any]:
     """The schema of a conclusion: every key is there, and ids are of those shown, unless they are too many."""
     schema = kind.model_json_schema()
     schema["required"] = list(schema["properties"])
-    if 0 < len(shown) <= _MOST_CITABLE:
-        schema["properties"]["evidence"]["items"] = {"enum": list(shown)}
+    if 0 < len(citable) <= _MOST_CITABLE:
+        schema["properties"]["evidence"]["items"] = {"enum": list(citable)}
     return schema
 
 
@@ -150,10 +150,12 @@ def case_task(case: Case, specs: Sequence[OperationSpec], exploration: Explorati
     gold = " | ".join(answer for answer in question.answers if answer) or "(not known)"
     lines = [f"Question: {_cut(question.question)}", f"Right answer: {_cut(gold)}", f"Wrong answer: {_cut(case.reply)}"]
     for turn in question.evidence[:_MOST_EVIDENCE]:
-        lines += [f"Evidence: {exploration.line(one)}" for one in graph.find_variables(kind="message", name=turn)[:1]]
+        lines += [
+            f"Evidence: {exploration.line(message)}" for message in graph.find_variables(kind="message", name=turn)[:1]
+        ]
     if case.prediction in graph.variables:
-        made = graph.producers(case.prediction)
-        by = f", made by {exploration.line(made[0])}" if made else ""
+        makers = graph.producers(case.prediction)
+        by = f", made by {exploration.line(makers[0])}" if makers else ""
         lines.append(f"The wrong answer is variable {handles.variable(case.prediction)}{by}")
     return "\n".join([*lines, *_pipeline(specs, exploration)])
 
@@ -167,11 +169,11 @@ def question_task(question: str, exploration: Exploration) -> str:
 
 def _pipeline(specs: Sequence[OperationSpec], exploration: Exploration) -> list[str]:
     stages = {spec.name: f", stage {spec.stage}" for spec in specs}
-    counts = Counter(one.name for one in exploration.graph.operations.values())
-    shown = [f"{name} ({count}×{stages.get(name, '')})" for name, count in counts.most_common(_MOST_OPERATIONS)]
-    kinds = Counter(one.kind for one in exploration.graph.variables.values())
+    counts = Counter(operation.name for operation in exploration.graph.operations.values())
+    operations = [f"{name} ({count}×{stages.get(name, '')})" for name, count in counts.most_common(_MOST_OPERATIONS)]
+    kinds = Counter(variable.kind for variable in exploration.graph.variables.values())
     variables = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(_MOST_OPERATIONS))
-    return [f"Operations: {'; '.join(shown)}", f"Variables: {variables}"]
+    return [f"Operations: {'; '.join(operations)}", f"Variables: {variables}"]
 
 
 def _cut(text: str) -> str:

@@ -32,15 +32,15 @@ def starting_points(question: str, exploration: Exploration) -> list[str]:
         if variable.kind not in _LEFT_OUT and (text := text_of(variable.value)):
             copies.setdefault(text, []).append(variable)
     words = {text: content_of(text) for text in copies}
-    having = Counter(word for found in words.values() for word in found)
-    weight = {word: math.log(1 + len(words) / count) for word, count in having.items()}
-    asked = content_of(question)
+    frequency = Counter(word for text_words in words.values() for word in text_words)
+    weight = {word: math.log(1 + len(words) / count) for word, count in frequency.items()}
+    question_words = content_of(question)
 
     def nearness(text: str) -> float:
-        shared = sum(weight[word] for word in words[text] & asked)
+        shared = sum(weight[word] for word in words[text] & question_words)
         return shared * shared / sum(weight[word] for word in words[text]) if shared else 0.0
 
-    near = sorted(((nearness(text), text) for text in copies), key=lambda one: -one[0])
+    near = sorted(((nearness(text), text) for text in copies), key=lambda scored: -scored[0])
     chosen = [copies[text][:MOST_OF_A_TEXT] for score, text in near[:MOST_TEXTS] if score > 0]
     return [line for group in chosen for variable in group for line in _lines(variable, exploration)]
 
@@ -48,18 +48,20 @@ def starting_points(question: str, exploration: Exploration) -> list[str]:
 def _lines(variable: Variable, exploration: Exploration) -> Iterator[str]:
     graph, handles = exploration.graph, exploration.handles
     yield exploration.line(variable)
-    told = [
-        _told("made by", graph.producers(variable.id), exploration),
-        _told("read by", graph.consumers(variable.id), exploration),
+    links = [
+        _link("made by", graph.producers(variable.id), exploration),
+        _link("read by", graph.consumers(variable.id), exploration),
     ]
     if variable.previous in graph.variables:
-        told.append(f"version before: {handles.variable(variable.previous)}")
-    later = [one for one in graph.versions(variable.id) if one.previous == variable.id]
-    told += [f"version after: {handles.variable(one.id)} {one.kind}" for one in later]
-    yield f"  {'; '.join(filter(None, told))}"
+        links.append(f"version before: {handles.variable(variable.previous)}")
+    later = [version for version in graph.versions(variable.id) if version.previous == variable.id]
+    links += [f"version after: {handles.variable(version.id)} {version.kind}" for version in later]
+    yield f"  {'; '.join(filter(None, links))}"
 
 
-def _told(link: str, operations: Sequence[Operation], exploration: Exploration) -> str:
-    shown = ", ".join(f"{exploration.handles.operation(one.id)} {one.name}" for one in operations[:_MOST_NEIGHBOURS])
+def _link(relation: str, operations: Sequence[Operation], exploration: Exploration) -> str:
+    names = ", ".join(
+        f"{exploration.handles.operation(operation.id)} {operation.name}" for operation in operations[:_MOST_NEIGHBOURS]
+    )
     more = len(operations) - _MOST_NEIGHBOURS
-    return f"{link} {shown}{f' and {more} more' if more > 0 else ''}" if operations else ""
+    return f"{relation} {names}{f' and {more} more' if more > 0 else ''}" if operations else ""
