@@ -37,7 +37,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ScoredCase:
     labelled: LabelledCase
     prediction: Prediction
 
@@ -99,16 +99,16 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
     Raises:
         ValueError: the numbers of predictions and cases differ, or there are none.
     """
-    scored = [_Scored(labelled, made) for labelled, made in zip(suite.cases, predictions, strict=True)]
+    scored = [_ScoredCase(labelled, prediction) for labelled, prediction in zip(suite.cases, predictions, strict=True)]
     if not scored:
         raise ValueError(f"suite {suite.name} has no cases")
     n = len(scored)
-    types = Counter(one.labelled.error_type for one in scored)
-    located = [one for one in scored if one.has_operation]
-    named = [one.operation_right for one in located]
-    hits = [one.type_right for one in scored]
-    sure = [(one.main.confidence, one.type_right) for one in scored if one.main is not None]
-    distances = [distance for one in scored if (distance := one.distance) is not None]
+    types = Counter(case.labelled.error_type for case in scored)
+    located = [case for case in scored if case.has_operation]
+    named = [case.operation_right for case in located]
+    hits = [case.type_right for case in scored]
+    sure = [(case.main.confidence, case.type_right) for case in scored if case.main is not None]
+    distances = [distance for case in scored if (distance := case.distance) is not None]
     return {
         "n": n,
         "eta": _mean(hits),
@@ -116,78 +116,84 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "oia": _mean(named),
         "oia_n": len(located),
         "oia_ci": _interval(located, named, seed),
-        "oia_acceptable": _mean(one.operation_acceptable for one in located),
-        "joint": _mean(one.operation_right and one.type_right for one in located),
-        "top2": _mean(one.in_two for one in scored),
+        "oia_acceptable": _mean(case.operation_acceptable for case in located),
+        "joint": _mean(case.operation_right and case.type_right for case in located),
+        "top2": _mean(case.in_two for case in scored),
         "majority_eta": max(types.values()) / n,
         "random_eta": 1 / len(types),
         "macro_f1": _mean(_f1(scored, error_type) for error_type in types),
-        "abstention": _mean(one.main is None for one in scored),
-        "failed": sum(one.prediction.failed for one in scored),
+        "abstention": _mean(case.main is None for case in scored),
+        "failed": sum(case.prediction.failed for case in scored),
         "distance": _mean(distances),
         "ece": calibration_error(sure),
         "ece_cross_fitted": calibration_error(cross_fitted(sure)),
-        "tokens_per_case": _mean(one.prediction.tokens for one in scored),
-        "ms_per_case": _mean(one.prediction.ms for one in scored),
+        "tokens_per_case": _mean(case.prediction.tokens for case in scored),
+        "ms_per_case": _mean(case.prediction.ms for case in scored),
         "by_type": _by_type(scored),
-        "by_fault": _by([one for one in scored if one.labelled.fault], lambda one: str(one.labelled.fault)),
-        "by_condition": _by([one for one in scored if one.labelled.condition], lambda one: str(one.labelled.condition)),
+        "by_fault": _by(
+            [case for case in scored if case.labelled.fault],
+            lambda case: str(case.labelled.fault),
+        ),
+        "by_condition": _by(
+            [case for case in scored if case.labelled.condition],
+            lambda case: str(case.labelled.condition),
+        ),
         "confusion": _confusion(scored),
-        "cases": [_row(one) for one in scored],
+        "cases": [_row(case) for case in scored],
     }
 
 
-def _confusion(scored: Iterable[_Scored]) -> dict[str, dict[str, int]]:
+def _confusion(scored: Iterable[_ScoredCase]) -> dict[str, dict[str, int]]:
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in scored:
-        table[one.labelled.error_type][one.main.error_type if one.main else "abstained"] += 1
+    for case in scored:
+        table[case.labelled.error_type][case.main.error_type if case.main else "abstained"] += 1
     return {true: dict(named) for true, named in table.items()}
 
 
-def _row(one: _Scored) -> dict[str, Any]:
-    main = one.main
+def _row(case: _ScoredCase) -> dict[str, Any]:
+    main = case.main
     return {
-        "conversation": one.labelled.case.conversation,
-        "question_id": one.labelled.case.question.id,
-        "question": one.labelled.case.question.question,
-        "gold_type": one.labelled.error_type,
-        "gold_operation_ids": list(one.labelled.operation_ids),
-        "fault": one.labelled.fault,
-        "condition": one.labelled.condition,
+        "conversation": case.labelled.case.conversation,
+        "question_id": case.labelled.case.question.id,
+        "question": case.labelled.case.question.question,
+        "gold_type": case.labelled.error_type,
+        "gold_operation_ids": list(case.labelled.operation_ids),
+        "fault": case.labelled.fault,
+        "condition": case.labelled.condition,
         "type": main.error_type if main else None,
         "operation": main.operation if main else None,
         "operation_id": main.operation_id if main else None,
         "confidence": main.confidence if main else None,
-        "reason": main.reason if main else one.prediction.attribution.abstained,
-        "type_right": one.type_right,
-        "operation_right": one.operation_right if one.has_operation else None,
-        "tokens": one.prediction.tokens,
-        "ms": round(one.prediction.ms, 3),
+        "reason": main.reason if main else case.prediction.attribution.abstained,
+        "type_right": case.type_right,
+        "operation_right": case.operation_right if case.has_operation else None,
+        "tokens": case.prediction.tokens,
+        "ms": round(case.prediction.ms, 3),
     }
 
 
-def _by(scored: Iterable[_Scored], key: Callable[[_Scored], str]) -> dict[str, dict[str, Any]]:
-    groups: dict[str, list[_Scored]] = defaultdict(list)
-    for one in scored:
-        groups[key(one)].append(one)
+def _by(scored: Iterable[_ScoredCase], key: Callable[[_ScoredCase], str]) -> dict[str, dict[str, Any]]:
+    groups: dict[str, list[_ScoredCase]] = defaultdict(list)
+    for case in scored:
+        groups[key(case)].append(case)
     return {
         name: {
             "n": len(group),
-            "eta": _mean(one.type_right for one in group),
-            "oia": _mean(one.operation_right for one in group if one.has_operation),
-            "oia_n": sum(one.has_operation for one in group),
+            "eta": _mean(case.type_right for case in group),
+            "oia": _mean(case.operation_right for case in group if case.has_operation),
+            "oia_n": sum(case.has_operation for case in group),
         }
         for name, group in sorted(groups.items())
     }
 
 
-def _by_type(scored: Sequence[_Scored]) -> dict[str, dict[str, Any]]:
+def _by_type(scored: Sequence[_ScoredCase]) -> dict[str, dict[str, Any]]:
     """By error type, what was found of it and how often it was named rightly."""
-    rows = _by(scored, lambda one: one.labelled.error_type)
+    rows = _by(scored, lambda case: case.labelled.error_type)
     named: dict[str, list[bool]] = defaultdict(list)
-    for one in scored:
-        if one.main is not None:
-            named[one.main.error_type].append(one.type_right)
+    for case in scored:
+        if case.main is not None:
+            named[case.main.error_type].append(case.type_right)
     nothing = {"n": 0, "eta": None, "oia": None, "oia_n": 0}
     return {
         name: {**rows.get(name, nothing), "named": len(named[name]), "precision": _mean(named[name])}
@@ -195,11 +201,11 @@ def _by_type(scored: Sequence[_Scored]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _f1(scored: Iterable[_Scored], error_type: Hashable) -> float:
+def _f1(scored: Iterable[_ScoredCase], error_type: Hashable) -> float:
     true = named = both = 0
-    for one in scored:
-        is_true = one.labelled.error_type == error_type
-        is_named = one.main is not None and one.main.error_type == error_type
+    for case in scored:
+        is_true = case.labelled.error_type == error_type
+        is_named = case.main is not None and case.main.error_type == error_type
         true, named, both = true + is_true, named + is_named, both + (is_true and is_named)
     return 2 * both / (true + named) if true + named else 0.0
 
@@ -209,14 +215,17 @@ def calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
     bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for confidence, right in pairs:
         bins[min(BINS - 1, int(confidence * BINS))].append((confidence, right))
-    gaps = (abs(sum(right for _, right in one) - sum(sure for sure, _ in one)) for one in bins.values())
+    gaps = (
+        abs(sum(right for _, right in pairs_in_bin) - sum(sure for sure, _ in pairs_in_bin))
+        for pairs_in_bin in bins.values()
+    )
     return sum(gaps) / len(pairs) if pairs else None
 
 
-def _interval(scored: Sequence[_Scored], hits: Sequence[bool], seed: int) -> list[float]:
+def _interval(scored: Sequence[_ScoredCase], hits: Sequence[bool], seed: int) -> list[float]:
     if not hits:
         return [0.0, 1.0]
-    conversations = [one.labelled.case.conversation for one in scored]
+    conversations = [case.labelled.case.conversation for case in scored]
     return list(clustered_interval(hits, conversations, seed=seed))
 
 
@@ -227,7 +236,7 @@ def _mean(values: Iterable[float]) -> float | None:
 
 def _distance(graph: ExecutionGraph, start: str, goals: frozenset[str]) -> int | None:
     """Steps between two operations over the variables they share, in either direction: 0 for the same one."""
-    seen, edge, steps = {start}, [start], 0
+    visited, edge, steps = {start}, [start], 0
     while edge and steps <= _FARTHEST:
         if not goals.isdisjoint(edge):
             return steps
@@ -236,8 +245,8 @@ def _distance(graph: ExecutionGraph, start: str, goals: frozenset[str]) -> int |
             operation = graph.operations.get(oid)
             for vid in (*operation.input_ids(), *operation.output_ids()) if operation else ():
                 for other in (*graph.producers(vid), *graph.consumers(vid)):
-                    if other.id not in seen:
-                        seen.add(other.id)
+                    if other.id not in visited:
+                        visited.add(other.id)
                         following[other.id] = None
         edge, steps = list(following), steps + 1
     return None

@@ -146,18 +146,18 @@ class Replay:
         """
         if case.passed:
             return Replayed(Attribution(case, abstained="the answer passed"))
-        past, known = self._as_of(case)
-        replayed = _CaseReplay(past, known.question, self._most_runs)
+        past, case_then = self._as_of(case)
+        replayed = _CaseReplay(past, case_then.question, self._most_runs)
         with self._access.watch() as watch:
             decisive, confidence, abstained = replayed.decisive()
-        blames = tuple(past._blame(wrong, confidence, known) for wrong in decisive)
+        blames = tuple(past._blame(wrong, confidence, case_then) for wrong in decisive)
         attribution = Attribution(case, blames, None if blames else abstained)
         return Replayed(attribution, tuple(replayed.checks), replayed.runs, watch.calls)
 
     def verdicts(self, case: Case, blames: Sequence[Blame]) -> Sequence[ReplayVerdict]:
         """Whether repairing blamed operations makes the answer right, alone or else together. Raises as `examine`."""
-        past, known = self._as_of(case)
-        return past._verdicts(known, blames)
+        past, case_then = self._as_of(case)
+        return past._verdicts(case_then, blames)
 
     def _verdicts(self, case: Case, blames: Sequence[Blame]) -> Sequence[ReplayVerdict]:
         wrong = self.run(case.question, ()).wrong_outputs
@@ -234,11 +234,11 @@ class Replay:
         """The execution of the case's own graph that made a wrong output; None where none did."""
         if self._graph is None:
             return wrong.operation_id
-        place, seen = wrong.place, 0
+        place, count = wrong.place, 0
         for operation in self._graph.operations.values():
             if operation.name == place.operation and place.about in _matters(self._graph, operation, case):
-                seen += 1
-                if seen == place.number:
+                count += 1
+                if count == place.number:
                     return operation.id
         return None
 
@@ -249,14 +249,14 @@ class _CaseReplay:
     def __init__(self, replay: Replay, question: Question, most_runs: int) -> None:
         self.checks: list[Check] = []
         self.runs = 0
-        self._replay, self._question, self._left = replay, question, most_runs
+        self._replay, self._question, self._most_runs = replay, question, most_runs
 
     def decisive(self) -> tuple[Sequence[WrongOutput], float, str | None]:
         """The outputs to blame with the confidence in each; or none, and why."""
         base = self._run(())
         if base.rescued:
             return (), 0.0, "the answer is right when the question is asked again"
-        for wrong in base.wrong_outputs[: self._left // 2]:
+        for wrong in base.wrong_outputs[: self._most_runs // 2]:
             run = self._run((wrong.place,))
             self.checks.append(Check(wrong, "confirmed" if run.rescued else "refuted", run.reply))
             if run.rescued:
@@ -273,7 +273,7 @@ class _CaseReplay:
         needed = list(wrong_outputs)
         for wrong in reversed(wrong_outputs):
             rest = [other for other in needed if other is not wrong]
-            if self.runs < self._left and rest and self._run([other.place for other in rest]).rescued:
+            if self.runs < self._most_runs and rest and self._run([other.place for other in rest]).rescued:
                 needed = rest
         return needed
 
@@ -284,12 +284,12 @@ class _CaseReplay:
 
 def _matters(graph: ExecutionGraph, operation: Operation, case: Case) -> list[tuple[str, ...]]:
     """What an execution works on, in the ways in which a place may say it."""
-    given = [graph.variables[vid] for vid in operation.input_ids()]
+    inputs = [graph.variables[vid] for vid in operation.input_ids()]
     where = graph.sessions.get(operation.session or "")
-    asked = where is not None and where.name == case.question.id
-    facts = [str(variable.value) for variable in given if variable.kind == "fact"]
+    in_question = where is not None and where.name == case.question.id
+    facts = [str(variable.value) for variable in inputs if variable.kind == "fact"]
     turns = turns_read(graph, operation)
-    return [turns, (" ".join(facts),), *((fact,) for fact in facts), (case.question.id,) if asked else ()]
+    return [turns, (" ".join(facts),), *((fact,) for fact in facts), (case.question.id,) if in_question else ()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +314,8 @@ class Checked:
         """As `attribute`, with the steps of `first` and what replay finds about each blame."""
         first = explained(self.first, case)
         checked = self._checked(case, first.attribution.decisive)
-        confirmed = sum(one.verdict == "confirmed" for one in checked)
-        steps = (ExplainedStep(f"Replay of {one.operation}", _found(one.verdict, confirmed)) for one in checked)
+        confirmed = sum(blame.verdict == "confirmed" for blame in checked)
+        steps = (ExplainedStep(f"Replay of {blame.operation}", _finding(blame.verdict, confirmed)) for blame in checked)
         return Explained(replace(first.attribution, decisive=checked), (*first.steps, *steps))
 
     def _checked(self, case: Case, blames: Sequence[Blame]) -> tuple[Blame, ...]:
@@ -327,7 +327,7 @@ class Checked:
         return tuple(replace(blame, verdict=next(verdicts)) if blame in within else blame for blame in blames)
 
 
-def _found(verdict: ReplayVerdict | None, confirmed: int) -> str:
+def _finding(verdict: ReplayVerdict | None, confirmed: int) -> str:
     if verdict is None:
         return "not replayed"
     if verdict == "not repairable":
