@@ -34,7 +34,7 @@ def mean_interval(
     shares = [weight / max(weights) for weight in weights]
     units = [(value * share, share) for value, share in zip(values, shares, strict=True)]
     drawn = (chance.choices(units, k=count) for _ in range(resamples))
-    return middle([sum(value for value, _ in each) / sum(share for _, share in each) for each in drawn])
+    return middle([sum(value for value, _ in sample) / sum(share for _, share in sample) for sample in drawn])
 
 
 def clustered_interval(

@@ -58,9 +58,9 @@ class EvidenceIndex:
         self._nearby: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for session in conversation.sessions:
             for distance, part in _NEARBY.items():
-                for one, later in zip(session.turns, session.turns[distance:], strict=False):
-                    self._nearby[one.id].append((later.id, part))
-                    self._nearby[later.id].append((one.id, part))
+                for earlier, later in zip(session.turns, session.turns[distance:], strict=False):
+                    self._nearby[earlier.id].append((later.id, part))
+                    self._nearby[later.id].append((earlier.id, part))
         self._days = {turn: day.toordinal() for turn, day in days_of(conversation).items() if day is not None}
         self.language = language_of(self._texts.values())
         """The conversation's language, in which texts are read."""
@@ -113,9 +113,9 @@ class EvidenceIndex:
         """BM25 of the turns that have any word of the text."""
         scores: dict[str, float] = defaultdict(float)
         for word in set(words_of(without_courtesies(text))):
-            found = self._postings.get(word, ())
-            rarity = math.log(1 + (len(self._texts) - len(found) + 0.5) / (len(found) + 0.5))
-            for turn, count in found:
+            postings = self._postings.get(word, ())
+            rarity = math.log(1 + (len(self._texts) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for turn, count in postings:
                 length = 1 - _B + _B * self._lengths[turn] / self._mean_length
                 scores[turn] += rarity * count * (_K1 + 1) / (count + _K1 * length)
         return scores
@@ -130,8 +130,11 @@ class EvidenceIndex:
         if self._vectors is None:
             vectors = self._embedding.embed(list(self._texts.values()))
             self._vectors = dict(zip(self._texts, vectors, strict=True))
-        (wanted,) = self._embedding.embed([text], query=True)
-        near = {turn: sum(a * b for a, b in zip(wanted, vector, strict=True)) for turn, vector in self._vectors.items()}
+        (query_vector,) = self._embedding.embed([text], query=True)
+        near = {
+            turn: sum(a * b for a, b in zip(query_vector, vector, strict=True))
+            for turn, vector in self._vectors.items()
+        }
         mean, spread = fmean(near.values()), pstdev(near.values()) or 1.0
         return {turn: math.exp((cosine - mean) / spread) for turn, cosine in near.items()}
 
@@ -148,25 +151,25 @@ class EvidenceIndex:
         return sorted(likely, key=lambda turn: -likely[turn])
 
 
-def _add(scores: dict[str, float], found: Mapping[str, float], weight: float) -> None:
+def _add(scores: dict[str, float], new_scores: Mapping[str, float], weight: float) -> None:
     """Add what was found, each as a part of the highest, times its weight."""
-    highest = max(found.values(), default=1.0)
-    for turn, score in found.items():
+    highest = max(new_scores.values(), default=1.0)
+    for turn, score in new_scores.items():
         scores[turn] += weight * score / highest
 
 
 def query_text(case: Case, query: Query) -> str:
     """The text to search with; without a known answer, the reply replaces it."""
-    asked = case.question.question
+    question_text = case.question.question
     if query == "question":
-        return asked
+        return question_text
     gold = " ".join(case.question.answers) if query == "gold" else ""
-    return f"{asked} {gold.strip() or case.reply}"
+    return f"{question_text} {gold.strip() or case.reply}"
 
 
-def recall(found: Sequence[str], annotated: Sequence[str]) -> float:
+def recall(ranked: Sequence[str], annotated: Sequence[str]) -> float:
     """The part of the annotated evidence that was found."""
-    return len(set(found) & set(annotated)) / len(set(annotated))
+    return len(set(ranked) & set(annotated)) / len(set(annotated))
 
 
 def recall_at(
@@ -176,17 +179,17 @@ def recall_at(
     embedding: EmbeddingModel | None = None,
 ) -> dict[Query, dict[int, float]]:
     """Mean recall of the annotated evidence by query and number of turns, over the suite's cases that have any."""
-    annotated = [one for one in suite.cases if one.case.question.evidence]
+    annotated = [labelled for labelled in suite.cases if labelled.case.question.evidence]
     indexes: dict[int, EvidenceIndex] = {}
     table: dict[Query, dict[int, float]] = {}
     for query in get_args(Query):
         totals = dict.fromkeys(tops, 0.0)
-        for one in annotated:
-            key = id(one.recording)
+        for labelled in annotated:
+            key = id(labelled.recording)
             if key not in indexes:
-                indexes[key] = EvidenceIndex(one.recording.conversation, embedding)
-            found = indexes[key].search(one.case, max(tops), query=query, ranking=ranking)
+                indexes[key] = EvidenceIndex(labelled.recording.conversation, embedding)
+            ranked = indexes[key].search(labelled.case, max(tops), query=query, ranking=ranking)
             for top in tops:
-                totals[top] += recall(found[:top], one.case.question.evidence)
+                totals[top] += recall(ranked[:top], labelled.case.question.evidence)
         table[query] = {top: total / len(annotated) for top, total in totals.items()} if annotated else {}
     return table

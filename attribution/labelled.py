@@ -55,13 +55,21 @@ class Suite:
 def as_complaints(cases: Iterable[LabelledCase]) -> list[LabelledCase]:
     """The cases as users have them who know that a reply is wrong, and no more: without answers, evidence and facts."""
     plain: dict[int, Recording] = {}
-    found = []
-    for one in cases:
-        key = id(one.recording)
+    complaints = []
+    for labelled in cases:
+        key = id(labelled.recording)
         if key not in plain:
-            talk = one.recording.conversation.model_copy(update={"facts": (), "questions": ()})
-            plain[key] = replace(one.recording, conversation=talk)
-        asked = Question(id=one.case.question.id, question=one.case.question.question, answers=(NOT_KNOWN,))
-        judgement = replace(judge(one.case.reply, asked.answers), score=0.0)
-        found.append(replace(one, case=replace(one.case, question=asked, judgement=judgement), recording=plain[key]))
-    return found
+            talk = labelled.recording.conversation.model_copy(update={"facts": (), "questions": ()})
+            plain[key] = replace(labelled.recording, conversation=talk)
+        plain_question = Question(
+            id=labelled.case.question.id, question=labelled.case.question.question, answers=(NOT_KNOWN,)
+        )
+        judgement = replace(judge(labelled.case.reply, plain_question.answers), score=0.0)
+        complaints.append(
+            replace(
+                labelled,
+                case=replace(labelled.case, question=plain_question, judgement=judgement),
+                recording=plain[key],
+            )
+        )
+    return complaints
