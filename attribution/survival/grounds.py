@@ -9,7 +9,7 @@ from attribution.cases import Blame, ErrorType
 from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
 from attribution.text.content import content_of, text_of
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.phrases import says_unknown
 
 

@@ -50,7 +50,7 @@ from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsu
 from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading import in_its_language
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_count, is_inferred

@@ -14,7 +14,7 @@ from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
 from attribution.text.figures import without_figures
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+from attribution.text.languages.language_data import Language, function_words
 from attribution.text.languages.reading import is_read, language, language_of, reading
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
@@ -129,7 +129,7 @@ def _words_of(text: str, language: Language) -> tuple[str, ...]:
         content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
         run = ""
         # May is a month.
-        if word == "May" or (word and word.casefold() not in FUNCTION_WORDS[language]):
+        if word == "May" or (word and word.casefold() not in function_words(language)):
             content.append("may" if word == "May" else stem(word))
     return tuple(content)
 

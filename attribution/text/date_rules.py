@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from attribution.constants import TWO_DIGIT_YEARS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 
 Span = tuple[int, int]

@@ -27,7 +27,7 @@ from attribution.text.date_rules import (
     numeric_days,
 )
 from attribution.text.figures import without_figures
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading import language
 from attribution.text.languages.times import in_english
 from attribution.text.numbers import in_digits

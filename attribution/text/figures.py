@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from attribution.text.calendar_names import MONTH
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 
 _CURRENCIES: Mapping[str, str] = {
     "dollar": r"(?:us|a|au|c|ca|nz|hk|s)?\$|usd|dollars?|dólar(?:es)?|bucks",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.function_words import FUNCTION_WORDS, LANGUAGES, Language
+from attribution.text.languages.language_data import LANGUAGES, Language, function_words
 from attribution.text.languages.reading import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
@@ -105,14 +105,14 @@ def shared_language(text: str, other: str) -> Language | None:
     if best == "en" or any(small[rival] >= small[best] for rival in LANGUAGES if rival != best):
         return None
     words = (word for sample in (other, text) for word in _WORD.findall(sample.casefold()))
-    telling = (word for word in words if word not in FUNCTION_WORDS[best])
+    telling = (word for word in words if word not in function_words(best))
     return best if any(is_known(word, best) and not is_known(word, "en") for word in telling) else None
 
 
 @lru_cache(maxsize=8192)
 def _small_words(text: str) -> Counter[Language]:
     words = _WORD.findall(text.casefold())
-    return Counter(language for language, own in FUNCTION_WORDS.items() for word in words if word in own)
+    return Counter(language for language in LANGUAGES for word in words if word in function_words(language))
 
 
 def _is_same(word: str, other: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from nicknames import NickNamer
 
@@ -12,11 +12,15 @@ from attribution.constants import SHORTEST_ABBREVIATION
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.content import content_of
 from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
-from attribution.text.languages.nicknames import FORMAL_NAMES
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    all_function_words,
+    function_words,
+    words_of_language,
+)
 from attribution.text.languages.reading import language, reading
-from attribution.text.languages.time_names import english_name
-from attribution.text.languages.word_names import WORD_NAMES
+from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
@@ -77,7 +81,7 @@ def is_short_for(short: str, name: str) -> bool:
 
 def is_word(name: str) -> bool:
     """Whether a given name is a common word as well: Will, Mark, Rose."""
-    return name.casefold() in WORD_NAMES
+    return name.casefold() in _word_names()
 
 
 def has_capital(text: str, name: str) -> bool:
@@ -118,7 +122,7 @@ def _names_in(text: str, language: Language) -> frozenset[str]:
 
 def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
     lower = word.casefold()
-    if lower in _TITLES or lower in FUNCTION_WORDS[language] or english_name(lower, language) is not None:
+    if lower in _TITLES or lower in function_words(language) or english_name(lower, language) is not None:
         return False
     if language == "en":
         with reading("en"):
@@ -143,7 +147,7 @@ def _is_short_for(short: str, name: str, language: Language) -> bool:
     if language == "en":
         formal = frozenset(_english().canonicals_of(short))
     else:
-        formal = FORMAL_NAMES[language].get(short, frozenset())
+        formal = _formal_names(language).get(short, frozenset())
     if name in formal:
         return True
     ending = name[len(short) :]
@@ -153,3 +157,17 @@ def _is_short_for(short: str, name: str, language: Language) -> bool:
 @lru_cache(maxsize=1)
 def _english() -> NickNamer:
     return NickNamer()
+
+
+@cache
+def _word_names() -> frozenset[str]:
+    """Names that are words, casefolded; function words among them, since any may be a name: Will, May, Don."""
+    names = (word.casefold() for language in LANGUAGES for word in words_of_language(language, "word_names"))
+    return all_function_words().union(names)
+
+
+@cache
+def _formal_names(language: Language) -> dict[str, frozenset[str]]:
+    """What a nickname can be short for; both casefolded, names of two words with a hyphen."""
+    entries = (entry.partition(":") for entry in words_of_language(language, "nicknames"))
+    return {short: frozenset(formal.split(",")) for short, _, formal in entries}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from text_to_num import alpha2digit
 
 from attribution.text.figures import german_halves, plain_figures, whole_halves
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 
 _ONE_TO_NINETEEN = """
     one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen

@@ -6,11 +6,9 @@ import re
 from functools import lru_cache
 
 from attribution.text.content import content_of
-from attribution.text.languages.courtesies import COURTESIES
-from attribution.text.languages.denials import DENIALS
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
+from attribution.text.languages.language_data import LANGUAGES, Language, all_function_words
+from attribution.text.languages.phrase_patterns import courtesies, denials, withdrawals
 from attribution.text.languages.reading import language, reading
-from attribution.text.languages.withdrawals import WITHDRAWALS
 from attribution.text.tokens import normalise, words
 
 _CJK_UNKNOWN = re.compile(
@@ -34,7 +32,6 @@ _CJK_COURTESIES = re.compile(
     "|供你参考|谢谢(?:你)?|你好|(?:これを|それを)?(?:覚えて|メモして)(?:おいて)?(?:ください|くださいね|ね)?"
     "|忘れないで(?:ください|ね)?|ちなみに|ありがとう(?:ございます)?|こんにちは|お願いします"
 )
-_SMALL_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
 
 
@@ -77,14 +74,14 @@ def without_courtesies(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _without_courtesies(text: str, language: Language) -> str:
-    remaining = _CJK_COURTESIES.sub(" ", COURTESIES[language].sub(" ", text.replace("’", "'")))
+    remaining = _CJK_COURTESIES.sub(" ", courtesies(language).sub(" ", text.replace("’", "'")))
     with reading(language):
         return remaining if content_of(remaining) else text
 
 
 @lru_cache(maxsize=8192)
 def _denies(clause: str, language: Language) -> bool:
-    patterns = DENIALS[language]
+    patterns = denials(language)
     remaining = _CJK_AFFIRMED.sub(" ", patterns.affirmed.sub(" ", clause))
     return patterns.denied.search(remaining) is not None or _CJK_DENIED.search(remaining) is not None
 
@@ -94,7 +91,7 @@ def _says_unknown(text: str, language: Language) -> bool:
     with reading(language):
         plain = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
     # A reply may be in English though the conversation is not.
-    return any(DENIALS[reply_language].unknown.search(plain) for reply_language in {language, "en"}) or bool(
+    return any(denials(reply_language).unknown.search(plain) for reply_language in {language, "en"}) or bool(
         _CJK_UNKNOWN.search(text)
     )
 
@@ -109,14 +106,14 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
         marked = _CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))
         remaining = " ".join(words(marked if marked == text else _CJK_BESIDE.sub(" ", marked)))
         is_said, untold = False, list[str]()
-        for patterns in DENIALS.values():
+        for patterns in map(denials, LANGUAGES):
             remaining, count = patterns.unknown.subn(" ", remaining)
             is_said = is_said or count > 0
             untold += (match[0] for match in patterns.untold.finditer(remaining))
             remaining = patterns.untold.sub(" ", remaining)
-        for patterns in DENIALS.values():
+        for patterns in map(denials, LANGUAGES):
             remaining = patterns.beside.sub(" ", remaining)
-        more = " ".join(word for word in remaining.split() if word not in _SMALL_WORDS)
+        more = " ".join(word for word in remaining.split() if word not in all_function_words())
         return is_said, content_of(more), content_of(" ".join(untold))
 
 
@@ -124,5 +121,5 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
 def _says_retracted(text: str, language: Language) -> bool:
     if _CJK_RETRACTED.search(text):
         return True
-    patterns = WITHDRAWALS[language]
+    patterns = withdrawals(language)
     return any(patterns.take_back(clause, denied=_denies(clause, language)) for clause in clauses_of(text))

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.questions import QUESTIONS, is_conditional
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.question_patterns import is_conditional, question_patterns
 from attribution.text.languages.reading import language
 from attribution.text.names import is_name
 from attribution.text.stems import is_number
@@ -27,13 +27,13 @@ def is_inferred(question: Question) -> bool:
 def is_yes_or_no(question: Question) -> bool:
     """Whether the accepted answer is yes or no, however sure."""
     gold = question.answers[0].strip()
-    return QUESTIONS[language()].inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
+    return question_patterns(language()).inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
 
 
 @lru_cache(maxsize=4096)
 def _concludes(question: str, language: Language) -> bool:
     """Whether a question asks what is to be supposed, rather than what somebody said of it."""
-    patterns = QUESTIONS[language]
+    patterns = question_patterns(language)
     question = patterns.polite.sub(" ", question.strip())
     places = [match.start() for match in patterns.concludes.finditer(question)]
     places += [match.start() for match in _WORD.finditer(question) if is_conditional(match[0].lower(), language)]
@@ -57,14 +57,17 @@ def is_literal(question: Question) -> bool:
 
 def asks_a_name(question: Question) -> bool:
     """Whether the name of a person or a place is asked for."""
-    return QUESTIONS[language()].asks_a_name.search(question.question) is not None
+    return question_patterns(language()).asks_a_name.search(question.question) is not None
 
 
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
     text = question.question.strip()
-    return QUESTIONS[language()].counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
+    return question_patterns(language()).counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
 
 
 def _how_many(question: str) -> bool:
-    return QUESTIONS[language()].how_many.match(question.strip()) is not None or _CJK_NUMBER.match(question) is not None
+    return (
+        question_patterns(language()).how_many.match(question.strip()) is not None
+        or _CJK_NUMBER.match(question) is not None
+    )

@@ -22,7 +22,7 @@ from attribution.text.folding import (
     western_digits,
     without_turkish_case,
 )
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 from attribution.text.units import with_ranges, with_shares, with_units

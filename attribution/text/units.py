@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 
 # What is part of another comes after it.
 _UNITS = {

@@ -10,7 +10,7 @@ from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.outdated import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.framing import FRAMES, POSSESSIVE
+from attribution.text.languages.phrase_patterns import frames, possessive
 from attribution.text.languages.reading import language as reading_language
 from attribution.text.names import names_in
 from attribution.text.phrases import denies, says_unknown
@@ -41,7 +41,7 @@ def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> b
 def unframed(reply: str) -> str:
     """A reply without what says only that somebody thinks so: It was Oslo, as far as I can tell."""
     for language in dict.fromkeys((reading_language(), "en")):
-        reply = FRAMES[language].sub("", reply)
+        reply = frames(language).sub("", reply)
     return reply
 
 
@@ -64,7 +64,7 @@ def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
 
 def _named_instead(question: str, answer: str, reply: str) -> bool:
     """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
-    pronoun = POSSESSIVE[reading_language()]
+    pronoun = possessive(reading_language())
     if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
         return False
     owner, answer_words, reply_words = names_in(f"¦ {question}"), content_of(answer), content_of(reply)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import simplemma
 
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 
 
 @lru_cache(maxsize=32768)

@@ -26,7 +26,7 @@ from attribution.constants import (
     SMALL_WORDS,
 )
 from attribution.text.languages.dictionary import is_known
-from attribution.text.languages.function_words import FUNCTION_WORDS, NEAR_FUNCTION_WORDS, Language
+from attribution.text.languages.language_data import LANGUAGES, Language, function_words, near_function_words
 
 _WORD = re.compile(r"[^\W\d_]+")
 _READING: ContextVar[Language] = ContextVar("reading", default="en")
@@ -53,7 +53,7 @@ def language_of(texts: Iterable[str]) -> Language:
     A text in another language must have clearly more words of that language than of any other.
     """
     counts = Counter(word for text in islice(texts, LANGUAGE_SAMPLE) for word in _words(text))
-    hits = {language: sum(counts[word] for word in own) for language, own in FUNCTION_WORDS.items()}
+    hits = {language: sum(counts[word] for word in function_words(language)) for language in LANGUAGES}
     (first, most), (_, second) = sorted(hits.items(), key=lambda hit: -hit[1])[:2]
     return first if most >= LANGUAGE_WORDS and most >= LANGUAGE_LEAD * second else "en"
 
@@ -69,10 +69,10 @@ def is_read(texts: Iterable[str]) -> bool:
     if sum(map(_is_latin, letters)) < LATIN * len(letters):
         return False
     words = [word for text in sample for word in _words(text)]
-    small = {language: [word for word in words if word in own] for language, own in FUNCTION_WORDS.items()}
+    small = {language: [word for word in words if word in function_words(language)] for language in LANGUAGES}
     best = sorted(small, key=lambda language: -len(small[language]))
     most = small[best[0]]
-    if any(sum(word in own for word in words) > len(most) for own in NEAR_FUNCTION_WORDS):
+    if any(sum(word in own for word in words) > len(most) for own in near_function_words()):
         return False
     if len(words) >= ENOUGH_WORDS:
         return len(most) >= SMALL_WORDS * len(words)
