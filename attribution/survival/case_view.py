@@ -10,7 +10,7 @@ from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
 from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Matcher, Passage
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
 from attribution.survival.outdated import fact_of, is_unknowable, outdated_value

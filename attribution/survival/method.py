@@ -38,7 +38,7 @@ from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of, stating
 from attribution.survival.outdated import is_unknowable, outdated_value

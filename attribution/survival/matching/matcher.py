@@ -24,9 +24,9 @@ MATCHERS = PluginRegistry(
     "matchers",
     "matcher",
     {
-        WORDS: "attribution.survival.matching.words:by_words",
-        MEANING: "attribution.survival.matching.meaning:by_meaning",
-        LLM: "attribution.survival.matching.asking:by_asking",
+        WORDS: "attribution.survival.matching.word_matcher:by_words",
+        MEANING: "attribution.survival.matching.embedding_matcher:by_meaning",
+        LLM: "attribution.survival.matching.model_matcher:by_asking",
     },
 )
 

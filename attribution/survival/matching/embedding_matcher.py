@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT
 from attribution.judging.normal_forms import items_of, same_value
-from attribution.survival.matching.contraries import contrary, of_another, unreal
+from attribution.survival.matching.contradictions import contrary, of_another, swapped, unreal
 from attribution.survival.matching.matcher import Claim, Grade, Passage
-from attribution.survival.matching.reviewed import Reviewed
-from attribution.survival.matching.roles import swapped
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.reviewed_matcher import Reviewed
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of, is_date
 from attribution.text.languages.reading import is_read
 from attribution.text.phrases import says_unknown

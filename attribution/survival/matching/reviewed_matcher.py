@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from attribution.survival.matching.matcher import Claim, Grade, Passage
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.text.languages.reading import in_its_language
 from tracing.systems.conversations import Question

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attribution.survival.matching.matcher import Claim, Grade, Passage
-from attribution.survival.matching.reviewed import Reviewed
-from attribution.survival.matching.trial import Trial, trial_of
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.model_trial import Trial, trial_of
+from attribution.survival.matching.reviewed_matcher import Reviewed
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of
 from tracing.systems.conversations import Question
 
