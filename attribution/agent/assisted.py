@@ -16,8 +16,8 @@ from attribution.agent.notes import tokens_at_most
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
-from attribution.survival.method import Survival
 from attribution.survival.need import PRIORS
+from attribution.survival.survival_method import Survival
 from attribution.text.content import text_of
 from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError

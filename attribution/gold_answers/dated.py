@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import AnnotatedClaim
 from attribution.gold_answers.lengths import other_length
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import WEEKDAY
 from attribution.text.clauses import telling
@@ -69,9 +70,9 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
     when = " or ".join(map(_days_of_span, dict.fromkeys(told_times or spoken)))
     says = f"{', '.join(cited)} {'gives' if len(cited) == 1 else 'give'}"
     what = f"{says} {when}" if told_times else f"{says} no time and was said on {when}"
-    reason = f"{what}, not the gold answer {quoted(question.answers[0])}"
+    reason = f"{what}, not the gold answer {quote(question.answers[0])}"
     if supported:
-        reason += f"; the reply {quoted(reply)} agrees with that"
+        reason += f"; the reply {quote(reply)} agrees with that"
     return Finding("date", bool(told_times), supported, reason, tuple(cited))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import NEARBY, SUPPORTING, AnnotatedClaim, is_supported, names
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript
 
 _SILENT, _QUIET = 0.15, 0.3
@@ -33,11 +34,11 @@ def other_event(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding 
     of_person = claim.person is None or turn.speaker == claim.person or names(turn.text, claim.person)
     supported = is_supported(claim, reply, talk, talk.near([turn.id], NEARBY))
     reason = (
-        f"{', '.join(question.evidence)}, cited for the gold answer {quoted(question.answers[0])}, says nothing of "
-        f"what is asked; {turn.id} does, {quoted(turn.text)}"
+        f"{', '.join(question.evidence)}, cited for the gold answer {quote(question.answers[0])}, says nothing of "
+        f"what is asked; {turn.id} does, {quote(turn.text)}"
     )
     if supported:
-        reason += f", and supports the reply {quoted(reply)}"
+        reason += f", and supports the reply {quote(reply)}"
     strong = of_person and here <= _SILENT and elsewhere >= _CLEARLY
     return Finding("event", strong, supported, reason, (*question.evidence, turn.id))
 

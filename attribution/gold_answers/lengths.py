@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import AnnotatedClaim
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.content import content_of
 from attribution.text.dates import Span
@@ -46,10 +47,10 @@ def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Seq
     length = " or ".join(f"{days:.0f} days" for days in dict.fromkeys(spoken_lengths or between))
     source = "tell of" if spoken_lengths else "are apart by"
     reason = (
-        f"{', '.join(cited)} and the turns around {source} {length}, not the gold answer {quoted(question.answers[0])}"
+        f"{', '.join(cited)} and the turns around {source} {length}, not the gold answer {quote(question.answers[0])}"
     )
     if supported:
-        reason += f"; the reply {quoted(reply)} agrees with that"
+        reason += f"; the reply {quote(reply)} agrees with that"
     return Finding("date", bool(spoken_lengths) or len(cited) > 1, supported, reason, tuple(cited))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import ON_TOPIC, SUPPORTING, AnnotatedClaim
 from attribution.gold_answers.dated import Days, times_of
-from attribution.gold_answers.suspicion import Doubt, Finding, quoted
+from attribution.gold_answers.suspicion import Doubt, Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import MONTH
 from attribution.text.content import content_of
@@ -44,7 +45,7 @@ def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Day
     doubt, reason = objection
     supported = says_unknown(reply)
     if supported:
-        reason += f"; the reply {quoted(reply)} says that there is no answer"
+        reason += f"; the reply {quote(reply)} says that there is no answer"
     return Finding(doubt, True, supported, reason, claim.question.evidence)
 
 
@@ -63,7 +64,7 @@ def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, str] |
     if at < _FIRST_PLACE or before.isdisjoint(_BEFORE_A_THING) or not words[at][0].isupper():
         return None
     reason = (
-        f"nobody in the conversation mentions {quoted(words[at])}, which the question takes for granted; "
+        f"nobody in the conversation mentions {quote(words[at])}, which the question takes for granted; "
         f"{', '.join(question.evidence)}, cited for it, fits otherwise"
     )
     return "premise", reason
@@ -90,5 +91,5 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     ):
         return None
     when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
-    reason = f"{when} and tells of no time that the question names, for the gold answer {quoted(question.answers[0])}"
+    reason = f"{when} and tells of no time that the question names, for the gold answer {quote(question.answers[0])}"
     return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", reason

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import ON_TOPIC, SUPPORTING, AnnotatedClaim, addresses, clauses_with
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_yes_or_no
@@ -46,11 +47,11 @@ def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Findin
     ids = tuple(turn.id for turn in turns)
     who = " and ".join(dict.fromkeys(turn.speaker for turn in turns))
     reason = (
-        f"{', '.join(ids)}, cited for the gold answer {quoted(question.answers[0])}, is what {who} says, "
-        f"{quoted(turns[0].text)}, and the question is about {person}"
+        f"{', '.join(ids)}, cited for the gold answer {quote(question.answers[0])}, is what {who} says, "
+        f"{quote(turns[0].text)}, and the question is about {person}"
     )
     if supported:
-        reason += f"; the reply {quoted(reply)} says that {person} does not"
+        reason += f"; the reply {quote(reply)} says that {person} does not"
     return Finding("speaker", True, supported, reason, ids)
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tracing.recording.redaction import excerpt
-
 Doubt = Literal["unsaid", "speaker", "date", "event", "premise"]
 """What can be wrong with an annotation: nobody says the answer; another speaker says it; the dated evidence gives
 another time; the cited turn is about another event; the question's premise is false."""
-
-_LONGEST_QUOTE = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,3 @@ class Suspicion:
     def goes_by_words(self) -> bool:
         """Whether it says no more than that nobody uses the answer's words: the content may be told in others."""
         return self.doubt == "unsaid" and not self.supported
-
-
-def quoted(text: str) -> str:
-    """A text in quotation marks on one line, without credentials and cut to a readable length."""
-    return f"'{excerpt(' '.join(text.split()), _LONGEST_QUOTE)}'"

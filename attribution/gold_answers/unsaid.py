@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from attribution.explanations import quote
 from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SUPPORTING, AnnotatedClaim, is_supported
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
@@ -60,11 +61,9 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
     strong = nowhere and not (place or paraphrased or _FOLLOWS.search(question.question) or _points(claim, talk))
     supported = is_supported(claim, reply, talk, claim.around)
     where = "nobody in the conversation says" if nowhere else f"neither {cited} nor the turns around say"
-    reason = f"{where} {quoted(item)}" + (
-        ", the gold answer" if item == gold else f", of the gold answer {quoted(gold)}"
-    )
+    reason = f"{where} {quote(item)}" + (", the gold answer" if item == gold else f", of the gold answer {quote(gold)}")
     if supported:
-        reason += f"; {cited} support the reply {quoted(reply)}"
+        reason += f"; {cited} support the reply {quote(reply)}"
     return Finding("unsaid", strong, supported, reason, question.evidence)
 
 

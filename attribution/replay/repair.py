@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from attribution.cases import ErrorType
 from attribution.constants import FEW_MESSAGES
+from attribution.explanations import quote
 from attribution.survival.gold import Gold
-from attribution.survival.quoting import quote
 from tracing.graph.elements import Variable
 from tracing.recording.redaction import redact
 from tracing.systems.entries import Entry

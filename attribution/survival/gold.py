@@ -8,8 +8,7 @@ from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
-from attribution.survival.needs import needs_of
-from attribution.survival.outdated import fact_of, is_unknowable, outdated_value
+from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.reading import in_its_language, reading
 from attribution.text.phrases import says_retracted

@@ -1,4 +1,4 @@
-"""Finding out what a question needs, from its accepted answers and its evidence turns."""
+"""What a question needs, from its accepted answers and evidence turns, and what no longer holds, as annotated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.languages.lists import list_patterns
 from attribution.text.languages.reading import language
-from attribution.text.phrases import clauses_of, denies, without_courtesies
+from attribution.text.phrases import clauses_of, denies, is_unknown, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
-from tracing.systems.conversations import Conversation, Question, Turn
+from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
 _LENGTHS = frozenset(("day", "week", "month", "year"))
 _CJK_LENGTH = re.compile("[天周月年]|週")
@@ -304,3 +304,41 @@ def _implied(turn: Turn, preferred: frozenset[str], conversation: Conversation, 
 
 def _ids(turns: Iterable[Turn]) -> tuple[str, ...]:
     return tuple(turn.id for turn in turns)
+
+
+def outdated_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
+    """The value that an update or a deletion should have removed, if annotated."""
+    annotated = _outdated_value(question, conversation)
+    if annotated is None:
+        return None
+    label, form, turn = annotated
+    # The turn that ends a value often repeats it.
+    silent = [other for other in conversation.turns() if other.id not in (turn, *question.evidence)]
+    return Need((form,), (turn,), label, unique=not stating(silent, (form,), vocabulary))
+
+
+def _outdated_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
+    fact = fact_of(question, conversation)
+    old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
+    near = question.near_miss
+    withdrawn = is_unknowable(question)
+    # What the evidence itself says was not ended by it: it is a near miss about another person or matter.
+    earlier = near is not None and near.turn not in question.evidence and (old is None or old.turn == near.turn)
+    if near is not None and earlier and (withdrawn or question.supersedes):
+        return near.value, content_of(near.value), near.turn
+    if old is None or fact is None:
+        return None
+    speakers = frozenset().union(*map(content_of, conversation.speakers))
+    context_words = content_of(fact.text) | content_of(question.question) | speakers
+    value = content_of(old.text) - context_words
+    return (old.text, value, old.turn) if value else None
+
+
+def fact_of(question: Question, conversation: Conversation) -> Fact | None:
+    """The annotated fact that answers the question."""
+    return next((fact for fact in conversation.facts if fact.id == question.fact), None)
+
+
+def is_unknowable(question: Question) -> bool:
+    """Whether the right answer is that there is none."""
+    return question.unanswerable or all(is_unknown(answer, question.question) for answer in question.answers)

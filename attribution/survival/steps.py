@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from attribution.cases import Case
-from attribution.explanations import ExplainedStep
+from attribution.explanations import ExplainedStep, quote
 from attribution.survival.case_view import Trail
-from attribution.survival.quoting import quote
 from attribution.text.content import text_of
 from tracing.graph.elements import Variable
 

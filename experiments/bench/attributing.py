@@ -18,7 +18,7 @@ from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge_reply
 from attribution.labelled import LabelledCase, Suite, as_complaints
 from attribution.recordings import Recording
-from attribution.replay.method import Replay
+from attribution.replay.replay_method import Replay
 from attribution.survival.matching.matcher import WORDS
 from experiments.bench.injected_faults.hard import hardened
 from experiments.bench.injected_faults.injector import Injected, Injector

@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer
 from attribution.agent.assisted import Probe, assisted, opinion_of
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
-from attribution.survival.method import Survival
+from attribution.survival.survival_method import Survival
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation, Question

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
-from attribution.survival.calibration import SURVIVAL, confidence_of, is_calibrated, signs_of
-from attribution.survival.grounds import Grounds
+from attribution.survival.calibration import SURVIVAL, Grounds, confidence_of, is_calibrated, signs_of
 from experiments.bench.calibration.fitting import fit, measure
 from experiments.bench.calibration.verdicts import KnownVerdict, Source
 

@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import Judgement, judge
-from attribution.replay.method import CONFIRMED, JOINT, Checked, Replay
+from attribution.replay.replay_method import CONFIRMED, JOINT, Checked, Replay
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
 from tracing.systems.conversations import Conversation, Question

@@ -13,7 +13,7 @@ from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
 from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
-from attribution.survival.method import Survival
+from attribution.survival.survival_method import Survival
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
 

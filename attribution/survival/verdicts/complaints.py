@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attribution.cases import Blame, ErrorType
+from attribution.explanations import quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import GARBLED, IGNORED, INVENTED
 from attribution.text.content import text_of
 from tracing.graph.elements import Operation

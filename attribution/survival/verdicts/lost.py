@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from attribution.cases import Blame
 from attribution.constants import ABOUT, PART_OF_IT, SAME_SUBJECT
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.need import PRIORS, Need
-from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from attribution.text.content import content_of, text_of

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from attribution.cases import Blame, ErrorType
 from attribution.constants import SAME_REQUEST
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import event_of, trouble_of
 from attribution.survival.need import Need
-from attribution.survival.outdated import fact_of
-from attribution.survival.quoting import quote, quoted
+from attribution.survival.needs import fact_of
 from attribution.survival.verdicts.strength import LOST, NOT_DELETED, NOT_UPDATED
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attribution.cases import Blame
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView
 from attribution.survival.flow import trouble_of
-from attribution.survival.outdated import outdated_value
-from attribution.survival.quoting import quote, quoted
+from attribution.survival.needs import outdated_value
 from attribution.survival.verdicts.strength import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import kept_of, not_deleted, retractions_read
 from tracing.graph.elements import Variable

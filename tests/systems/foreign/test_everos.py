@@ -16,7 +16,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.cases import Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError, InstallError, MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph

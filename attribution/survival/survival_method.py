@@ -26,23 +26,20 @@ from typing import get_args
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence import EvidenceIndex, Ranking
-from attribution.explanations import Explained
+from attribution.explanations import Explained, quote
 from attribution.gold_answers.audit import Audit
 from attribution.gold_answers.confidence import NOT_CALIBRATED
 from attribution.gold_answers.suspicion import Suspicion
 from attribution.history import History, as_known_in
 from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion
-from attribution.survival.calibration import confidence_of, is_calibrated
+from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
-from attribution.survival.grounds import GroundedBlame, Grounds, grounds_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
-from attribution.survival.needs import needs_of, stating
-from attribution.survival.outdated import is_unknowable, outdated_value
-from attribution.survival.quoting import quote
+from attribution.survival.needs import is_unknowable, needs_of, outdated_value, stating
 from attribution.survival.steps import steps_of
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
