@@ -7,9 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attribution.bootstrap import Interval, middle
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
-from attribution.wilson import wilson_interval
+from attribution.confidence_intervals import Interval, middle, wilson_interval
 from tracing.systems.protocol import OperationSpec, Stage
 
 RESAMPLES = 1000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attribution.benchmark.confidence_curve import cross_fitted
-from attribution.bootstrap import clustered_interval
 from attribution.cases import Attribution, Blame
+from attribution.confidence_intervals import clustered_interval
 
 if TYPE_CHECKING:
     from attribution.labelled import LabelledCase, Suite

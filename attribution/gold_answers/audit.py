@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attribution.gold_answers.claim import claim_of
-from attribution.gold_answers.confidence import IN_DATA, IN_FAILURES, NOT_CALIBRATED, confidence_of, is_calibrated
-from attribution.gold_answers.dated import other_date
-from attribution.gold_answers.event import other_event
-from attribution.gold_answers.premise import false_premise
-from attribution.gold_answers.speaker import other_speaker
-from attribution.gold_answers.suspicion import Finding, Suspicion
+from attribution.gold_answers.other_event import false_premise, other_event
+from attribution.gold_answers.other_speaker import other_speaker
+from attribution.gold_answers.other_time import other_date
+from attribution.gold_answers.suspicion import (
+    IN_DATA,
+    IN_FAILURES,
+    NOT_CALIBRATED,
+    Finding,
+    Suspicion,
+    confidence_of,
+    is_calibrated,
+)
 from attribution.gold_answers.transcript import Transcript
 from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from attribution.judging.structured import replied_value
 from attribution.judging.words import Judgement, judge
-from tracing.errors import CallFailedError
+from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
@@ -243,3 +243,18 @@ def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
         return hits + rejections
 
     return max((0.0, *between), key=lambda threshold: (balanced(threshold), -abs(threshold)))
+
+
+def replied_value(
+    model: ChatModel, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], key: str, *, max_tokens: int
+) -> Any:
+    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it.
+
+    Raises:
+        BudgetExceededError, ModelError: the call was refused or failed.
+    """
+    completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
+    try:
+        return strict_json(completion.text)[key]
+    except (MalformedReplyError, KeyError, TypeError):
+        return None

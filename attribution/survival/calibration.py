@@ -200,7 +200,7 @@ def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     Where no right answer is known, it is the share of such verdicts that are right. In a language that is not read it
     is half of that.
 
-    Errors of the annotation have a calibration of their own (`attribution.gold_answers.confidence`). For those of the
+    Errors of the annotation have a calibration of their own (`attribution.gold_answers.suspicion`). For those of the
     judge there are no cases to learn from.
     """
     if grounds.error_type in OUTSIDE_THE_SYSTEM:

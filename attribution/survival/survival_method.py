@@ -12,7 +12,7 @@ What a verdict states is the product of three factors, kept within 0.05 to 0.97:
 Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
 whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
 from, and the like. For judge errors there are no cases to learn from; they keep the product. That of an annotation
-error is how often spoiled and sound gold answers have such evidence (`attribution.gold_answers.confidence`).
+error is how often spoiled and sound gold answers have such evidence (`attribution.gold_answers.suspicion`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLA
 from attribution.evidence import EvidenceIndex, Ranking
 from attribution.explanations import Explained, quote
 from attribution.gold_answers.audit import Audit
-from attribution.gold_answers.confidence import NOT_CALIBRATED
-from attribution.gold_answers.suspicion import Suspicion
+from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
 from attribution.history import History, as_known_in
 from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion

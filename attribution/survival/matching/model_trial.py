@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
-from attribution.judging.llm_judge import LlmJudge
-from attribution.judging.structured import replied_value
+from attribution.judging.llm_judge import LlmJudge, replied_value
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question

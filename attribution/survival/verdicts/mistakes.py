@@ -1,4 +1,4 @@
-"""Wrong answers that no operation is to blame for: the judge, who misread right words, or the annotation is mistaken."""
+"""Wrong answers that no operation is to blame for: the judge misread right words, or the annotation is mistaken."""
 
 from __future__ import annotations
 
