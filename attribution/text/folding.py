@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.language_data import LANGUAGES, Language, function_words
+from attribution.text.languages.language_data import LANGUAGES, Language, dictionary_form, function_words, is_known
 from attribution.text.languages.reading import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")

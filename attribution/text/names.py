@@ -11,12 +11,13 @@ from nicknames import NickNamer
 from attribution.constants import SHORTEST_ABBREVIATION
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.content import content_of
-from attribution.text.languages.dictionary import dictionary_form, is_known
 from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
     all_function_words,
+    dictionary_form,
     function_words,
+    is_known,
     words_of_language,
 )
 from attribution.text.languages.reading import language, reading

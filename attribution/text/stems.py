@@ -11,8 +11,7 @@ import re
 from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
-from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Language, dictionary_form, is_known
 from attribution.text.languages.reading import language
 from attribution.text.languages.times import english_name
 

@@ -13,7 +13,14 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attribution.text.figures import currencies_in, with_currencies_named, without_currencies
+from attribution.text.figures import (
+    currencies_in,
+    with_currencies_named,
+    with_ranges,
+    with_shares,
+    with_units,
+    without_currencies,
+)
 from attribution.text.folding import (
     UNSPACED,
     as_in,
@@ -25,7 +32,6 @@ from attribution.text.folding import (
 from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
-from attribution.text.units import with_ranges, with_shares, with_units
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
+
+import simplemma
 
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
@@ -69,3 +71,15 @@ def all_function_words() -> frozenset[str]:
 def near_function_words() -> tuple[frozenset[str], ...]:
     """The same of languages that are not read, but share many words with one that is."""
     return tuple(frozenset(words.split()) for words in language_data("not_read").values())
+
+
+@lru_cache(maxsize=32768)
+def is_known(word: str, language: Language) -> bool:
+    """Whether a word is in a language's dictionary, as it is spelt."""
+    return simplemma.is_known(word, lang=language)
+
+
+@lru_cache(maxsize=32768)
+def dictionary_form(word: str, language: Language | str) -> str:
+    """The form under which a dictionary lists a word."""
+    return simplemma.lemmatize(word, lang=language)

@@ -1,4 +1,4 @@
-"""Patterns of each language's set phrases: denying, not knowing, taking back, courtesies, and what frames an answer."""
+"""Patterns of each language: denying, not knowing, taking back, courtesies, frames of an answer, and lists."""
 
 from __future__ import annotations
 
@@ -108,3 +108,34 @@ def frames(language: Language) -> re.Pattern[str]:
 def possessive(language: Language) -> re.Pattern[str]:
     """Words that stand for the owner's name: her uncle, Nora's uncle."""
     return compiled_of_language(language, "frames")["possessive"]
+
+
+SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
+"""Pattern of a comma between items, which is none within a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPatterns:
+    """Patterns of one language.
+
+    Attributes:
+        between: what stands between the items of a list.
+        clause: how a clause begins that is no item of a list.
+        pointing: words with which a speaker shows something.
+    """
+
+    between: re.Pattern[str]
+    clause: re.Pattern[str]
+    pointing: re.Pattern[str]
+
+
+@cache
+def list_patterns(language: Language) -> ListPatterns:
+    """The patterns of a language, from its conjunctions and its words that begin a clause or point."""
+    patterns = patterns_of_language(language, "lists")
+    conjunction = patterns["conjunction"]
+    return ListPatterns(
+        re.compile(rf"(?:{SEPARATING_COMMA}|;)\s*(?:(?:{conjunction})\b)?|\s(?:{conjunction}|&)\s", re.I),
+        re.compile(rf"(?:{patterns['clause']})\b", re.I),
+        re.compile(rf"\b(?:{patterns['pointing']})\b|这|看|これ|写真", re.I),
+    )

@@ -25,8 +25,7 @@ from attribution.constants import (
     LATIN,
     SMALL_WORDS,
 )
-from attribution.text.languages.dictionary import is_known
-from attribution.text.languages.language_data import LANGUAGES, Language, function_words, near_function_words
+from attribution.text.languages.language_data import LANGUAGES, Language, function_words, is_known, near_function_words
 
 _WORD = re.compile(r"[^\W\d_]+")
 _READING: ContextVar[Language] = ContextVar("reading", default="en")
