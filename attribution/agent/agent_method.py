@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from attribution.agent import prompts
+from attribution.agent import agent_prompts as prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case

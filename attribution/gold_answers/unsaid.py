@@ -11,7 +11,7 @@ from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.lists import SEPARATING_COMMA
+from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
 from attribution.text.question_kinds import is_count
 from attribution.text.tokens import normalise
 
