@@ -18,6 +18,9 @@ FEWEST_CLUSTERS = 10
 
 _LEVEL = 0.95
 
+Z = 1.959964
+"""Of a two-sided level of 95 %."""
+
 
 def mean_interval(
     values: Sequence[float], *, resamples: int, seed: int, weights: Sequence[float] | None = None
@@ -68,10 +71,6 @@ def middle(resampled: Sequence[float]) -> Interval:
     ordered = sorted(resampled)
     tail = (1 - _LEVEL) / 2 * (len(ordered) - 1)
     return ordered[math.floor(tail)], ordered[math.ceil(len(ordered) - 1 - tail)]
-
-
-Z = 1.959964
-"""Of a two-sided level of 95 %."""
 
 
 def wilson_interval(share: float, trials: float, *, z: float = Z) -> tuple[float, float]:

@@ -10,6 +10,8 @@ from attribution.text.content import text_of
 from tracing.graph.elements import Variable
 from tracing.recording.redaction import excerpt
 
+_LONGEST_QUOTE = 90
+
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
@@ -50,9 +52,6 @@ class Explains(Protocol):
 def explained(method: _Attributes, case: Case) -> Explained:
     """A method's verdict on a case, with its steps if it shows them. Raises as `attribute`."""
     return method.explain(case) if isinstance(method, Explains) else Explained(method.attribute(case))
-
-
-_LONGEST_QUOTE = 90
 
 
 def quote(text: str) -> str:

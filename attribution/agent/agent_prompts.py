@@ -1,7 +1,8 @@
 """The agent's prompts, and the shapes its replies must have.
 
-The shapes accept errors of form but not of meaning: null for an empty text, a number for a text, one
-id for a list, too many words. Only endpoints that enforce the schema prevent them all."""
+The shapes accept errors of form but not of meaning: null for an empty text, a number for a text, one id
+for a list, too many words. Only endpoints that enforce the schema prevent them all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,6 @@ from attribution.text.content import content_of, text_of
 from tracing.systems.protocol import OperationSpec
 
 if TYPE_CHECKING:
-    from attribution.agent.exploration import Exploration
     from tracing.graph.elements import Operation, Variable
 
 _LONGEST = 400
@@ -27,8 +27,14 @@ _MOST_OPERATIONS = 20
 _MOST_EVIDENCE = 4
 _MOST_CITABLE = 200
 
-
 _TYPES = {name.casefold(): name for name in (*get_args(ErrorType), "none")}
+
+MOST_TEXTS = 4
+MOST_OF_A_TEXT = 2
+"""Copies of one text that are shown, those recorded first; most of the others are contexts of answers."""
+
+_MOST_NEIGHBOURS = 3
+_LEFT_OUT = ("prompt",)
 
 
 def _text(raw: Any, about: ValidationInfo) -> Any:
@@ -183,14 +189,6 @@ def _pipeline(specs: Sequence[OperationSpec], exploration: Exploration) -> list[
 def _cut(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-MOST_TEXTS = 4
-MOST_OF_A_TEXT = 2
-"""Copies of one text that are shown, those recorded first; most of the others are contexts of answers."""
-
-_MOST_NEIGHBOURS = 3
-_LEFT_OUT = ("prompt",)
 
 
 def starting_points(question: str, exploration: Exploration) -> list[str]:

@@ -19,6 +19,21 @@ _CLEARLY, _TELLS, _DIFFERS = 0.65, 0.55, 0.35
 _SAME_EVENT = 0.5
 _FEWEST_TOPIC_WORDS = 2
 
+_MONTH = re.compile(MONTH)
+_WORD = re.compile(r"[\w'’-]+")
+_BEFORE_A_THING = frozenset(
+    word
+    for line in (
+        "a an the his her its my our their your",
+        "of to at for with in on from during after before about by over",
+    )
+    for word in line.split()
+)
+_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
+_FIRST_PLACE, _REACH = 3, 2
+_FITS, _FEWEST_WORDS = 0.75, 3
+_EARLY, _LATE = 7, 31
+
 
 def other_event(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | None:
     """What speaks against the answer because the cited turns say little of what is asked, and others much of it.
@@ -57,22 +72,6 @@ def _told_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcrip
         if talk.share(words, [at]) >= SUPPORTING and talk.share(claim.topic, near) >= _SAME_EVENT:
             return True
     return not words
-
-
-_MONTH = re.compile(MONTH)
-_WORD = re.compile(r"[\w'’-]+")
-_BEFORE_A_THING = frozenset(
-    word
-    for line in (
-        "a an the his her its my our their your",
-        "of to at for with in on from during after before about by over",
-    )
-    for word in line.split()
-)
-_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
-_FIRST_PLACE, _REACH = 3, 2
-_FITS, _FEWEST_WORDS = 0.75, 3
-_EARLY, _LATE = 7, 31
 
 
 def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:

@@ -27,6 +27,10 @@ _SHORT = 3
 _WEEK, _SEASON, _YEAR = 7, 80, 365
 _LAST_WEEKDAY = re.compile(rf"\b(?:last|past|previous|recent) {WEEKDAY}", re.IGNORECASE)
 
+_UNITS = {"day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
+_LENGTH = re.compile(rf"\b(?P<count>{QUANTITY}|\d+)[- ](?P<unit>{'|'.join(_UNITS)})s?\b", re.IGNORECASE)
+_SLACK, _SLACK_OF_UNIT = 0.3, 0.6
+
 
 def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
     """What speaks against the answer because the turns give another time; None if they may mean the same.
@@ -131,11 +135,6 @@ def _length(span: Span) -> int:
 def _days_of_span(span: Span) -> str:
     first, last = date.fromordinal(span[0]), date.fromordinal(span[1])
     return f"{first}" if first == last else f"{first} to {last}"
-
-
-_UNITS = {"day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
-_LENGTH = re.compile(rf"\b(?P<count>{QUANTITY}|\d+)[- ](?P<unit>{'|'.join(_UNITS)})s?\b", re.IGNORECASE)
-_SLACK, _SLACK_OF_UNIT = 0.3, 0.6
 
 
 def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Sequence[Span]) -> Finding | None:

@@ -16,6 +16,40 @@ Doubt = Literal["unsaid", "speaker", "date", "event", "premise"]
 """What can be wrong with an annotation: nobody says the answer; another speaker says it; the dated evidence gives
 another time; the cited turn is about another event; the question's premise is false."""
 
+IN_FAILURES = 0.15
+"""Share of wrong gold answers among answers that were judged wrong: 13 of 81 in an outside audit of one Mem0 run."""
+
+IN_DATA = 0.06
+"""The same among all questions of a data set."""
+
+NOT_CALIBRATED = " (how sure that is was not calibrated on such cases)"
+"""Ends the reason of a verdict whose confidence was not learnt from cases like it."""
+
+_SPOILED, _SOUND = 1165, 4829
+_UNSEEN = 4
+"""Added to what was counted in sound ones, where hardly any was: half a case of each 600 different ones."""
+
+_FEWEST = 10
+_COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
+    ("unsaid", True, False): (56, 20),
+    ("unsaid", True, True): (91, 0),
+    ("unsaid", False, False): (30, 56),
+    ("unsaid", False, True): (28, 0),
+    ("speaker", True, False): (57, 0),
+    ("speaker", True, True): (111, 0),
+    ("date", True, False): (50, 0),
+    ("date", True, True): (102, 0),
+    ("date", False, False): (8, 0),
+    ("date", False, True): (4, 0),
+    ("event", True, False): (71, 0),
+    ("event", True, True): (52, 0),
+    ("event", False, False): (49, 15),
+    ("event", False, True): (35, 0),
+    ("premise", True, False): (8, 0),
+    ("premise", True, True): (4, 0),
+}
+"""By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -60,42 +94,6 @@ class Suspicion:
     def goes_by_words(self) -> bool:
         """Whether it says no more than that nobody uses the answer's words: the content may be told in others."""
         return self.doubt == "unsaid" and not self.supported
-
-
-IN_FAILURES = 0.15
-"""Share of wrong gold answers among answers that were judged wrong: 13 of 81 in an outside audit of one Mem0 run."""
-
-IN_DATA = 0.06
-"""The same among all questions of a data set."""
-
-NOT_CALIBRATED = " (how sure that is was not calibrated on such cases)"
-"""Ends the reason of a verdict whose confidence was not learnt from cases like it."""
-
-_SPOILED, _SOUND = 1165, 4829
-_UNSEEN = 4
-"""Added to what was counted in sound ones, where hardly any was: half a case of each 600 different ones."""
-
-_FEWEST = 10
-
-_COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
-    ("unsaid", True, False): (56, 20),
-    ("unsaid", True, True): (91, 0),
-    ("unsaid", False, False): (30, 56),
-    ("unsaid", False, True): (28, 0),
-    ("speaker", True, False): (57, 0),
-    ("speaker", True, True): (111, 0),
-    ("date", True, False): (50, 0),
-    ("date", True, True): (102, 0),
-    ("date", False, False): (8, 0),
-    ("date", False, True): (4, 0),
-    ("event", True, False): (71, 0),
-    ("event", True, True): (52, 0),
-    ("event", False, False): (49, 15),
-    ("event", False, True): (35, 0),
-    ("premise", True, False): (8, 0),
-    ("premise", True, True): (4, 0),
-}
-"""By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
 
 
 def confidence_of(finding: Finding, *, prior: float) -> float:

@@ -67,6 +67,47 @@ _GERMAN_NUMBERS = {
     word: number for number, word in enumerate(("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht"), 1)
 }
 
+# What is part of another comes after it.
+_UNITS = {
+    "kmh": r"km/h|kmh|kph|(?:kilomet(?:er|re)s?|km) (?:per|an|pro) (?:hour|stunde)|stundenkilometern?"
+    r"|(?:kilómetros|km) por hora|(?:kilomètres?|km) (?:à l['’]|par )heure",
+    "mph": r"mph|miles (?:per|an) hour",
+    "km": r"kms?|kilomet(?:er|re)s?|kilometern|kilómetros?|kilomètres?",
+    "m": r"(?-i:m)|met(?:er|re)s?|metern|metros?|mètres?",
+    "cm": r"cms?|centimet(?:er|re)s?|zentimetern?|centímetros?|centimètres?",
+    "mm": r"mms?|millimet(?:er|re)s?|millimetern|milímetros?|millimètres?",
+    "kg": r"kgs?|kilos?|kilogram(?:me)?s?|kilogramm|kilogramos?",
+    "gram": r"(?-i:g)|gram(?:me)?s?|gramm|gramos?",
+    "mg": r"mgs?|milligram(?:me)?s?|milligramm|miligramos?",
+    "litre": r"l(?!['’])|lit(?:er|re)s?|litern|litros?",
+    "ml": r"mls?|millilit(?:er|re)s?|millilitern|mililitros?",
+    "mile": r"miles?|meilen?|millas?",
+    "pounds": r"lbs?",
+    "ounce": r"oz|ounces?",
+    "foot": r"ft|feet|foot",
+    "minute": r"mins?|minut(?:es?|en|os?)",
+    "degree celsius": r"° ?c|(?:degrees?|grad|grados?|degrés?) (?:c|celsius|centígrados)",
+    "degree fahrenheit": r"° ?f|(?:degrees?|grad|grados?|degrés?) (?:f|fahrenheit)",
+    "degree": r"°",
+}
+_NAMES = tuple(_UNITS)
+_WITH_UNIT = re.compile(
+    rf"(?<=\d)[ -]?(?:{'|'.join(f'({words})' for words in _UNITS.values())})(?![^\W\d_])", re.IGNORECASE
+)
+_TO: dict[Language, str] = {"en": "to", "de": "bis", "es": "a", "fr": "à"}
+_BETWEEN: dict[Language, tuple[str, str]] = {
+    "en": ("between", "and"),
+    "de": ("zwischen", "und"),
+    "es": ("entre", "y"),
+    "fr": ("entre", "et"),
+}
+# Before numbers are read: ciento is a hundred.
+_PERCENT = re.compile(r"\b(?:per ?cent|pct|prozent|por ?ciento|pour ?cent)\b", re.IGNORECASE)
+_HALF = re.compile(r"(?<![\w/.])(\d+) 1/2(?![\w/])")
+_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
+_WITH_FRACTION = re.compile(r"(\d*) ?([½¼¾])")
+_NEGATIVE = re.compile(r"(?<![^\s(])(?<!\d )(?:[-\u2212]|minus )(?=\d)", re.IGNORECASE)
+
 
 def plain_figures(text: str, language: Language) -> str:
     """A text with its numbers in plain digits, as 20000, 1.5 and 1500000; a currency stays beside its number."""
@@ -220,48 +261,6 @@ def _figures(language: Language) -> re.Pattern[str]:
         rf"(?P<after>\s?(?:de |d['’])?(?:(?:{words})(?!\w)|[円元]))?",
         re.IGNORECASE,
     )
-
-
-# What is part of another comes after it.
-_UNITS = {
-    "kmh": r"km/h|kmh|kph|(?:kilomet(?:er|re)s?|km) (?:per|an|pro) (?:hour|stunde)|stundenkilometern?"
-    r"|(?:kilómetros|km) por hora|(?:kilomètres?|km) (?:à l['’]|par )heure",
-    "mph": r"mph|miles (?:per|an) hour",
-    "km": r"kms?|kilomet(?:er|re)s?|kilometern|kilómetros?|kilomètres?",
-    "m": r"(?-i:m)|met(?:er|re)s?|metern|metros?|mètres?",
-    "cm": r"cms?|centimet(?:er|re)s?|zentimetern?|centímetros?|centimètres?",
-    "mm": r"mms?|millimet(?:er|re)s?|millimetern|milímetros?|millimètres?",
-    "kg": r"kgs?|kilos?|kilogram(?:me)?s?|kilogramm|kilogramos?",
-    "gram": r"(?-i:g)|gram(?:me)?s?|gramm|gramos?",
-    "mg": r"mgs?|milligram(?:me)?s?|milligramm|miligramos?",
-    "litre": r"l(?!['’])|lit(?:er|re)s?|litern|litros?",
-    "ml": r"mls?|millilit(?:er|re)s?|millilitern|mililitros?",
-    "mile": r"miles?|meilen?|millas?",
-    "pounds": r"lbs?",
-    "ounce": r"oz|ounces?",
-    "foot": r"ft|feet|foot",
-    "minute": r"mins?|minut(?:es?|en|os?)",
-    "degree celsius": r"° ?c|(?:degrees?|grad|grados?|degrés?) (?:c|celsius|centígrados)",
-    "degree fahrenheit": r"° ?f|(?:degrees?|grad|grados?|degrés?) (?:f|fahrenheit)",
-    "degree": r"°",
-}
-_NAMES = tuple(_UNITS)
-_WITH_UNIT = re.compile(
-    rf"(?<=\d)[ -]?(?:{'|'.join(f'({words})' for words in _UNITS.values())})(?![^\W\d_])", re.IGNORECASE
-)
-_TO: dict[Language, str] = {"en": "to", "de": "bis", "es": "a", "fr": "à"}
-_BETWEEN: dict[Language, tuple[str, str]] = {
-    "en": ("between", "and"),
-    "de": ("zwischen", "und"),
-    "es": ("entre", "y"),
-    "fr": ("entre", "et"),
-}
-# Before numbers are read: ciento is a hundred.
-_PERCENT = re.compile(r"\b(?:per ?cent|pct|prozent|por ?ciento|pour ?cent)\b", re.IGNORECASE)
-_HALF = re.compile(r"(?<![\w/.])(\d+) 1/2(?![\w/])")
-_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
-_WITH_FRACTION = re.compile(r"(\d*) ?([½¼¾])")
-_NEGATIVE = re.compile(r"(?<![^\s(])(?<!\d )(?:[-\u2212]|minus )(?=\d)", re.IGNORECASE)
 
 
 def with_shares(text: str) -> str:

@@ -15,6 +15,10 @@ from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
+_CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
+_CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
+_WORD = re.compile(r"[^\W\d_]+")
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionPatterns:
@@ -62,11 +66,6 @@ def is_conditional(word: str, language: Language) -> bool:
 
 def _unaccented(word: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
-
-
-_CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
-_CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 def is_inferred(question: Question) -> bool:

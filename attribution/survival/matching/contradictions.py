@@ -39,6 +39,46 @@ _UNREAL = re.compile(
 
 Contrary = Literal["opposed", "denied"]
 
+_MOST_NAMES = 4
+_NAME = re.compile(r"\b[^\W\d_]\w+\b")
+_DETERMINED = re.compile(
+    r"\b(?:an|the|many|viele|\d+|my|your|his|her|its|our|their|this|that|some|every|no|der|die|das|den|dem|des|eine?[nmrs]?|kein\w*"
+    r"|mein\w*|sein\w*|ihr\w*|im|am|zum|zur|vom|ins|el|la|los|las|una?|su|sus|mi|al|del|les?|une|des|du|son|sa|ses|mon"
+    r"|ma|l['’])\s*$",
+    re.IGNORECASE,
+)
+_TOGETHER = re.compile(
+    r"\b(?:met|meets?|marr\w+|divorc\w+|dat(?:es|ed|ing)|each other|friends?|cousins?|siblings?|twins?|trifft|traf\w*"
+    r"|heirat\w*|befreundet|freund\w*|cas\w+ con|amig\w+|juntos|épous\w+|mari\w+ avec|rencontr\w+|ensemble|ami\w*)\b",
+    re.IGNORECASE,
+)
+_LIST = re.compile(
+    r"\w+(?:,\s*(?:\w+\s+)?\w+)*,?\s+(?:and|und|y|e|et|or|oder|o|u|ou)\s+(?:\w+\s+)?\w+\W*$|\w+,\s*\w+,\s*\w+",
+    re.IGNORECASE,
+)
+_JOINED = r"\W+(?:and|und|y|e|et|&)\W+"
+_BY = r"(?:by|from|von|vom|por|par)\s+(?:der\s+|dem\s+)?"
+_WHO = re.compile(r"\W*(?:who|wer|quién|quien|quiénes|qui)\b", re.IGNORECASE)
+_WHOM = re.compile(
+    r"\W*(?:whom|(?:to|for|with|from|by|about) whom?|whose|wen|wem|wessen|(?:von|mit|für|an|bei) we[mn]"
+    r"|(?:a|de|con|para|por) quién(?:es)?|(?:à|de|avec|pour|par|chez) qui)\b",
+    re.IGNORECASE,
+)
+_ASKED_FROM = re.compile(r"\b(?:from|by)\W*$|^\W*(?:from whom?|by whom?|von wem|por quién|par qui)\b", re.IGNORECASE)
+_AUXILIARY = "did|does|do|has|have|had|will|would|is|was|should|can"
+_OBJECT_FIRST = re.compile(r"\W*(?:a|al)\s+$", re.IGNORECASE)
+_COMMON_WORDS = """
+    who whom whose what when where why how which is are was were do does did has have had can could will would should
+    the a an in on at by from to for with of he she it they we you i his her their my your our this that these yes no
+    and but so if then since because after before both wer wen wem wessen was wann wo warum wie welche welcher welches
+    ist sind war waren hat haben hatte er sie es wir ihr ihre ihren sein seine seinen ein eine einen einer der die das
+    dem den in im am an auf bei mit nach von vom zu zum für und aber weil ja nein quién quien quiénes qué cuándo dónde
+    por cómo cuál cuántos cuántas es son fue era ha han él ella ellos su sus un una el la los las en de del al con para
+    le se lo y pero sí no qui que quoi quand où pourquoi comment quel quelle combien est sont était a ont il elle ils
+    elles son sa ses un une le les des du dans à au avec pour par chez et mais oui non qu ce cette quels quelles
+"""
+_COMMON = frozenset((*_COMMON_WORDS.split(), *(name.casefold() for name in (*MONTHS, *WEEKDAYS))))
+
 
 def contrary(statement: str, text: str) -> Contrary | None:
     """How a text that is on the subject of a statement contradicts it; None if it does not.
@@ -115,36 +155,6 @@ def _side(terms: str) -> re.Pattern[str]:
 def _pattern(term: str) -> str:
     # A star alone stands for a word or two between the parts of a phrase.
     return term.casefold().replace("_*_", " (?:\\S+ ){0,2}?").replace("_", " ").replace("*", "\\w*")
-
-
-_MOST_NAMES = 4
-_NAME = re.compile(r"\b[^\W\d_]\w+\b")
-_DETERMINED = re.compile(
-    r"\b(?:an|the|many|viele|\d+|my|your|his|her|its|our|their|this|that|some|every|no|der|die|das|den|dem|des|eine?[nmrs]?|kein\w*"
-    r"|mein\w*|sein\w*|ihr\w*|im|am|zum|zur|vom|ins|el|la|los|las|una?|su|sus|mi|al|del|les?|une|des|du|son|sa|ses|mon"
-    r"|ma|l['’])\s*$",
-    re.IGNORECASE,
-)
-_TOGETHER = re.compile(
-    r"\b(?:met|meets?|marr\w+|divorc\w+|dat(?:es|ed|ing)|each other|friends?|cousins?|siblings?|twins?|trifft|traf\w*"
-    r"|heirat\w*|befreundet|freund\w*|cas\w+ con|amig\w+|juntos|épous\w+|mari\w+ avec|rencontr\w+|ensemble|ami\w*)\b",
-    re.IGNORECASE,
-)
-_LIST = re.compile(
-    r"\w+(?:,\s*(?:\w+\s+)?\w+)*,?\s+(?:and|und|y|e|et|or|oder|o|u|ou)\s+(?:\w+\s+)?\w+\W*$|\w+,\s*\w+,\s*\w+",
-    re.IGNORECASE,
-)
-_JOINED = r"\W+(?:and|und|y|e|et|&)\W+"
-_BY = r"(?:by|from|von|vom|por|par)\s+(?:der\s+|dem\s+)?"
-_WHO = re.compile(r"\W*(?:who|wer|quién|quien|quiénes|qui)\b", re.IGNORECASE)
-_WHOM = re.compile(
-    r"\W*(?:whom|(?:to|for|with|from|by|about) whom?|whose|wen|wem|wessen|(?:von|mit|für|an|bei) we[mn]"
-    r"|(?:a|de|con|para|por) quién(?:es)?|(?:à|de|avec|pour|par|chez) qui)\b",
-    re.IGNORECASE,
-)
-_ASKED_FROM = re.compile(r"\b(?:from|by)\W*$|^\W*(?:from whom?|by whom?|von wem|por quién|par qui)\b", re.IGNORECASE)
-_AUXILIARY = "did|does|do|has|have|had|will|would|is|was|should|can"
-_OBJECT_FIRST = re.compile(r"\W*(?:a|al)\s+$", re.IGNORECASE)
 
 
 def swapped(question: str, answer: str, text: str) -> bool | None:
@@ -233,16 +243,3 @@ def _names(text: str) -> list[str]:
 def _is_common(word: str) -> bool:
     """Whether a capital word begins sentences more often than it names somebody."""
     return word.casefold() in _COMMON
-
-
-_COMMON_WORDS = """
-    who whom whose what when where why how which is are was were do does did has have had can could will would should
-    the a an in on at by from to for with of he she it they we you i his her their my your our this that these yes no
-    and but so if then since because after before both wer wen wem wessen was wann wo warum wie welche welcher welches
-    ist sind war waren hat haben hatte er sie es wir ihr ihre ihren sein seine seinen ein eine einen einer der die das
-    dem den in im am an auf bei mit nach von vom zu zum für und aber weil ja nein quién quien quiénes qué cuándo dónde
-    por cómo cuál cuántos cuántas es son fue era ha han él ella ellos su sus un una el la los las en de del al con para
-    le se lo y pero sí no qui que quoi quand où pourquoi comment quel quelle combien est sont était a ont il elle ils
-    elles son sa ses un une le les des du dans à au avec pour par chez et mais oui non qu ce cette quels quelles
-"""
-_COMMON = frozenset((*_COMMON_WORDS.split(), *(name.casefold() for name in (*MONTHS, *WEEKDAYS))))

@@ -45,6 +45,17 @@ _SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 
+_log = logging.getLogger(__name__)
+_PLAIN = (
+    ("Which pet does Rosa have?", "a tortoise", "a parrot"),
+    ("In which city does Emil live?", "Bergen", "Lyon"),
+    ("What does Vera play?", "the cello", "football"),
+    ("When did the shop open?", "in June 2019", "last winter"),
+    ("How many sisters does Kofi have?", "three", "none"),
+    ("What is Lena's job?", "a baker", "she repairs clocks"),
+)
+"""Questions with an accepted answer and a wrong one, by which a judge's way to answer is found."""
+
 
 def tells(model: ChatModel, question: str, content: str, text: str) -> bool | None:
     """Whether a text tells a content, by a model at temperature 0; None if its reply is neither yes nor no.
@@ -60,19 +71,6 @@ def tells(model: ChatModel, question: str, content: str, text: str) -> bool | No
     with trace(), operation("matcher", kind="llm"):
         verdict = replied_value(model, messages, _SCHEMA, "tells", max_tokens=_REPLY_TOKENS)
     return verdict if isinstance(verdict, bool) else None
-
-
-_log = logging.getLogger(__name__)
-
-_PLAIN = (
-    ("Which pet does Rosa have?", "a tortoise", "a parrot"),
-    ("In which city does Emil live?", "Bergen", "Lyon"),
-    ("What does Vera play?", "the cello", "football"),
-    ("When did the shop open?", "in June 2019", "last winter"),
-    ("How many sisters does Kofi have?", "three", "none"),
-    ("What is Lena's job?", "a baker", "she repairs clocks"),
-)
-"""Questions with an accepted answer and a wrong one, by which a judge's way to answer is found."""
 
 
 class Margins(NamedTuple):

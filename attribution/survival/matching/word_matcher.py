@@ -19,7 +19,6 @@ from tracing.systems.conversations import Conversation, Question
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
-    from tracing.systems.conversations import Conversation, Question
 
 
 class Grader:

@@ -11,6 +11,9 @@ from attribution.text.languages.language_data import Language, compiled_of_langu
 _BEGINS = r"(?:(?<=^)|(?<=[.!?;:,(\n¿¡–—-])|(?<=[.!?;:,(\n¿¡–—-]\s))"
 """The beginning of a clause: elsewhere `remember` and `note` tell what somebody does."""
 
+SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
+"""Pattern of a comma between items, which is none within a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class DenialPatterns:
@@ -108,10 +111,6 @@ def frames(language: Language) -> re.Pattern[str]:
 def possessive(language: Language) -> re.Pattern[str]:
     """Words that stand for the owner's name: her uncle, Nora's uncle."""
     return compiled_of_language(language, "frames")["possessive"]
-
-
-SEPARATING_COMMA = r"(?:(?<!\d),|,(?!\d))"
-"""Pattern of a comma between items, which is none within a number."""
 
 
 @dataclass(frozen=True, slots=True)
