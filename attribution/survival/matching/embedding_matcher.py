@@ -19,7 +19,7 @@ from attribution.constants import ABOUT
 from attribution.judging.normal_forms import items_of, same_value
 from attribution.survival.matching.contradictions import contrary, of_another, swapped, unreal
 from attribution.survival.matching.matcher import Claim, Grade, Passage
-from attribution.survival.matching.reviewed_matcher import Reviewed
+from attribution.survival.matching.reviewed_matcher import ReviewedMatcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of, is_date
 from attribution.text.languages.reading import is_read
@@ -169,7 +169,7 @@ def _dot(first: Vector, second: Vector) -> float:
     return float(sum(map(mul, first, second)))
 
 
-class ByMeaning(Reviewed):
+class ByMeaning(ReviewedMatcher):
     """A `Matcher` by words and meaning; it `HasEmbedding`."""
 
     def __init__(self, conversation: Conversation, embedding: EmbeddingModel) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attribution.survival.matching.matcher import Claim, Grade, Passage
-from attribution.survival.matching.model_trial import Trial, trial_of
-from attribution.survival.matching.reviewed_matcher import Reviewed
+from attribution.survival.matching.model_check import CheckedModel, checked_model_of
+from attribution.survival.matching.reviewed_matcher import ReviewedMatcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of
 from tracing.systems.conversations import Question
@@ -31,7 +31,7 @@ class ModelOpinions:
         model: what is asked.
     """
 
-    def __init__(self, conversation: Conversation, language: str, model: Trial) -> None:
+    def __init__(self, conversation: Conversation, language: str, model: CheckedModel) -> None:
         self._turns = {turn.id: turn for turn in conversation.turns()}
         self._language, self._model = language, model
 
@@ -73,7 +73,7 @@ class ModelOpinions:
         return [self._turns[turn] for turn in claim.need.turns if turn in self._turns]
 
 
-def by_asking(conversation: Conversation, access: ModelAccess) -> Reviewed:
+def by_asking(conversation: Conversation, access: ModelAccess) -> ReviewedMatcher:
     """The matcher that asks the judge's model of `access`."""
     words = WordMatcher(conversation)
-    return Reviewed(words, ModelOpinions(conversation, words.language, trial_of(access)))
+    return ReviewedMatcher(words, ModelOpinions(conversation, words.language, checked_model_of(access)))

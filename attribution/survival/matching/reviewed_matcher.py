@@ -36,7 +36,7 @@ class Opinions(Protocol):
         ...
 
 
-class Reviewed:
+class ReviewedMatcher:
     """A `Matcher` by words and opinions; it `JudgesReplies` as they do."""
 
     def __init__(self, words: WordMatcher, opinions: Opinions) -> None:

@@ -115,7 +115,7 @@ def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:
     )
 
 
-class Trial:
+class CheckedModel:
     """A chat model's verdicts, as far as they count. What counts is found out when it is first needed.
 
     Args:
@@ -128,7 +128,7 @@ class Trial:
         self._judge = LlmJudge(model)
         self._margins: Margins | None = None
         self._believed: dict[str, frozenset[bool]] = {}
-        self._trying = threading.Lock()
+        self._checking = threading.Lock()
 
     def tells(self, question: str, content: str, text: str, language: str) -> bool | None:
         """Whether a text tells a content; None if the model does not know, or is not believed.
@@ -158,7 +158,7 @@ class Trial:
         Raises:
             BudgetExceededError, ModelError: as `telling.tells`.
         """
-        with self._trying:
+        with self._checking:
             if language not in self._believed:
                 pairs = known_pairs(language)
                 verdicts = self._threads.map(
@@ -171,7 +171,7 @@ class Trial:
             return self._believed[language]
 
     def _calibrated(self) -> Margins:
-        with self._trying:
+        with self._checking:
             if self._margins is None:
                 self._judge.calibrate(
                     (_question(question, answer), reply)
@@ -211,11 +211,11 @@ def _question(question: str, answer: str) -> Question:
     return Question(id="known", question=question, answers=(answer,), evidence=())
 
 
-_TRIALS: WeakKeyDictionary[ModelAccess, Trial] = WeakKeyDictionary()
+_CHECKED_MODELS: WeakKeyDictionary[ModelAccess, CheckedModel] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 
 
-def trial_of(access: ModelAccess) -> Trial:
-    """The trial of an access's judge: one for all conversations."""
+def checked_model_of(access: ModelAccess) -> CheckedModel:
+    """The checked judge of an access: one for all conversations."""
     with _MAKING:
-        return _TRIALS.setdefault(access, Trial(access.judge, access.threads))
+        return _CHECKED_MODELS.setdefault(access, CheckedModel(access.judge, access.threads))
