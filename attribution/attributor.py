@@ -100,7 +100,7 @@ def bound(factory: AttributorFactory, access: ModelAccess | None) -> Callable[[R
     return lambda recording: factory(recording, cast("ModelAccess", access))
 
 
-class Guarded:
+class GuardedAttributor:
     """An `Attributor` around the method that `make` sets up: an exception in it is an abstention of that case."""
 
     def __init__(self, make: Callable[[], Attributor]) -> None:
@@ -123,7 +123,7 @@ class Guarded:
         try:
             if isinstance(self._method, Exception):
                 raise self._method
-            return sound(self._method.attribute(case), case)
+            return checked_attribution(self._method.attribute(case), case)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -131,7 +131,7 @@ class Guarded:
             return Attribution(case, abstained=self.trouble)
 
 
-def sound(result: object, case: Case) -> Attribution:
+def checked_attribution(result: object, case: Case) -> Attribution:
     """A method's result for a case, checked to be a complete attribution of it.
 
     Raises:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, cast, get_args
 
-from attribution.attributor import AttributorFactory, sound
+from attribution.attributor import AttributorFactory, checked_attribution
 from attribution.cases import OUTSIDE_THE_SYSTEM, Case
 from attribution.judging.metrics import Metric, measured_by
 from attribution.judging.words import judge
@@ -48,7 +48,7 @@ class AttributorConformance(Conformance):
         method = self.factory()(recording, self.access())
         for case in cases:
             try:
-                sound(method.attribute(case), case)
+                checked_attribution(method.attribute(case), case)
             except MemtuneError as error:
                 raise AssertionError(str(error)) from None
 
