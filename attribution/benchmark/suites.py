@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from attribution.attributor import Attributor
-from attribution.benchmark.metrics import Prediction
+from attribution.benchmark.attribution_scores import Prediction
 from attribution.cases import Attribution, Case, ErrorType
 from attribution.failures import case_of
-from attribution.labelled import LabelledCase, Suite
+from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from tracing.errors import MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph

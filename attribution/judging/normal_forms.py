@@ -11,9 +11,9 @@ from datetime import date
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
-from attribution.text.figures import currencies_in
+from attribution.text.digits import currencies_in
 from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 from attribution.text.numbers import in_digits
 from attribution.text.phrases import denies, says_unknown
 from attribution.text.stems import is_number

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE, measured
 from attribution.text import tokens
-from attribution.text.languages.reading import language_of, reading
+from attribution.text.languages.reading_language import language_of, reading
 from attribution.text.tokens import compared, word_count
 from tracing.systems.conversations import Question
 

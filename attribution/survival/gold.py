@@ -10,7 +10,7 @@ from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.languages.reading import in_its_language, reading
+from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_retracted
 from tracing.systems.conversations import Conversation, Fact, Question
 

@@ -13,7 +13,7 @@ from attribution.text.clauses import telling
 from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.languages.phrase_patterns import list_patterns
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 from attribution.text.phrases import clauses_of, denies, is_unknown, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Fact, Question, Turn

@@ -25,11 +25,11 @@ from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
-from attribution.evidence import EvidenceIndex, Ranking
+from attribution.evidence_index import EvidenceIndex, Ranking
 from attribution.explanations import Explained, quote
-from attribution.gold_answers.audit import Audit
+from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
-from attribution.history import History, as_known_in
+from attribution.past_recordings import History, as_known_in
 from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion
 from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated
@@ -39,7 +39,7 @@ from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.survival.needs import is_unknowable, needs_of, outdated_value, stating
-from attribution.survival.steps import steps_of
+from attribution.survival.trail_steps import steps_of
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
@@ -47,7 +47,7 @@ from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading import in_its_language
+from attribution.text.languages.reading_language import in_its_language
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number

@@ -12,9 +12,9 @@ from typing import Any
 from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.date_rules import spelt_out
-from attribution.text.figures import without_figures
+from attribution.text.digits import without_figures
 from attribution.text.languages.language_data import Language, function_words
-from attribution.text.languages.reading import is_read, language, language_of, reading
+from attribution.text.languages.reading_language import is_read, language, language_of, reading
 from attribution.text.numbers import CJK_NUMERAL, cjk_in_digits, cjk_number
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words

@@ -26,9 +26,9 @@ from attribution.text.date_rules import (
     months_spelt_out,
     numeric_days,
 )
-from attribution.text.figures import without_figures
+from attribution.text.digits import without_figures
 from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 from attribution.text.languages.times import in_english
 from attribution.text.numbers import in_digits
 

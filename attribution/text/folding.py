@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from attribution.text.languages.language_data import LANGUAGES, Language, dictionary_form, function_words, is_known
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""

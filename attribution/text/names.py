@@ -20,7 +20,7 @@ from attribution.text.languages.language_data import (
     is_known,
     words_of_language,
 )
-from attribution.text.languages.reading import language, reading
+from attribution.text.languages.reading_language import language, reading
 from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 

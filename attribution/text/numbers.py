@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from text_to_num import alpha2digit
 
-from attribution.text.figures import german_halves, plain_figures, whole_halves
+from attribution.text.digits import german_halves, plain_figures, whole_halves
 from attribution.text.languages.language_data import Language
 
 _ONE_TO_NINETEEN = """

@@ -8,7 +8,7 @@ from functools import lru_cache
 from attribution.text.content import content_of
 from attribution.text.languages.language_data import LANGUAGES, Language, all_function_words
 from attribution.text.languages.phrase_patterns import courtesies, denials, withdrawals
-from attribution.text.languages.reading import language, reading
+from attribution.text.languages.reading_language import language, reading
 from attribution.text.tokens import normalise, words
 
 _CJK_UNKNOWN = re.compile(

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
 from attribution.text.languages.language_data import Language, compiled_of_language, dictionary_form, words_of_language
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question

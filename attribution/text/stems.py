@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
 from attribution.text.languages.language_data import Language, dictionary_form, is_known
-from attribution.text.languages.reading import language
+from attribution.text.languages.reading_language import language
 from attribution.text.languages.times import english_name
 
 _SAME = """

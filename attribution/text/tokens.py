@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attribution.text.figures import (
+from attribution.text.digits import (
     currencies_in,
     with_currencies_named,
     with_ranges,
@@ -30,7 +30,7 @@ from attribution.text.folding import (
     without_turkish_case,
 )
 from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading import language, reading
+from attribution.text.languages.reading_language import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")

@@ -11,7 +11,7 @@ from scripted_memory import RAG, ScriptedMemory
 from attribution.benchmark.suites import load_suite
 from attribution.cases import Blame
 from attribution.failures import NOT_KNOWN
-from attribution.labelled import as_complaints
+from attribution.labelled_cases import as_complaints
 from attribution.survival.survival_method import Survival
 from tracing.systems.conversations import Conversation, Question
 

@@ -22,7 +22,7 @@ from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.reviewed_matcher import ReviewedMatcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of, is_date
-from attribution.text.languages.reading import is_read
+from attribution.text.languages.reading_language import is_read
 from attribution.text.phrases import says_unknown
 from attribution.text.stems import is_number
 

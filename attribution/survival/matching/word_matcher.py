@@ -11,7 +11,7 @@ from attribution.survival.need import Need
 from attribution.survival.needs import clause_with, fact_of, listed
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
-from attribution.text.languages.reading import in_its_language
+from attribution.text.languages.reading_language import in_its_language
 from attribution.text.names import names_in, short_for
 from attribution.text.phrases import denies, without_courtesies
 from attribution.text.utterances import Repeated, passages_of, repeated

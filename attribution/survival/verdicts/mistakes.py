@@ -14,7 +14,7 @@ from attribution.survival.needs import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
 from attribution.text.languages.phrase_patterns import frames, possessive
-from attribution.text.languages.reading import language as reading_language
+from attribution.text.languages.reading_language import language as reading_language
 from attribution.text.names import names_in
 from attribution.text.phrases import denies, says_unknown
 from tracing.systems.conversations import Question

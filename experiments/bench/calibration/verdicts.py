@@ -9,7 +9,7 @@ from typing import Literal
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import Case, ErrorType
-from attribution.labelled import LabelledCase, as_complaints
+from attribution.labelled_cases import LabelledCase, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.calibration import Grounds
 from attribution.survival.survival_method import Survival

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from attribution.text.content import words_of
 from attribution.text.dates import days_of, spans_of
-from attribution.text.languages.reading import in_its_language, language_of, reading
+from attribution.text.languages.reading_language import in_its_language, language_of, reading
 from attribution.text.phrases import without_courtesies
 
 if TYPE_CHECKING:
     from attribution.cases import Case
-    from attribution.labelled import Suite
+    from attribution.labelled_cases import Suite
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 

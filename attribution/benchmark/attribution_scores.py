@@ -12,7 +12,7 @@ from attribution.cases import Attribution, Blame
 from attribution.confidence_intervals import clustered_interval
 
 if TYPE_CHECKING:
-    from attribution.labelled import LabelledCase, Suite
+    from attribution.labelled_cases import LabelledCase, Suite
     from tracing.graph.execution_graph import ExecutionGraph
 
 BINS = 10

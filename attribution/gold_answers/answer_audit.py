@@ -20,7 +20,7 @@ from attribution.gold_answers.suspicion import (
 from attribution.gold_answers.transcript import Transcript
 from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
-from attribution.text.languages.reading import in_its_language, language_of, reading
+from attribution.text.languages.reading_language import in_its_language, language_of, reading
 from attribution.text.phrases import is_unknown
 from attribution.text.tokens import CJK_CHARACTER
 from tracing.systems.conversations import Conversation, Question
