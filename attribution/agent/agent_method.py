@@ -22,7 +22,7 @@ from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
 from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from attribution.explanations import Explained, ExplainedStep
-from attribution.past_recordings import graph_at
+from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object

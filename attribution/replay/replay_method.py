@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, PASS_SCORE, Attribution, Blame, Case, ReplayVerdict
 from attribution.explanations import Explained, ExplainedStep, explained
+from attribution.history import History, as_known_in
 from attribution.judging.words import Judgement
-from attribution.past_recordings import History, as_known_in
 from attribution.recordings import Recording
 from attribution.replay.repair import Execution, Repairs, WrongOutput
 from attribution.survival.flow import rewrites, turns_read

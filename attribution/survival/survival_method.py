@@ -29,7 +29,7 @@ from attribution.evidence_index import EvidenceIndex, Ranking
 from attribution.explanations import Explained, quote
 from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
-from attribution.past_recordings import History, as_known_in
+from attribution.history import History, as_known_in
 from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion
 from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from attribution.cases import Case
-from attribution.past_recordings import graph_at
+from attribution.history import graph_at
 from attribution.recordings import Recording
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.text.content import text_of

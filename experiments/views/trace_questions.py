@@ -7,7 +7,7 @@ from typing import Any
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import answers_in
-from attribution.past_recordings import graph_at
+from attribution.history import graph_at
 from attribution.text.content import text_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import Redaction
