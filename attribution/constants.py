@@ -4,8 +4,8 @@
 smaller or greater and all else stays. It was measured before wrong gold answers were looked for, when as it is gave
 0.840. Where neither changes it, those cases do not tell which number is right. Not here: how much each kind of verdict
 is trusted (`survival.verdicts.strength`), what speaks against a gold answer (`gold_answers`), how evidence is ranked
-(`evidence_index`), what was fitted to labelled cases (`survival.calibration`), limits on what is shown, and the budgets of
-the methods that ask a model.
+(`evidence_index`), what was fitted to labelled cases (`survival.calibration`), limits on what is shown, and the
+budgets of the methods that ask a model.
 """
 
 from __future__ import annotations
