@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from attribution.text.calendar_names import MONTH
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Language, language_data
 
 _CURRENCIES: Mapping[str, str] = {
     "dollar": r"(?:us|a|au|c|ca|nz|hk|s)?\$|usd|dollars?|dólar(?:es)?|bucks",
@@ -42,13 +42,6 @@ _CODES = "usd|eur|gbp|jpy|cny|rmb|chf|mxn|ars|inr|rs\\.?|rub|sek|nok|dkk|czk|pln
 _EXPONENTS: Mapping[str, int] = {"k": 3, "mio": 6, "mln": 6, "bn": 9, "mrd": 9, "万": 4, "萬": 4, "億": 8, "亿": 8}
 _MONEY_EXPONENTS: Mapping[str, int] = {"m": 6, "mn": 6, "b": 9}
 """Of letters that mean something else, metres or minutes, where no currency is beside the number."""
-_WORDS: Mapping[Language, Mapping[str, int]] = {
-    "en": {"thousand": 3, "grand": 3, "million": 6, "millions": 6, "billion": 9, "trillion": 12},
-    "de": {"tausend": 3, "tsd": 3, "million": 6, "millionen": 6, "milliarde": 9, "milliarden": 9, "billionen": 12},
-    "es": {"mil": 3, "millón": 6, "millones": 6, "billón": 12, "billones": 12},
-    "fr": {"mille": 3, "million": 6, "millions": 6, "milliard": 9, "milliards": 9, "md": 9, "mds": 9, "billions": 12},
-}
-_GROUPS_WITH: Mapping[Language, str] = {"en": ",", "de": ".", "es": ".", "fr": "."}
 _SPACES = " \u00a0\u2007\u2009\u202f"
 _AFTER_A_MONTH = re.compile(rf"\b{MONTH}\s*$", re.IGNORECASE)
 _LONGEST_MONTH = 12
@@ -94,13 +87,6 @@ _NAMES = tuple(_UNITS)
 _WITH_UNIT = re.compile(
     rf"(?<=\d)[ -]?(?:{'|'.join(f'({words})' for words in _UNITS.values())})(?![^\W\d_])", re.IGNORECASE
 )
-_TO: dict[Language, str] = {"en": "to", "de": "bis", "es": "a", "fr": "à"}
-_BETWEEN: dict[Language, tuple[str, str]] = {
-    "en": ("between", "and"),
-    "de": ("zwischen", "und"),
-    "es": ("entre", "y"),
-    "fr": ("entre", "et"),
-}
 # Before numbers are read: ciento is a hundred.
 _PERCENT = re.compile(r"\b(?:per ?cent|pct|prozent|por ?ciento|pour ?cent)\b", re.IGNORECASE)
 _HALF = re.compile(r"(?<![\w/.])(\d+) 1/2(?![\w/])")
@@ -200,7 +186,7 @@ def _value(number: str, language: Language, *, exact: bool) -> str | None:
     first, *parts = number.split(sign)
     grouped = first != "0" and len(first) <= 3 and all(len(part) == 3 for part in parts)
     indian = sign == "," and len(parts) > 1 and len(parts[-1]) == 3 and all(len(part) == 2 for part in parts[:-1])
-    if indian or (grouped and (len(parts) > 1 or exact or sign == _GROUPS_WITH[language])):
+    if indian or (grouped and (len(parts) > 1 or exact or sign == language_data(language)["numbers"]["groups_with"])):
         return number.replace(sign, "")
     if len(parts) > 1:
         return number if sign == "." else None
@@ -209,7 +195,7 @@ def _value(number: str, language: Language, *, exact: bool) -> str | None:
 
 def _exponent(many: str, language: Language, *, money: bool) -> int | None:
     letters = many.strip(" .").casefold()
-    exponent = _EXPONENTS.get(letters, _WORDS[language].get(letters))
+    exponent = _EXPONENTS.get(letters, _exponents(language).get(letters))
     if letters == "k" and many[:1].isspace() and not money:
         return None
     # Of the letters only a capital M is hardly ever a unit: 2M views, a wall of 2m.
@@ -250,7 +236,7 @@ def _has_digits(text: str) -> bool:
 
 @lru_cache
 def _figures(language: Language) -> re.Pattern[str]:
-    many = "|".join(sorted((*_EXPONENTS, *_MONEY_EXPONENTS, *_WORDS[language]), key=len, reverse=True))
+    many = "|".join(sorted((*_EXPONENTS, *_MONEY_EXPONENTS, *_exponents(language)), key=len, reverse=True))
     words = "|".join(_CURRENCIES.values())
     # A 401k is a pension plan.
     grouped = rf"[1-9]\d{{0,2}}(?:[{_SPACES}'’]\d{{3}})+(?![{_SPACES}]?\d)(?:[.,]\d{{1,2}}(?!\d))?"
@@ -276,6 +262,13 @@ def with_units(text: str) -> str:
 
 def with_ranges(text: str, language: Language) -> str:
     """A text in digits with 5-10 for 5 to 10 and between 5 and 10."""
-    between, and_ = _BETWEEN[language]
+    words = language_data(language)["numbers"]
+    between, and_ = words["between"].split()
     text = re.sub(rf"\b{between} (\d[\d.]*) {and_} (?=\d)", r"\1-", text, flags=re.IGNORECASE)
-    return re.sub(rf"(?<=\d) {_TO[language]} (?=\d)", "-", text, flags=re.IGNORECASE)
+    return re.sub(rf"(?<=\d) {words['to']} (?=\d)", "-", text, flags=re.IGNORECASE)
+
+
+def _exponents(language: Language) -> Mapping[str, int]:
+    """The powers of ten of a language's words for many: thousand, million."""
+    exponents: Mapping[str, int] = language_data(language)["numbers"]["exponents"]
+    return exponents

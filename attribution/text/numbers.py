@@ -8,7 +8,7 @@ from functools import lru_cache
 from text_to_num import alpha2digit
 
 from attribution.text.digits import german_halves, plain_figures, whole_halves
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Language, compiled_of_language, language_data, patterns_of_language
 
 _ONE_TO_NINETEEN = """
     one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
@@ -19,27 +19,6 @@ _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 
 _VAGUE = {"couple": 2, "few": 3, "several": 4}
 _FILLERS = frozenset(("a", "an", "of"))
-# `alpha2digit` leaves these alone when they stand by themselves; some of them are articles or pronouns too.
-_SMALLEST: dict[Language, dict[str, str]] = {
-    "en": {"zero": "0", "one": "1", "two": "2"},
-    "de": {"null": "0", "eins": "1", "zwei": "2", "zwo": "2"},
-    "es": {"cero": "0", "dos": "2"},
-    "fr": {"zéro": "0", "deux": "2"},
-}
-_DOZEN: dict[Language, str] = {
-    "en": r"dozens?\b(?: of)?",
-    "de": r"dutzend",
-    "es": r"docenas?\b(?: de)?",
-    "fr": r"douzaines?\b(?: d(?:e\b|[’']))?",
-}
-_HALF: dict[Language, str] = {"en": "half a", "de": "(?:ein )?halbes", "es": "media", "fr": "une demi[- ]"}
-_A: dict[Language, str] = {"en": "an?|the", "de": "ein", "es": "una?", "fr": "une?"}
-_ORDINAL: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.I),
-    "de": re.compile(r"\b(\d{1,3})\.(?=\s+[^\W\d])"),
-    "es": re.compile(r"\b(\d+)(?:[.]?[ºª]|er\b|ro\b|ra\b|to\b|ta\b)", re.I),
-    "fr": re.compile(r"\b(\d+)(?:ère|ème|eme|er|re|e)\b", re.I),
-}
 _YEAR_IN_PAIRS = re.compile(r"\b(1[89]|20) ([1-9]\d)\b")
 _CJK_DIGITS = {
     **dict(zip("〇零一二三四五六七八九", (0, *range(10)), strict=True)),
@@ -73,13 +52,14 @@ def in_digits(text: str, language: Language) -> str:
     if digits != text:
         # 1994 is said in two numbers: nineteen ninety-four.
         digits = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], digits)
-    digits = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], digits)
+    smallest = language_data(language)["numbers"]["smallest"]
+    digits = _smallest(language).sub(lambda word: smallest[word[0].lower()], digits)
     return _dozens(language).sub(_number_of_dozens, whole_halves(digits))
 
 
 def without_ordinals(text: str, language: Language) -> str:
     """A text in digits with its ordinal numbers as cardinal ones: the 21st, der 21., la 3ª, le 20e."""
-    return _ORDINAL[language].sub(r"\1", text)
+    return _ordinal(language).sub(r"\1", text)
 
 
 def cjk_in_digits(text: str) -> str:
@@ -129,11 +109,16 @@ def _number_of_dozens(match: re.Match[str]) -> str:
 
 @lru_cache
 def _smallest(language: Language) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(_SMALLEST[language])})\b", re.I)
+    """The numbers that `alpha2digit` leaves alone when they stand by themselves; some are articles or pronouns too."""
+    return re.compile(rf"\b(?:{'|'.join(language_data(language)['numbers']['smallest'])})\b", re.I)
+
+
+@lru_cache
+def _ordinal(language: Language) -> re.Pattern[str]:
+    return compiled_of_language(language, "numbers")["ordinal"]
 
 
 @lru_cache
 def _dozens(language: Language) -> re.Pattern[str]:
-    return re.compile(
-        rf"\b(?:(?P<half>{_HALF[language]}) ?|(?:(?P<n>\d{{1,3}})|{_A[language]}) ){_DOZEN[language]}", re.I
-    )
+    words = patterns_of_language(language, "numbers")
+    return re.compile(rf"\b(?:(?P<half>{words['half']}) ?|(?:(?P<n>\d{{1,3}})|{words['a']}) ){words['dozen']}", re.I)
