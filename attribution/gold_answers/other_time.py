@@ -43,7 +43,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     cited = [talk.turns[at].id for at in sorted(claim.cited)]
     near = [talk.turns[at].id for at in sorted(claim.around - claim.cited)]
-    told_times, nearby = times_of(cited, talk, days, claim.topic), times_of((*cited, *near), talk, days)
+    times, nearby = times_of(cited, talk, days, claim.topic), times_of((*cited, *near), talk, days)
     if is_count(question):
         return other_length(claim, reply, talk, [*nearby, *_days(cited, days)])
     gold = [span for answer in question.answers for span in spans_of(answer)]
@@ -51,34 +51,28 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     # A turn of several that names no time tells of its day.
     undated = _days((turn for turn in cited if not times_of([turn], talk, days, claim.topic)), days)
-    if any(
-        _may_be(gold_span, span)
-        for gold_span in gold
-        for span in (*told_times, *nearby, *(undated if told_times else ()))
-    ):
+    if any(_may_be(right, span) for right in gold for span in (*times, *nearby, *(undated if times else ()))):
         return None
-    if told_times and any(
-        _gap(gold_span, span) <= 1 and max(_length(gold_span), _length(span)) <= _SHORT
-        for gold_span in gold
-        for span in told_times
+    if times and any(
+        _gap(right, span) <= 1 and max(_length(right), _length(span)) <= _SHORT for right in gold for span in times
     ):
         return None
     spoken = _days(cited, days)
     # "Recently", or no time at all, may be weeks ago.
-    if not told_times and (
-        not spoken or any(_gap(gold_span, span) <= _UNDATED for gold_span in gold for span in (*spoken, *nearby))
+    if not times and (
+        not spoken or any(_gap(right, span) <= _UNDATED for right in gold for span in (*spoken, *nearby))
     ):
         return None
     supported = any(
-        _may_be(reply_span, span) for reply_span in spans_of(reply, days[cited[-1]]) for span in (*told_times, *spoken)
+        _may_be(reply_span, span) for reply_span in spans_of(reply, days[cited[-1]]) for span in (*times, *spoken)
     )
-    when = " or ".join(map(_days_of_span, dict.fromkeys(told_times or spoken)))
+    when = " or ".join(map(_days_of_span, dict.fromkeys(times or spoken)))
     says = f"{', '.join(cited)} {'gives' if len(cited) == 1 else 'give'}"
-    what = f"{says} {when}" if told_times else f"{says} no time and was said on {when}"
+    what = f"{says} {when}" if times else f"{says} no time and was said on {when}"
     reason = f"{what}, not the gold answer {quote(question.answers[0])}"
     if supported:
         reason += f"; the reply {quote(reply)} agrees with that"
-    return Finding("date", bool(told_times), supported, reason, tuple(cited))
+    return Finding("date", bool(times), supported, reason, tuple(cited))
 
 
 def times_of(turns: Iterable[str], talk: Transcript, days: Days, topic: frozenset[str] = frozenset()) -> list[Span]:
@@ -146,30 +140,24 @@ def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Seq
     """
     question = claim.question
     gold = [length for answer in question.answers for length in _lengths(answer)]
-    spoken_lengths = [length for at in claim.around for length in _lengths(talk.turns[at].text)]
+    spoken = [length for at in claim.around for length in _lengths(talk.turns[at].text)]
     between = [float(abs(first - second)) for first, second in combinations(sorted({span[0] for span in times}), 2)]
-    told_lengths = [*spoken_lengths, *between]
-    if (
-        not gold
-        or not told_lengths
-        or any(_as_long(gold_length, told_length) for gold_length in gold for told_length in told_lengths)
-    ):
+    lengths = [*spoken, *between]
+    if not gold or not lengths or any(_as_long(right, length) for right in gold for length in lengths):
         return None
     numbers = {word for answer in question.answers for word in content_of(answer) if word.isdigit()}
     if any(talk.share([number], claim.around) for number in numbers):
         return None
-    supported = any(
-        _as_long(reply_length, told_length) for reply_length in _lengths(reply) for told_length in told_lengths
-    )
+    supported = any(_as_long(reply_length, length) for reply_length in _lengths(reply) for length in lengths)
     cited = [talk.turns[at].id for at in sorted(claim.cited)]
-    length = " or ".join(f"{days:.0f} days" for days in dict.fromkeys(spoken_lengths or between))
-    source = "tell of" if spoken_lengths else "are apart by"
+    length = " or ".join(f"{days:.0f} days" for days in dict.fromkeys(spoken or between))
+    source = "tell of" if spoken else "are apart by"
     reason = (
         f"{', '.join(cited)} and the turns around {source} {length}, not the gold answer {quote(question.answers[0])}"
     )
     if supported:
         reason += f"; the reply {quote(reply)} agrees with that"
-    return Finding("date", bool(spoken_lengths) or len(cited) > 1, supported, reason, tuple(cited))
+    return Finding("date", bool(spoken) or len(cited) > 1, supported, reason, tuple(cited))
 
 
 def _lengths(text: str) -> list[float]:

@@ -42,11 +42,8 @@ class Assertion:
         in_context = frozenset().union(*map(content_of, lines))
         spoken_words = frozenset().union(*(content_of(turn.spoken) for turn in conversation.turns()))
         share = {entry.id: self._share(content_of(text_of(entry.value))) for entry in flow.current}
-        self.carriers = sorted(
-            (entry for entry in flow.current if share[entry.id] >= STATED),
-            key=lambda entry: share[entry.id],
-            reverse=True,
-        )
+        carriers = (entry for entry in flow.current if share[entry.id] >= STATED)
+        self.carriers = sorted(carriers, key=lambda entry: share[entry.id], reverse=True)
         if lines and self._share(in_context) < MADE_UP:
             self.standing = "made up"
         elif is_date(case.reply):

@@ -91,9 +91,8 @@ def _says_unknown(text: str, language: Language) -> bool:
     with reading(language):
         plain = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
     # A reply may be in English though the conversation is not.
-    return any(denials(reply_language).unknown.search(plain) for reply_language in {language, "en"}) or bool(
-        _CJK_UNKNOWN.search(text)
-    )
+    patterns = [denials(reply_language).unknown for reply_language in {language, "en"}]
+    return any(pattern.search(plain) for pattern in patterns) or _CJK_UNKNOWN.search(text) is not None
 
 
 @lru_cache(maxsize=8192)

@@ -105,14 +105,8 @@ def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
 
 def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:
     """Which verdicts count, by pairs of a verdict and the truth."""
-    truths = {
-        verdict: [truth for given_verdict, truth in verdicts if given_verdict is verdict] for verdict in (True, False)
-    }
-    return frozenset(
-        verdict
-        for verdict, given_truths in truths.items()
-        if given_truths and given_truths.count(verdict) >= BELIEVED * len(given_truths)
-    )
+    truths = {kind: [truth for verdict, truth in verdicts if verdict is kind] for kind in (True, False)}
+    return frozenset(kind for kind, truth in truths.items() if truth and truth.count(kind) >= BELIEVED * len(truth))
 
 
 class CheckedModel:
@@ -178,20 +172,12 @@ class CheckedModel:
                     for question, answer, wrong in _PLAIN
                     for reply in (answer, wrong)
                 )
-                twins = [
-                    (_question(known_reply.question, known_reply.answer), known_reply)
-                    for known_reply in known_replies()
-                ]
                 replies = [
-                    (question, reply)
-                    for question, known_reply in twins
-                    for reply in (known_reply.right, known_reply.wrong)
+                    (_question(twins.question, twins.answer), reply)
+                    for twins in known_replies()
+                    for reply in (twins.right, twins.wrong)
                 ]
-                margins = list(
-                    self._threads.map(
-                        lambda question_and_reply: self._judge.opinion(*question_and_reply).margin, replies
-                    )
-                )
+                margins = list(self._threads.map(lambda pair: self._judge.opinion(*pair).margin, replies))
                 # Where it says nothing it is neither right nor wrong.
                 right, wrong = ([0.0 if margin is None else margin for margin in margins[at::2]] for at in (0, 1))
                 self._margins = margins_of(right, wrong)

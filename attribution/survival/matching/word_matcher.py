@@ -97,14 +97,10 @@ class Grader:
         A turn that was changed, or is given to another speaker, carries what is left of it, even if other turns echo
         its value. A text without the turns carries what a passage of it says on the subject.
         """
-        repetitions = [
-            repetition for turn in need.turns if (repetition := repeated(self._turns[turn], text, self._speakers))
-        ]
-        if repetitions:
-            return max(
-                (self._grade_repeated(need, repetition) for repetition in repetitions),
-                key=lambda grade: (grade.carries, grade.coverage),
-            )
+        repetitions = (repeated(self._turns[turn], text, self._speakers) for turn in need.turns)
+        repeats = [self._grade_repeated(need, repetition) for repetition in repetitions if repetition is not None]
+        if repeats:
+            return max(repeats, key=lambda grade: (grade.carries, grade.coverage))
         need_words = frozenset().union(*need.forms)
         passages = [part for part in passages_of(text) if not need_words.isdisjoint(content_of(part))]
         if need.times or not passages:
