@@ -102,7 +102,7 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     named = any(variable.kind in _CONTENT - {"prediction"} for variable in graph.variables.values())
     stages = {name: _stage(name, graph, runs, named=named) for name, runs in executions.items()}
     staged = [(stage, name) for name, stage in stages.items() if stage is not None]
-    staged.sort(key=lambda item: _ORDER.index(item[0]))
+    staged.sort(key=lambda stage_and_name: _ORDER.index(stage_and_name[0]))
     unprompted = ("extract", "update") if _is_verbatim(graph) else ()
     return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in staged)
 

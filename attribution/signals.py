@@ -259,7 +259,7 @@ def _confirmed(name: str, blamed: Iterable[_Blamed]) -> float | None:
 def _representatives(name: str, blamed: Sequence[_Blamed]) -> tuple[str, ...]:
     """Question ids in order of confidence, each conversation's best first, then each one's second best, and so on."""
     sure = [(blame.confidence, case) for case, blame in _of(name, blamed)]
-    sure.sort(key=lambda item: (-item[0], item[1].question.id))
+    sure.sort(key=lambda blamed_case: (-blamed_case[0], blamed_case[1].question.id))
     counts: Counter[str] = Counter()
     turns: list[tuple[int, str]] = []
     for _, case in sure:

@@ -169,7 +169,7 @@ def _likeliest(view: CaseView, trail: Trail, variables: Iterable[Variable]) -> S
         best = max((score for score, _ in lines), default=0.0)
         if best > 0:
             near.append((best, variable, _cut(lines)))
-    near.sort(key=lambda item: -item[0])
+    near.sort(key=lambda scored_line: -scored_line[0])
     return [(variable, text) for _, variable, text in near[:MOST_PROBES]]
 
 

@@ -70,12 +70,14 @@ class Exploration:
         except TraceError as error:
             return str(error)
 
-    def line(self, item: Variable | Operation) -> str:
+    def line(self, element: Variable | Operation) -> str:
         """One variable or operation on one line."""
-        if isinstance(item, Operation):
-            return self._execution(item)
-        version = f" version {item.version}" if item.version > 1 else ""
-        return _short(f"{self.handles.variable(item.id)} {item.kind} {item.name}{version}: {_one_line(item)}")
+        if isinstance(element, Operation):
+            return self._execution(element)
+        version = f" version {element.version}" if element.version > 1 else ""
+        return _short(
+            f"{self.handles.variable(element.id)} {element.kind} {element.name}{version}: {_one_line(element)}"
+        )
 
     def _operations(self, target: str, _: str) -> Iterable[str]:
         if target:

@@ -150,13 +150,13 @@ def _garbled(view: CaseView, need: Need) -> tuple[Variable, str] | None:
     """The extracted fact in which the needed content is distorted, and how; None if nothing resembles it."""
     read = view.read(need)
     threshold = need.threshold
-    closest = max(read, key=lambda item: item[1].coverage, default=None)
+    closest = max(read, key=lambda graded: graded[1].coverage, default=None)
     if closest is not None and closest[1].coverage >= threshold and closest[1].person != "right":
         how = "which gives it to somebody else" if closest[1].person == "other" else "which does not tell whose it is"
         return closest[0], how
-    similar = [item for item in read if item[1].about >= SAME_SUBJECT and item[1].person == "right"]
+    similar = [graded for graded in read if graded[1].about >= SAME_SUBJECT and graded[1].person == "right"]
     if similar:
-        return max(similar, key=lambda item: item[1].about)[0], "which says something else"
+        return max(similar, key=lambda graded: graded[1].about)[0], "which says something else"
     if closest is not None and threshold > closest[1].coverage >= threshold * PART_OF_IT:
         return closest[0], "which keeps only a part of it"
     return None
